@@ -1,0 +1,54 @@
+# make run   compare methods on the embedded leaderboard (light core, no torch)
+# make test  the whole suite: notebooks and pytest (no network once installed)
+# make bench speed report      make hooks  nbdev's git hooks      make docs  the site (needs Quarto)
+
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN = $(VENV)/bin
+export POT_BACKEND_DISABLE_PYTORCH = 1
+export MPLBACKEND = agg
+export HF_HUB_OFFLINE = 1
+
+.PHONY: run test bench hooks notebooks format docs preview clean
+
+$(VENV)/.core: settings.ini setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check -e .
+	touch $@
+
+# torch first: a wider range asked for first would pull gigabytes of CUDA
+$(VENV)/.dev: settings.ini setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check torch==2.13.0
+	$(BIN)/pip install -q --disable-pip-version-check -e ".[llm,dev]"
+	touch $(VENV)/.core $@
+
+run: $(VENV)/.core
+	@mkdir -p out
+	$(BIN)/benchnb compare zoo --budgets 20,40,80 --trials 5 --jobs 2 --out out/zoo.csv --plot out/zoo.png
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest tests -q
+
+bench: $(VENV)/.dev
+	$(BIN)/python tests/benchmarks/run.py
+
+hooks: $(VENV)/.dev
+	$(BIN)/nbdev_install_hooks
+
+format: $(VENV)/.dev
+	$(BIN)/python tests/tidy.py
+
+# run every notebook, store its outputs; FLAGS="slow data" for the cells that carry these flags
+notebooks: $(VENV)/.dev
+	$(BIN)/python tests/run.py --flags "$(FLAGS)" $(NB)
+
+docs: $(VENV)/.dev
+	$(BIN)/nbdev_docs
+
+# the pages without Quarto, in _html
+preview: $(VENV)/.dev
+	$(BIN)/python tests/preview.py
+
+clean:
+	rm -rf _proc _docs _html out build .pytest_cache

@@ -1,0 +1,51 @@
+"Build the package from `settings.ini`; edit that file, not this one."
+
+from configparser import ConfigParser
+from pathlib import Path
+
+import setuptools
+
+here = Path(__file__).parent
+ini = ConfigParser(delimiters=["="])
+ini.read(here / "settings.ini", encoding="utf-8")
+cfg = ini["DEFAULT"]
+
+licenses = {"apache2": "Apache-2.0", "mit": "MIT", "bsd3": "BSD-3-Clause"}
+statuses = "1 - Planning,2 - Pre-Alpha,3 - Alpha,4 - Beta,5 - Production/Stable"
+readme = here / "README.md"
+extras = {
+    name: cfg[f"{name}_requirements"].split()
+    for name in ["llm", "dev"]
+    if f"{name}_requirements" in cfg
+}
+
+setuptools.setup(
+    name=cfg["lib_name"],
+    version=cfg["version"],
+    description=cfg["description"],
+    keywords=cfg["keywords"].split(),
+    author=cfg["author"],
+    author_email=cfg["author_email"],
+    url=cfg["git_url"],
+    license=licenses.get(cfg["license"], cfg["license"]),
+    classifiers=[
+        f"Development Status :: {statuses.split(',')[int(cfg['status']) - 1]}",
+        f"Intended Audience :: {cfg['audience']}",
+        f"Natural Language :: {cfg['language']}",
+        "Programming Language :: Python :: 3 :: Only",
+    ],
+    packages=setuptools.find_packages(include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]),
+    # what ships beside the code: the zoo, the published tables, stored results
+    package_data={cfg["lib_path"]: ["data/*", "data/*/*"]},
+    python_requires=f">={cfg['min_python']}",
+    install_requires=cfg["requirements"].split(),
+    extras_require=extras,
+    long_description=readme.read_text(encoding="utf-8") if readme.exists() else "",
+    long_description_content_type="text/markdown",
+    entry_points={
+        "console_scripts": ["benchnb=benchnb.cli:main"],
+        # nbdev finds the documented names of every installed nbdev library through this
+        "nbdev": [f"{cfg['lib_path']}={cfg['lib_path']}._modidx:d"],
+    },
+    zip_safe=False,
+)

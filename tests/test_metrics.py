@@ -1,0 +1,243 @@
+"Metrics: equality with slow references and with scipy, properties, and refused input"
+
+import itertools
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from benchnb import metrics as m
+
+ERRORS = [m.mae, m.weighted_mae, m.rmse, m.nrmse, m.rank_error]
+CORRELATIONS = [m.kendall, m.spearman, m.pearson]
+ALL = [*ERRORS, *CORRELATIONS, m.pairwise_accuracy]
+scores = st.lists(st.integers(0, 20).map(lambda k: k / 20), min_size=2, max_size=12)
+pairs = scores.flatmap(
+    lambda t: st.tuples(
+        st.just(t),
+        st.lists(st.sampled_from(t + [0.33]), min_size=len(t), max_size=len(t)),
+    )
+)
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    "A metric never warns: unknown is NaN, in silence"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def slow_pairs(truth, score):
+    "1, 1/2 or 0 for each pair that truly differs, with its gap"
+    for (t, s), (u, v) in itertools.combinations(zip(truth, score, strict=True), 2):
+        if t != u:
+            yield abs(t - u), 0.5 if s == v else float((t < u) == (s < v))
+
+
+@given(pairs)
+def test_same_as_slow_references(both):
+    truth, score = both
+    models = range(len(truth))
+    place = lambda v: [1 + sum(w > x for w in v) + (v.count(x) - 1) / 2 for x in v]
+    r, q = place(truth), place(score)
+    error = [abs(s - t) for t, s in zip(truth, score, strict=True)]
+    assert m.mae(truth, score) == pytest.approx(sum(error) / len(error))
+    weighted = sum(error[i] / r[i] for i in models) / sum(1 / r[i] for i in models)
+    assert m.weighted_mae(truth, score) == pytest.approx(weighted)
+    assert m.rmse(truth, score) == pytest.approx(
+        (sum(e * e for e in error) / len(error)) ** 0.5
+    )
+    assert m.rank_error(truth, score) == pytest.approx(
+        sum(abs(r[i] - q[i]) for i in models) / len(r)
+    )
+    right = [right for _, right in slow_pairs(truth, score)]
+    if right:
+        assert m.pairwise_accuracy(truth, score) == pytest.approx(
+            sum(right) / len(right)
+        )
+    else:
+        assert np.isnan(m.pairwise_accuracy(truth, score))
+
+
+@given(pairs)
+def test_correlations_are_scipys_and_nan_when_constant(both):
+    truth, score = both
+    if len(set(truth)) < 2 or len(set(score)) < 2:
+        assert all(np.isnan(f(truth, score)) for f in CORRELATIONS)
+        return
+    assert m.kendall(truth, score) == pytest.approx(
+        stats.kendalltau(truth, score).statistic
+    )
+    assert m.spearman(truth, score) == pytest.approx(
+        stats.spearmanr(truth, score).statistic
+    )
+    assert m.pearson(truth, score) == pytest.approx(
+        stats.pearsonr(truth, score).statistic
+    )
+
+
+@given(pairs)
+def test_pairs_by_gap_add_up(both):
+    truth, score = both
+    table = m.pairwise_accuracy_by_gap(truth, score, (0, 0.05, 0.3, 1))
+    all_pairs = list(slow_pairs(truth, score))
+    for row in table.itertuples():
+        inside = [r for gap, r in all_pairs if row.low < round(gap, 10) <= row.high]
+        assert row.pairs == len(inside)
+        assert (np.isnan(row.accuracy) and not inside) or row.accuracy == pytest.approx(
+            np.mean(inside)
+        )
+
+
+@pytest.mark.parametrize("metric", ALL, ids=lambda f: f.__name__)
+def test_trials_axis(metric):
+    rng = np.random.default_rng(0)
+    truth, score = rng.random(9), rng.integers(0, 8, (3, 2, 9)) / 8
+    each = [[metric(truth, row) for row in rows] for rows in score]
+    result = metric(truth, score)
+    assert result.shape == (3, 2)
+    np.testing.assert_allclose(result, each)
+    truths = rng.random((3, 2, 9))
+    np.testing.assert_allclose(
+        metric(truths, score)[2, 1], metric(truths[2, 1], score[2, 1])
+    )
+    assert isinstance(metric(truth, score[0, 0]), float)
+
+
+@pytest.mark.parametrize("metric", ALL, ids=lambda f: f.__name__)
+def test_bad_input_is_refused(metric):
+    with pytest.raises(ValueError, match="score has 1 NaN in 2"):
+        metric([0.1, 0.2], [0.1, np.nan])
+    with pytest.raises(ValueError, match="truth has 1 NaN"):
+        metric([np.nan, 0.2], [0.1, 0.3])
+    with pytest.raises(ValueError, match="truth has 2 models and score 3"):
+        metric([0.1, 0.2], [0.1, 0.2, 0.3])
+    with pytest.raises(ValueError, match="truth has 3 models and score 1"):
+        metric([0.1, 0.2, 0.3], [0.1])
+    with pytest.raises(ValueError, match="needs a number per model"):
+        metric([], [])
+    with pytest.raises(ValueError, match="needs a number per model"):
+        metric(0.5, 0.5)
+    truth = pd.Series([0.1, 0.2], ["a", "b"])
+    with pytest.raises(ValueError, match="name different models"):
+        metric(truth, truth[::-1])
+    assert np.isfinite(metric(truth, truth * 0.5))
+
+
+@given(pairs, st.randoms())
+def test_order_of_models_does_not_matter(both, random):
+    truth, score = both
+    order = list(range(len(truth)))
+    random.shuffle(order)
+    for metric in ALL:
+        x, y = metric(truth, score), metric(
+            [truth[i] for i in order], [score[i] for i in order]
+        )
+        assert x == pytest.approx(y, abs=1e-12) or (np.isnan(x) and np.isnan(y))
+
+
+def test_dust_is_no_order():
+    "Sums of weights in another order differ in the last bit; that is a tie"
+    truth, dusty = [0.1, 0.2, 0.3], [0.1 + 0.2, 0.3, 0.5]
+    assert m.kendall(truth, dusty) == m.kendall(truth, [0.3, 0.3, 0.5])
+    assert m.rank_error(truth, dusty) == m.rank_error(truth, [0.3, 0.3, 0.5])
+    assert m.pairwise_accuracy(truth, dusty) == m.pairwise_accuracy(
+        truth, [0.3, 0.3, 0.5]
+    )
+
+
+def test_rank_among_others_is_counted():
+    others = [0.3, 0.5, 0.5, 0.9]
+    for value, place in [(1, 1), (0.9, 1.5), (0.6, 2), (0.5, 3), (0.4, 4), (0.1, 5)]:
+        assert m.rank_error([2], [value], among=others) == place - 1
+
+
+def test_nrmse_denominators():
+    assert m.nrmse([0.5, 0.5], [0.6, 0.4]) == pytest.approx(0.2)
+    assert m.nrmse([0.5, 0.5], [0.6, 0.4], "printed") == pytest.approx(np.sqrt(0.02))
+    assert np.isnan(m.nrmse([0, 0], [0.1, 0.2]))
+    assert np.isnan(m.nrmse([0, 0], [0, 0], "printed"))
+
+
+def test_intervals_leave_nan_out_and_keep_infinity():
+    nan, inf = np.nan, np.inf
+    assert m.interval_coverage([0.5, 0.5, 0.5], [0.5, 0.6, nan], [0.5, 0.7, 0.9]) == 0.5
+    np.testing.assert_array_equal(
+        m.interval_coverage([0.5, 0.5], [[0, nan], [nan, nan]], [[1, nan], [nan, nan]]),
+        [1, nan],
+    )
+    assert m.interval_width([0, -inf], [1, inf]) == inf
+    assert m.interval_width([-inf], [inf]) == inf
+    assert m.interval_width([0.2, nan], [0.3, 0.4]) == pytest.approx(0.1)
+    assert m.interval_coverage([0.3], [0.1 + 0.2], [1]) == 1  # dust at an end
+    with pytest.raises(ValueError, match="1 intervals have low above high"):
+        m.interval_width([0.4, 0], [0.3, 1])
+    with pytest.raises(ValueError, match="truth has 1 NaN"):
+        m.interval_coverage([np.nan], [0], [1])
+
+
+def test_mean_and_error():
+    values = np.random.default_rng(0).random((7, 3))
+    mean, error = m.mean_and_error(values)
+    np.testing.assert_allclose(mean, values.mean(axis=0))
+    np.testing.assert_allclose(error, stats.sem(values, axis=0))
+    assert np.isnan(m.mean_and_error([1, np.nan, 2])).all()
+    with pytest.raises(ValueError, match="at least one trial"):
+        m.mean_and_error([])
+
+
+def test_bootstrap_is_repeatable_and_right_for_a_mean():
+    rng = np.random.default_rng(1)
+    truth, score = np.zeros(200), rng.normal(0, 1, (4, 200))
+    error = m.bootstrap_error(m.mae, truth, score, times=400, seed=3)
+    assert error == m.bootstrap_error(m.mae, truth, score, times=400, seed=3)
+    assert error == pytest.approx(
+        np.abs(score).mean(axis=0).std() / np.sqrt(200), rel=0.15
+    )
+    assert np.isnan(m.bootstrap_error(m.kendall, [0.5, 0.5], [0.1, 0.2], times=10))
+    with pytest.raises(ValueError, match="times"):
+        m.bootstrap_error(m.mae, [0.1], [0.1], times=1)
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=9)
+)
+def test_paired_test_is_every_flip(both):
+    x, y = np.array(both, dtype=float).T
+    d = x - y
+    flips = [np.dot(s, d) / len(d) for s in itertools.product([1, -1], repeat=len(d))]
+    for alternative, far in {
+        "two-sided": np.abs(flips) >= abs(d.mean()) - 1e-9,
+        "less": np.array(flips) <= d.mean() + 1e-9,
+        "greater": np.array(flips) >= d.mean() - 1e-9,
+    }.items():
+        assert m.paired_test(x, y, alternative).p_value == pytest.approx(far.mean())
+
+
+def test_tests_agree_with_scipy():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(0, 1, 40), rng.normal(0.3, 1, 40)
+    for alternative in ["less", "greater", "two-sided"]:
+        known = stats.ttest_rel(x, y, alternative=alternative).pvalue
+        assert m.paired_test(x, y, alternative, how="t").p_value == pytest.approx(known)
+        flips = m.paired_test(x, y, alternative, times=20_000)
+        assert flips.p_value == pytest.approx(known, abs=0.02)
+    z = (x.mean() - y.mean()) / np.sqrt(stats.sem(x) ** 2 + stats.sem(y) ** 2)
+    assert m.z_test(x, y).p_value == pytest.approx(stats.norm.cdf(z))
+
+
+def test_tests_without_spread_do_not_warn():
+    assert m.paired_test([1, 1], [1, 1], how="t").p_value == 1
+    assert m.paired_test([1, 2], [2, 3], "less", how="t").p_value == 0
+    assert m.z_test([1, 1], [2, 2]).p_value == 0
+    assert m.z_test([2, 2], [1, 1]).p_value == 1
+    with pytest.raises(ValueError, match="how is flip or t"):
+        m.paired_test([1, 2], [1, 2], how="wilcoxon")
+    with pytest.raises(ValueError, match="first must be a list"):
+        m.paired_test([1, np.nan], [1, 2])

@@ -1,0 +1,205 @@
+"""Every notebook runs, is clean and formatted, and is the source of the module beside it.
+
+NBDEV_FLAGS="data" also runs the cells with that flag (they need BENCHNB_DATA)."""
+
+import ast
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+from readme import readme_text
+from run import ROOT, notebooks
+from tidy import format_cell, link_chapters
+
+NBS = notebooks()
+NAMES = [path.relative_to(ROOT / "nbs").as_posix() for path in NBS]
+ENV = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
+SETTINGS = ConfigParser(delimiters=["="])
+SETTINGS.read(ROOT / "settings.ini", encoding="utf-8")
+SETTINGS = SETTINGS["DEFAULT"]
+
+
+def python(*args, cwd=ROOT):
+    "Run Python afresh; return what it printed, and show it when it fails"
+    command = [sys.executable, *args]
+    done = subprocess.run(command, cwd=cwd, env=ENV, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def nbdev(name, cwd=ROOT, **kwargs):
+    "Call one of nbdev's commands, such as clean.nbdev_clean"
+    module, function = name.split(".")
+    call = f"from nbdev.{module} import {function}; {function}(**{kwargs!r})"
+    return python("-c", call, cwd=cwd)
+
+
+def cells(path):
+    "Number, cell and source of each cell of a notebook"
+    for number, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
+        yield number, cell, "".join(cell["source"])
+
+
+def every_cell():
+    "Where it stands, cell and source, over all notebooks"
+    for path, name in zip(NBS, NAMES, strict=True):
+        for number, cell, source in cells(path):
+            yield f"{name}, cell {number}", cell, source
+
+
+def none_of(faults, remedy):
+    "Fail with all faults at once, and what to do about them"
+    faults = list(faults)
+    assert not faults, "\n".join([remedy, *map(str, faults)])
+
+
+def test_there_are_notebooks():
+    assert NBS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_runs(name):
+    flags = os.environ.get("NBDEV_FLAGS", "")
+    path = str(ROOT / "nbs" / name)
+    printed = nbdev("test.nbdev_test", path=path, flags=flags, n_workers=0)
+    assert "Success." in printed  # nbdev is content when it finds nothing to run
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    "The notebooks and settings alone, in a folder of their own"
+    folder = tmp_path_factory.mktemp("copy") / "benchnb"
+    skip = shutil.ignore_patterns(".*", "_*")
+    shutil.copytree(ROOT / "nbs", folder / "nbs", symlinks=True, ignore=skip)
+    (folder / "benchnb").mkdir()
+    for file in ["settings.ini", "_quarto.yml", "benchnb/__init__.py"]:
+        shutil.copy(ROOT / file, folder / file)
+    return folder
+
+
+def test_notebooks_are_clean(copy):
+    nbdev("clean.nbdev_clean", cwd=copy)
+    there = [copy / "nbs" / name for name in NAMES]
+    pairs = zip(NAMES, NBS, there, strict=True)
+    changed = [name for name, a, b in pairs if a.read_bytes() != b.read_bytes()]
+    none_of(changed, "run `make format`; not clean:")
+
+
+def modules(folder):
+    return {path.relative_to(folder): path.read_text() for path in folder.rglob("*.py")}
+
+
+def test_package_is_what_the_notebooks_export(copy):
+    nbdev("doclinks.nbdev_export", cwd=copy)
+    here, there = modules(ROOT / "benchnb"), modules(copy / "benchnb")
+    differ = [path for path in here | there if here.get(path) != there.get(path)]
+    none_of(differ, "run `make format`; not what the notebooks export:")
+
+
+def test_version_is_that_of_settings():
+    here = (ROOT / "benchnb/__init__.py").read_text()
+    assert f'__version__ = "{SETTINGS["version"]}"' in here
+
+
+def test_readme_is_the_index_notebook():
+    assert (ROOT / "README.md").read_text("utf-8") == readme_text(), "run `make format`"
+
+
+def test_code_cells_are_formatted():
+    code = (c for c in every_cell() if c[1]["cell_type"] == "code")
+    differ = [where for where, _, source in code if format_cell(source) != source]
+    none_of(differ, "run `make format`; not as black writes it:")
+
+
+def test_python_files_are_formatted():
+    python("-m", "black", "--check", "-q", "--diff", "tests", "setup.py")
+
+
+def test_ruff_finds_nothing():
+    python("-m", "ruff", "check", "--no-cache", "--output-format=concise", ".")
+
+
+def test_chapters_that_are_named_exist_and_are_links():
+    chapters = {path.stem: path for path in NBS}
+    faults = []
+    for path, name in zip(NBS, NAMES, strict=True):
+        others = {stem: other for stem, other in chapters.items() if other != path}
+        for number, cell, source in cells(path):
+            if cell["cell_type"] != "markdown":
+                continue
+            where = f"{name}, cell {number}"
+            if link_chapters(source, path.parent, others) != source:
+                faults.append(f"{where}: the name of a chapter is no link")
+            named = set(re.findall(r"`(\d\d_\w+)`", source))
+            faults += [f"{where}: no chapter {stem}" for stem in named - set(chapters)]
+    none_of(faults, "run `make format`; chapters in prose:")
+
+
+def test_every_cell_has_an_id():
+    for path in NBS:
+        ids = [cell.get("id") for _, cell, _ in cells(path)]
+        assert all(ids), f"run `make format`: a cell without an id in {path.name}"
+        assert len(set(ids)) == len(ids), f"an id twice in {path.name}"
+
+
+def test_imports_stand_apart_from_data_and_accelerators():
+    "Docs processing executes every cell that has an import, whatever its flags"
+    flags = set(SETTINGS["tst_flags"].split())
+    faults = []
+    for where, cell, source in every_cell():
+        if cell["cell_type"] != "code":
+            continue
+        heads = [line.split() for line in source.splitlines() if line[:2] == "#|"]
+        if not flags & {head[1] for head in heads if len(head) > 1}:
+            continue
+        imports = [isinstance(n, ast.Import | ast.ImportFrom) for n in walk(source)]
+        if any(imports):
+            faults.append(where)
+    none_of(faults, "move these imports to a cell of their own, without a flag:")
+
+
+def walk(source):
+    "The nodes of a cell's syntax tree; none where it is no plain Python"
+    try:
+        return list(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return []
+
+
+def test_outputs_are_small_and_without_errors():
+    faults = []
+    for where, cell, _ in every_cell():
+        for output in cell.get("outputs", []):
+            size = len(json.dumps(output))
+            if size > 300_000:
+                faults.append(f"{where}: {size // 1000} kB")
+            if output["output_type"] == "error":
+                faults.append(f"{where}: {output['ename']}")
+    none_of(faults, "stored outputs over 300 kB, or with an error:")
+
+
+def readable(cell, source):
+    "The text of a cell and of its stored outputs, pictures left out"
+    yield source
+    for output in cell.get("outputs", []):
+        data = {"text": output.get("text", [])} | output.get("data", {})
+        yield from ("".join(v) for k, v in data.items() if not k.startswith("image"))
+
+
+def test_no_machine_is_named():
+    "Paths and hosts of the machine on which a notebook was run mean nothing to others"
+    folders = r"(?<![\w.:/~-])/(?:home|mnt|opt|private|root|tmp|Users|var|work)/"
+    host = platform.node().split(".")[0]
+    if len(host) > 4 and host != "localhost":
+        folders += rf"|\b{re.escape(host)}\b"
+    texts = [(where, text) for where, *cell in every_cell() for text in readable(*cell)]
+    texts += [(path.name, path.read_text("utf-8")) for path in ROOT.glob("*.md")]
+    found = [(where, re.search(folders, text)) for where, text in texts]
+    none_of((f"{w}: {m[0]}" for w, m in found if m), "names of one machine:")
