@@ -2,23 +2,28 @@
 # make test  the whole suite: notebooks and pytest (no network once installed)
 # make bench speed report      make hooks  nbdev's git hooks      make docs  the site (needs Quarto)
 
-PYTHON ?= python3.11
+# the first that is Python 3.11 or newer; or say it: make test PYTHON=/path/to/python
+PYTHON ?= $(shell for p in python3.11 python3; do \
+  $$p -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 BIN = $(VENV)/bin
 export POT_BACKEND_DISABLE_PYTORCH = 1
 export MPLBACKEND = agg
 export HF_HUB_OFFLINE = 1
+export OMP_NUM_THREADS ?= 1
 
 .PHONY: run test bench hooks notebooks format docs preview clean
 
-$(VENV)/.core: settings.ini setup.py
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: settings.ini setup.py | $(BIN)/python
 	$(BIN)/pip install -q --disable-pip-version-check -e .
 	touch $@
 
 # torch first: a wider range asked for first would pull gigabytes of CUDA
-$(VENV)/.dev: settings.ini setup.py
-	$(PYTHON) -m venv $(VENV)
+$(VENV)/.dev: settings.ini setup.py | $(BIN)/python
 	$(BIN)/pip install -q --disable-pip-version-check torch==2.13.0
 	$(BIN)/pip install -q --disable-pip-version-check -e ".[llm,dev]"
 	touch $(VENV)/.core $@
@@ -28,7 +33,7 @@ run: $(VENV)/.core
 	$(BIN)/benchnb compare zoo --budgets 20,40,80 --trials 5 --jobs 2 --out out/zoo.csv --plot out/zoo.png
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest tests -q
+	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal
 
 bench: $(VENV)/.dev
 	$(BIN)/python tests/benchmarks/run.py

@@ -34,7 +34,9 @@ setuptools.setup(
         f"Natural Language :: {cfg['language']}",
         "Programming Language :: Python :: 3 :: Only",
     ],
-    packages=setuptools.find_packages(include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]),
+    packages=setuptools.find_packages(
+        include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]
+    ),
     # what ships beside the code: the zoo, the published tables, stored results
     package_data={cfg["lib_path"]: ["data/*", "data/*/*"]},
     python_requires=f">={cfg['min_python']}",

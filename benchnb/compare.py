@@ -155,7 +155,7 @@ def _check_whole(value, name):
         raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
     return int(value)
 
-# %% ../nbs/core/03_compare.ipynb #514f88ac
+# %% ../nbs/core/03_compare.ipynb #60efc33f
 def _piece_key(label, method, budget, trial):
     "What identifies a piece of work: the label, the parameters, budget and trial"
     given = json.dumps(parameters(method), default=repr, sort_keys=True)
@@ -171,14 +171,14 @@ def _comparison_hash(scores, split, sources, seed):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _fit(method, source, side):
+def _fit(label, method, source, side):
     "Fit a copy on one processor, so that results do not depend on their number"
     import copy
 
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        return copy.deepcopy(method).fit(source, side)
+        return label, copy.deepcopy(method).fit(source, side)
 
 
 def _run(key, *piece):
@@ -222,15 +222,16 @@ def compare(
                 bar.update()
     return pd.concat([book.done[keys[piece]] for piece in pieces], ignore_index=True)
 
-# %% ../nbs/core/03_compare.ipynb #b0000e75
+# %% ../nbs/core/03_compare.ipynb #131b94a7
 def _run_split(pool, methods, pieces, parts, keys, seed, side):
     "Fit all methods on one set of sources, then run all pieces; yield as they finish"
     from joblib import delayed
 
     source, target = parts
+    target = target.select(models=target.truth().notna().to_numpy())
     labels = list(dict.fromkeys(label for label, _, _ in pieces))
-    fits = pool(delayed(_fit)(methods[label], source, side) for label in labels)
-    fitted = dict(zip(labels, fits, strict=True))
+    fits = (delayed(_fit)(label, methods[label], source, side) for label in labels)
+    fitted = dict(pool(fits))  # they come back in any order
     yield from pool(
         delayed(_run)(keys[k, b, t], fitted[k], k, target, b, t, seed + t)
         for k, b, t in pieces

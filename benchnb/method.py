@@ -365,7 +365,7 @@ def save_method(
         Path(folder, "method.json"), lambda name: Path(name).write_text(text, "utf-8")
     )
 
-# %% ../nbs/core/02_method.ipynb #4393d55f
+# %% ../nbs/core/02_method.ipynb #a134b518
 def _restore(part, arrays):
     "The inverse of `_flatten`"
     kind, value = next(iter(part.items()))
@@ -384,8 +384,7 @@ def _restore(part, arrays):
 def _restore_method(raw, arrays):
     "The inverse of `_method_json`"
     given = {k: _restore(v, arrays) for k, v in raw["parameters"].items()}
-    known = raw["name"] == PerTask.name
-    method = PerTask(**given) if known else get_method(raw["name"], **given)
+    method = get_method(raw["name"], **given)
     for key, part in raw["state"].items():
         setattr(method, key, _restore(part, arrays))
     return method
@@ -418,7 +417,7 @@ def load_method(
 # %% ../nbs/core/02_method.ipynb #90a65b38
 _METHODS: dict[str, type[Method]] = {}
 
-# %% ../nbs/core/02_method.ipynb #bcdd0443
+# %% ../nbs/core/02_method.ipynb #80f8ebe4
 def register(cls: type[Method]) -> type[Method]:  # the class, so it decorates
     "Make a method known under its `name`"
     if not cls.name.isidentifier() or cls.name != cls.name.lower():
@@ -444,7 +443,7 @@ def list_methods() -> list[str]:  # in alphabetical order
         importlib.import_module(module.name)
     for entry in entry_points(group="benchnb.methods"):
         entry.load()
-    return sorted(_METHODS)
+    return sorted(set(_METHODS) - {"per_task"})  # it needs a method inside
 
 
 def get_method(
@@ -634,7 +633,8 @@ def shares(
     share[rest] += 1
     return np.minimum(share, sizes)
 
-# %% ../nbs/core/02_method.ipynb #ffd05a58
+# %% ../nbs/core/02_method.ipynb #7d347e82
+@register
 @dataclass(eq=False)
 class PerTask(Method):
     "A method run in every task with its share of the budget"
@@ -645,6 +645,8 @@ class PerTask(Method):
 
     def fit(self, source: Scores, side: object = None) -> "PerTask":
         "Fit a copy of the method on every task"
+        if not isinstance(self.method, Method):
+            raise TypeError("per_task needs a method inside, as in per_task(random)")
         super().fit(source)
         tasks = self.items_["task"].unique().tolist()
         self.places_ = [np.flatnonzero(self.items_["task"] == task) for task in tasks]

@@ -221,7 +221,7 @@ def pairwise_accuracy_by_gap(
     bins = {"low": edges[:-1], "high": edges[1:], "pairs": pairs.astype(int)}
     return pd.DataFrame(bins | {"accuracy": share})
 
-# %% ../nbs/core/01_metrics.ipynb #c1c5f3ad
+# %% ../nbs/core/01_metrics.ipynb #be2db830
 def _bounds(low, high):
     "Interval ends as float64 arrays of one shape; refuse ends that are exchanged"
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
@@ -256,8 +256,7 @@ def interval_width(
 ) -> float | np.ndarray:  # in the unit of the scores; shape (...)
     "Mean width of the intervals; NaN intervals are left out"
     low, high = _bounds(low, high)
-    width = np.subtract(high, low, where=~np.isinf(high - low), out=high - low)
-    return _mean_where(width, ~np.isnan(width))
+    return _mean_where(high - low, ~np.isnan(high - low))
 
 # %% ../nbs/core/01_metrics.ipynb #8ca4b972
 def mean_and_error(

@@ -32,7 +32,7 @@ def from_bytes(
     "Scores from bytes"
     return np.where(values == 255, np.nan, values).astype(np.float32)
 
-# %% ../nbs/core/05_sources.ipynb #da719fa7
+# %% ../nbs/core/05_sources.ipynb #aaa9253b
 # all the ways in which NumPy greets a file that is damaged or of another kind
 _UNREADABLE = (
     zipfile.BadZipFile,
@@ -42,7 +42,7 @@ _UNREADABLE = (
     ValueError,
     TypeError,
     KeyError,
-    NotImplementedError,
+    RuntimeError,
 )
 
 
@@ -144,7 +144,7 @@ def gsm8k_scores(
     models = _gsm8k_models(len(source), len(target), names)
     return Scores(from_bytes(np.concatenate([source, target])), items, models)
 
-# %% ../nbs/core/05_sources.ipynb #0de6ceca
+# %% ../nbs/core/05_sources.ipynb #85dd90ec
 def join_scenarios(
     parts: dict[str, Scores],  # one table per scenario, each with `full_score`
 ) -> Scores:  # models present in all parts, items side by side
@@ -154,8 +154,9 @@ def join_scenarios(
     tables = [table.select(models=shared) for table in parts.values()]
     items = pd.concat([table.items for table in tables])
     items["weight"] = np.concatenate([table.weights for table in tables])
-    full = {f"full_{name}": t.models["full_score"] for name, t in zip(parts, tables)}
-    models = pd.DataFrame(full)
+    models = pd.DataFrame(index=shared)
+    for name, table in zip(parts, tables, strict=True):
+        models[f"full_{name}"] = table.models["full_score"]
     models["full_score"] = models.mean(axis=1, skipna=False)
     models["family"] = [family(name) for name in shared]
     return Scores(np.hstack([table.values for table in tables]), items, models)
@@ -498,7 +499,7 @@ def load(
         f"{source.public}; set BENCHNB_DATA to a folder with {source.file}"
     )
 
-# %% ../nbs/core/05_sources.ipynb #d99905e5
+# %% ../nbs/core/05_sources.ipynb #ba71c7cd
 def _long_csv(path):
     "A long table from CSV; names stay text, even a model called NA or 007"
     names = ["model", "item"]
@@ -519,7 +520,7 @@ def load_table(
     if not path.is_file():
         more = " and no such file (Parquet, or a long table in CSV or JSONL)"
         raise _unknown(text, more)
-    if path.suffix == ".csv":
+    if ".csv" in path.suffixes:  # also .csv.gz
         return Scores.from_long(_text_file(_long_csv, path, "CSV file"))
     if path.suffix in (".jsonl", ".ndjson"):
         return Scores.from_long(_text_file(_json_lines, path, "JSONL file"))

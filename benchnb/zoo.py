@@ -53,8 +53,8 @@ class Task:
         "The samples that are items"
         return np.sort(np.concatenate([test for _, test in self.folds]))
 
-# %% ../nbs/core/04_zoo.ipynb #4c69bf89
-ITEMS = 200  # items per task, or all where there are fewer
+# %% ../nbs/core/04_zoo.ipynb #c002f627
+ITEMS = 200  # items per task of digits; tables have half as many
 PAIRS = 1000  # training pairs in tasks that show two digits
 
 
@@ -168,7 +168,7 @@ def pair_tasks(seed: int = 0) -> list[Task]:  # draws the halves and the pairs
         tasks.append(Task(name, seen, answer(*digits[rows.T]), rows, (fold,)))
     return tasks
 
-# %% ../nbs/core/04_zoo.ipynb #15006536
+# %% ../nbs/core/04_zoo.ipynb #ffb1eb36
 def table_tasks(
     seed: int = 0,  # draws the halves
 ) -> list[Task]:
@@ -182,7 +182,7 @@ def table_tasks(
             answers = np.digitize(answers, np.quantile(answers, [1 / 3, 2 / 3]))
         rows = np.sort(np.unique(seen, axis=0, return_index=True)[1])  # no twins
         a, b = _halves(len(rows), named_rng(name, seed))
-        folds = (a, b[: ITEMS // 2]), (b, a[: ITEMS // 2])
+        folds = (a, b[: ITEMS // 4]), (b, a[: ITEMS // 4])
         origin = rows[:, np.newaxis]
         name = name.replace("_", "-")
         tasks.append(Task(name, seen[rows], answers[rows].astype(int), origin, folds))

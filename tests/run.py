@@ -1,4 +1,4 @@
-"""Run notebooks and store their outputs, but for the cells that `nbdev_test` leaves out.
+"""Run notebooks and store their outputs; leave out the cells that `nbdev_test` skips.
 
 python tests/run.py [--flags "slow data"] [notebook ...]     (all notebooks by default)
 """

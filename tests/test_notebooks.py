@@ -1,4 +1,4 @@
-"""Every notebook runs, is clean and formatted, and is the source of the module beside it.
+"""Every notebook runs, is clean and formatted, and is the source of its module.
 
 NBDEV_FLAGS="data" also runs the cells with that flag (they need BENCHNB_DATA)."""
 
@@ -11,9 +11,9 @@ import shutil
 import subprocess
 import sys
 from configparser import ConfigParser
-from pathlib import Path
 
 import pytest
+from faults import none_of
 from readme import readme_text
 from run import ROOT, notebooks
 from tidy import format_cell, link_chapters
@@ -30,7 +30,8 @@ def python(*args, cwd=ROOT):
     "Run Python afresh; return what it printed, and show it when it fails"
     command = [sys.executable, *args]
     done = subprocess.run(command, cwd=cwd, env=ENV, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    if done.returncode:
+        pytest.fail(done.stdout + done.stderr, pytrace=False)
     return done.stdout
 
 
@@ -52,12 +53,6 @@ def every_cell():
     for path, name in zip(NBS, NAMES, strict=True):
         for number, cell, source in cells(path):
             yield f"{name}, cell {number}", cell, source
-
-
-def none_of(faults, remedy):
-    "Fail with all faults at once, and what to do about them"
-    faults = list(faults)
-    assert not faults, "\n".join([remedy, *map(str, faults)])
 
 
 def test_there_are_notebooks():

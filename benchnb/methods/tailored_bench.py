@@ -61,13 +61,13 @@ def calibrated(
     predicted[clusters.medoids] = answers
     return predicted
 
-# %% ../../nbs/methods/30_tailored_bench.ipynb #c1cd1791
+# %% ../../nbs/methods/30_tailored_bench.ipynb #9a92fc60
 @register
 @dataclass(eq=False)
 class TailoredBench(Method):
     "A probe, native sources, a coreset for each target, a calibrated score (section 3)"
 
-    probe_size: int = 10  # items of the G-set, at most half of the budget
+    probe_size: int = 10  # items of the G-set; half of a budget that cannot pay them
     metric: str = "manhattan"  # distance of items and of models; cosine, correlation
     number: str = "standard"  # native sources: n-bar, or "dynamic": all within d-bar
     calibrate: bool = True  # equations 8 and 9; False: the medoid's answer for all
@@ -91,14 +91,14 @@ class TailoredBench(Method):
         self.strength_ = values @ self.weights_
         return self
 
-# %% ../../nbs/methods/30_tailored_bench.ipynb #ae630c58
+# %% ../../nbs/methods/30_tailored_bench.ipynb #c03a58b3
 @patch
 def prepare(
     self: TailoredBench, budget: int, rng: np.random.Generator
 ) -> TailoredBench:
     "Choose the probe by k-medoids on all sources (section 3.2)"
     Method.prepare(self, budget, rng)
-    size = max(min(self.probe_size, budget // 2), 1)
+    size = self.probe_size if self.probe_size < budget else max(budget // 2, 1)
     if size < self.probe_size:
         warnings.warn(
             f"tailored_bench: a budget of {budget} pays a probe of {size} items "
@@ -114,28 +114,35 @@ def prepare(
     ).medoids
     return self
 
-# %% ../../nbs/methods/30_tailored_bench.ipynb #11b0fa41
+# %% ../../nbs/methods/30_tailored_bench.ipynb #6f562112
 @patch
-def native_sources(
+def ranked_sources(
     self: TailoredBench,
     rows: np.ndarray,  # answers to the probe, targets x probe items, the own row first
     rng: np.random.Generator,  # for ties = "random"
-) -> np.ndarray:  # positions of the native sources, nearest first
-    "Sources that answered the probe most like the target (section 3.3)"
-    scored = ~np.isnan(rows[0])
+) -> tuple[np.ndarray, int]:  # all sources, nearest first; how many are native
+    "Sources by how much they answered the probe like the target (section 3.3)"
+    scored, total = ~np.isnan(rows[0]), len(self.table_)
     if not scored.any():
-        return np.arange(len(self.table_))  # nothing is known: all of them
+        return np.arange(total), total  # nothing is known: all are native
     known = self.table_[:, self.probe_[scored]]
     rows = np.where(np.isnan(rows), self.table_[:, self.probe_].mean(axis=0), rows)
     distance = model_distances(np.vstack([known, rows[:, scored]]), self.metric)
-    number, d_bar = native_number(distance, len(known), self.transductive)
-    own = distance[len(known), : len(known)]
+    number, d_bar = native_number(distance, total, self.transductive)
+    own = distance[total, :total]
     if self.number == "dynamic":
         number = max(number, int((own <= d_bar).sum()))
-    random = self.ties == "random"
-    return nearest_sources(
-        own, number, rng.random(len(own)) if random else self.strength_
-    )
+    tie_break = rng.random(total) if self.ties == "random" else self.strength_
+    return nearest_sources(own, total, tie_break), number
+
+
+@patch
+def native_sources(
+    self: TailoredBench, rows: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:  # positions of the native sources, nearest first
+    "The sources whose answers to the probe are most like the target's"
+    order, number = self.ranked_sources(rows, rng)
+    return order[:number]
 
 # %% ../../nbs/methods/30_tailored_bench.ipynb #9924427e
 @patch

@@ -1,0 +1,143 @@
+"""Report how fast the library is: `make bench`, or `python tests/benchmarks/run.py NAME...`
+
+Each measurement runs in a process of its own, on one processor unless it says otherwise.
+Times are CPU seconds without the making of the data; memory is the peak of the process.
+A report, not a test: nothing here fails because a machine is slow."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+import warnings
+
+SIZE = {"models": 1000, "items": 100_000, "budget": 100}
+
+
+def gsm8k_or_like():
+    "GSM8K's halves; without the data a made-up table of the same size"
+    import numpy as np
+
+    from benchnb.scores import Scores
+    from benchnb.sources import load
+
+    try:
+        return load("gsm8k").split("given")
+    except (ValueError, OSError):
+        scores = made_up(150, 1319)
+        part = np.arange(150) % 2 == 0
+        return scores.select(models=part), Scores(scores.values[~part])
+
+
+def made_up(models, items, seed=0):
+    "Right and wrong answers from abilities, difficulties and two hidden skills"
+    import numpy as np
+
+    from benchnb.scores import Scores
+
+    rng = np.random.default_rng(seed)
+    skill = rng.normal(size=(models, 3)).astype(np.float32)
+    need = rng.normal(size=(3, items)).astype(np.float32)
+    logit = skill[:, :1] * 1.5 + 0.7 * skill[:, 1:] @ need[1:] + 1.5 * need[:1]
+    chance = rng.random((models, items), dtype=np.float32)
+    return Scores((chance < 1 / (1 + np.exp(-logit))).astype(np.float32))
+
+
+def cpu(work):
+    "CPU seconds of a piece of work"
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def tailored_trial(budget):
+    "One trial of TailoredBench as published: 75 targets of GSM8K"
+    from benchnb.method import ready, simulate
+    from benchnb.methods.tailored_bench import TailoredBench
+
+    source, target = gsm8k_or_like()
+    method = TailoredBench(transductive=True).fit(source)
+    simulate(ready(method, budget, 99), target.select(models=[0, 1]))  # warm up
+    return cpu(lambda: simulate(method, target, budget, seed=0))
+
+
+def large(name):
+    "1,000 sources x 100,000 items at budget 100: fit, prepare and one target"
+    from benchnb.method import get_method, simulate
+
+    table = made_up(SIZE["models"] + 1, SIZE["items"])
+    source, target = table.select(models=slice_of(0, -1)), table.select(models=[-1])
+    del table
+
+    def work():
+        method = get_method(name).fit(source)
+        simulate(method, target, SIZE["budget"])
+
+    return cpu(work)
+
+
+def slice_of(start, stop):
+    "Positions of a slice of the models of the large table"
+    import numpy as np
+
+    return np.arange(SIZE["models"] + 1)[start:stop]
+
+
+def zoo_comparison():
+    "compare on the zoo, all methods, 3 budgets, 5 trials, two processes (wall time)"
+    from benchnb.compare import compare
+    from benchnb.method import list_methods
+    from benchnb.sources import load
+
+    start = time.perf_counter()
+    compare(load("zoo"), list_methods(), [20, 40, 80], trials=5, n_jobs=2)
+    return time.perf_counter() - start
+
+
+def import_time():
+    "import benchnb"
+    return cpu(lambda: __import__("benchnb"))
+
+
+WORK = {
+    "import benchnb": (import_time, (), 1),
+    **{f"TailoredBench, 75 targets, {n} items": (tailored_trial, (n,), 1.5)
+       for n in (20, 25, 30, 35, 40)},
+    **{f"1,000 x 100,000, {name}": (large, (name,), aim)
+       for name, aim in [("random", 5), ("stratified", 5), ("difference", 5),
+                         ("aipw", 5), ("kmeans", None), ("anchor_points", None),
+                         ("tailored_bench", 120)]},
+    "compare on the zoo, 2 processes": (zoo_comparison, (), 60),
+}  # fmt: skip
+
+
+def one(name):
+    "Measure in this process and print a line of JSON"
+    warnings.simplefilter("ignore")
+    function, arguments, _ = WORK[name]
+    seconds = function(*arguments)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"seconds": seconds, "peak": peak}))
+
+
+def main(names):
+    "Measure each in a fresh process and print the table"
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    print(f"{'':<42}{'seconds':>9}{'aim':>7}{'peak GiB':>10}")
+    for name in names or WORK:
+        command = [sys.executable, __file__, "--one", name]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if done.returncode:
+            print(f"{name:<42}failed: {done.stderr.strip().splitlines()[-1]}")
+            continue
+        figures = json.loads(done.stdout.splitlines()[-1])
+        aim = WORK[name][2]
+        print(
+            f"{name:<42}{figures['seconds']:>9.2f}{aim or '-':>7}{figures['peak']:>10.2f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    one(sys.argv[2]) if sys.argv[1:2] == ["--one"] else main(sys.argv[1:])

@@ -1,0 +1,99 @@
+"A small made-up table, its methods fitted once, and what several test files ask of it"
+
+import copy
+import functools
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from benchnb.method import get_method, list_methods, ready, simulate
+from benchnb.scores import Scores
+
+METHODS = list_methods()  # whatever is registered when the tests are collected
+TASKS = {"algebra": 30, "logic": 20, "reading": 10}
+
+
+def chances(n_models, sizes, rng):
+    "How likely each model is to be right: a skill per model, a difficulty per item"
+    skill = np.linspace(-1.5, 2, n_models) + rng.normal(0, 0.3, n_models)
+    task = np.repeat(np.arange(len(sizes)), sizes)
+    leaning = rng.normal(0, 0.5, (n_models, len(sizes)))[:, task]
+    apart = (skill[:, None] + leaning - rng.normal(0, 1, len(task))) * 1.5
+    return 1 / (1 + np.exp(-apart))
+
+
+@functools.cache
+def table(seed=0, n_models=24, facts=True):
+    "24 models x 60 items: 3 tasks of equal total weight, costs, dates, families, parts"
+    rng = np.random.default_rng(seed)
+    chance = chances(n_models, list(TASKS.values()), rng)
+    values = (rng.random(chance.shape) < chance).astype(float)
+    items = pd.DataFrame({"task": np.repeat(list(TASKS), list(TASKS.values()))})
+    items["weight"] = 1 / items["task"].map(TASKS)
+    items["cost"] = rng.integers(50, 500, len(items))
+    items.index = [f"{task}/{number}" for number, task in enumerate(items["task"])]
+    models = pd.DataFrame(index=[f"model-{i:02d}" for i in range(n_models)])
+    if facts:
+        models["family"] = [f"family{i % 6}" for i in range(n_models)]
+        models["released"] = pd.date_range("2022-01-01", periods=n_models, freq="30D")
+        models["n_params"] = rng.integers(1, 70, n_models) * 1e9
+        models["part"] = ["source"] * (n_models - 6) + ["target"] * 6
+    return Scores(values, items, models)
+
+
+def halves(scores=None):
+    "Sources and targets of a table, by their marks"
+    return (table() if scores is None else scores).split("given")
+
+
+def fit(name, source):
+    "A method by its name, or per_task(name), fitted; without what it warns of"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return get_method(name).fit(source)
+
+
+@functools.cache
+def _fitted(name):
+    return fit(name, halves()[0])
+
+
+def fitted(name):
+    "A copy of the method fitted on the small table's sources"
+    return copy.deepcopy(_fitted(name))
+
+
+def estimates(method, targets, budget, seed=0):
+    "What simulate returns, without the warnings that small budgets earn"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return simulate(method, targets, budget, seed)
+
+
+def prepared(method, budget, seed=0):
+    "The method, prepared, without the warnings that small budgets earn"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ready(method, budget, seed)
+
+
+def with_values(scores, values):
+    "The same facts with other values"
+    return Scores(values, scores.items, scores.models)
+
+
+def shown(estimate):
+    "What an estimate says, as plain values that can be compared; no times"
+    lists = [estimate.items, estimate.unscored, list(estimate.notes)]
+    arrays = [estimate.predicted, estimate.per_task]
+    arrays = [None if a is None else np.asarray(a).tolist() for a in arrays]
+    return repr([estimate.score, estimate.interval, estimate.how, *arrays, *lists])
+
+
+def files_in(folder):
+    "Every file below a folder and its bytes"
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+

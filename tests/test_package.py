@@ -1,0 +1,91 @@
+"""What people install: a package that starts fast, and ships its data.
+
+The wheel holds benchnb/data: the zoo's table and the published ones."""
+
+import os
+import shutil
+import subprocess
+import sys
+from configparser import ConfigParser
+
+import pytest
+from run import ROOT
+
+HEAVY = ["torch", "transformers", "sklearn", "ot", "interpret", "pygam", "kmedoids"]
+HEAVY += ["matplotlib", "seaborn"]
+LOADED = f"\nimport sys; print(*[m for m in {HEAVY} if m in sys.modules])"
+HELP = """
+import contextlib, io
+from benchnb.cli import main
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
+    main(["--help"])
+assert "compare" in out.getvalue()
+"""
+FOUND = """
+import benchnb, pathlib
+from benchnb.published import published_cells
+from benchnb.zoo import load_zoo
+print(pathlib.Path(benchnb.__file__).parent)
+print(len(load_zoo().values), len(published_cells()))
+"""
+
+
+def python(code, **env):
+    "What a fresh Python prints that runs this code, away from the checkout"
+    command = [sys.executable, "-P", "-c", code]
+    env = os.environ | env
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("code", ["import benchnb", HELP], ids=["import", "help"])
+def test_heavy_packages_are_imported_where_they_are_used(code):
+    assert python(code + LOADED) == ""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    "The wheel, built from a copy of the sources and unpacked into a folder of its own"
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    junk = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "benchnb", source / "benchnb", ignore=junk)
+    for file in ["settings.ini", "setup.py", "README.md", "LICENSE"]:
+        shutil.copy(ROOT / file, source / file)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    build = ["wheel", "--no-deps", "--no-build-isolation", "-w", str(folder)]
+    subprocess.run([*pip, *build, str(source)], check=True)
+    (wheel,) = folder.glob("*.whl")
+    target = ["install", "--no-deps", "--target", str(folder / "site")]
+    subprocess.run([*pip, *target, str(wheel)], check=True)
+    return folder / "site"
+
+
+def test_wheel_ships_every_module_and_every_data_file(installed):
+    kinds = ["*.py", "data/**/*"]
+    files = [path for kind in kinds for path in (ROOT / "benchnb").rglob(kind)]
+    names = {path.relative_to(ROOT).as_posix() for path in files if path.is_file()}
+    there = {path.relative_to(installed).as_posix() for path in installed.rglob("*")}
+    assert "benchnb/data/zoo.parquet" in names
+    assert not names - there
+
+
+def test_data_is_found_in_an_installed_package(installed):
+    where, counts = python(FOUND, PYTHONPATH=str(installed)).splitlines()
+    assert where == str(installed / "benchnb")
+    models, cells = map(int, counts.split())
+    assert models > 100 and cells > 100
+
+
+def test_metadata_says_what_settings_say(installed):
+    settings = ConfigParser(delimiters=["="])
+    settings.read(ROOT / "settings.ini", encoding="utf-8")
+    (folder,) = installed.glob("benchnb-*.dist-info")
+    metadata = (folder / "METADATA").read_text("utf-8")
+    version = settings["DEFAULT"]["version"]
+    assert f"Version: {version}\n" in metadata
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert "Apache-2.0" in metadata
+    assert "benchnb = benchnb.cli:main" in (folder / "entry_points.txt").read_text()
+    assert list(folder.rglob("LICENSE"))
