@@ -1,6 +1,9 @@
-# make run   compare methods on the embedded leaderboard (light core, no torch)
-# make test  the whole suite: notebooks and pytest (no network once installed)
-# make bench speed report      make hooks  nbdev's git hooks      make docs  the site (needs Quarto)
+# make run      compare methods on the embedded leaderboard (light core, no torch)
+# make test     the whole suite: notebooks and pytest (no network once installed)
+# make format   formatted, cleaned, exported: what the tests ask for
+# make notebooks NB=nbs/core/08_plots.ipynb FLAGS="data slow"   run it, store its outputs
+# make preview  the pages without Quarto, in _html      make docs   the site (needs Quarto)
+# make bench    speed report                            make hooks  nbdev's git hooks
 
 # the first that is Python 3.11 or newer; or say it: make test PYTHON=/path/to/python
 PYTHON ?= $(shell for p in python3.11 python3; do \
@@ -44,14 +47,12 @@ hooks: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/python tests/tidy.py
 
-# run every notebook, store its outputs; FLAGS="slow data" for the cells that carry these flags
 notebooks: $(VENV)/.dev
 	$(BIN)/python tests/run.py --flags "$(FLAGS)" $(NB)
 
 docs: $(VENV)/.dev
 	$(BIN)/nbdev_docs
 
-# the pages without Quarto, in _html
 preview: $(VENV)/.dev
 	$(BIN)/python tests/preview.py
 

@@ -6,7 +6,7 @@
 __all__ = ['COMPARE_HELP', 'COMPARE_EXAMPLE', 'TABLES_HELP', 'TABLES_EXAMPLE', 'make_parser', 'format_summary', 'compare_command',
            'tables_command', 'data_command', 'main']
 
-# %% ../nbs/core/60_cli.ipynb #f392c0a2
+# %% ../nbs/core/60_cli.ipynb #942d8098
 import argparse
 import os
 import sys
@@ -16,25 +16,34 @@ from pathlib import Path
 import pandas as pd
 
 import benchnb
-from .scores import SPLITS, replace_file
+from .scores import SPLITS, check_place, replace_file
 
-# %% ../nbs/core/60_cli.ipynb #d8cd7d15
-def _names(text: str) -> list[str]:
+# %% ../nbs/core/60_cli.ipynb #a27e0a18
+def _words(text: str) -> list[str]:
     "Comma-separated words"
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
+def _names(text: str) -> list[str]:
+    "Comma-separated names, at least one"
+    if not _words(text):
+        raise argparse.ArgumentTypeError("give at least one name, such as random")
+    return _words(text)
+
+
 def _budgets(text: str) -> list[int]:
     "Comma-separated whole numbers"
-    words = _names(text)
-    for word in words:
-        if not word.lstrip("-").isdigit():
+    budgets = []
+    for word in _words(text):
+        try:
+            budgets.append(int(word))
+        except ValueError as error:
             raise argparse.ArgumentTypeError(
                 f"budgets are whole numbers such as 20,30,40, got {word!r}"
-            )
-    if not words:
+            ) from error
+    if not budgets:
         raise argparse.ArgumentTypeError("give at least one budget, such as 30")
-    return [int(word) for word in words]
+    return budgets
 
 # %% ../nbs/core/60_cli.ipynb #086dba17
 COMPARE_HELP = """Compare methods on a table of scores.
@@ -197,16 +206,19 @@ def format_summary(
             )
     return "\n".join(lines)
 
-# %% ../nbs/core/60_cli.ipynb #a6346775
-def _writable(path: str | None) -> None:
-    "Fail before the work, not after it, if a result cannot be written"
-    if path is not None:
-        if Path(path).is_dir():
-            raise OSError(f"cannot write {path!r} (it is a folder): name a file")
-        folder = Path(path).parent
-        probe = folder / f".{Path(path).name}.probe"
-        replace_file(probe, lambda name: None)
-        probe.unlink()
+# %% ../nbs/core/60_cli.ipynb #637e815a
+def _check_files(args: argparse.Namespace) -> None:
+    "Fail before the work, not after it, if a result has no place of its own"
+    written = [path for path in (args.out, args.rows, args.plot) if path]
+    taken = {os.path.realpath(args.scores): "SCORES"}
+    for path in written:
+        check_place(path)
+        if os.path.realpath(path) in taken:
+            raise ValueError(
+                f"{path!r} is named twice: SCORES, --out, --rows and --plot each need "
+                "a file of their own"
+            )
+        taken[os.path.realpath(path)] = path
 
 
 def _journal(args: argparse.Namespace) -> Path | None:
@@ -221,8 +233,9 @@ def compare_command(args: argparse.Namespace) -> None:
     from benchnb.method import list_methods
     from benchnb.sources import load_table
 
-    for path in (args.out, args.rows, args.plot):
-        _writable(path)
+    _check_files(args)
+    if any(":" in name for name in args.methods or []):
+        sys.path.append(os.getcwd())  # where the module of a method may lie
     scores = load_table(args.scores)
     journal = _journal(args)
     frame = compare(
@@ -292,7 +305,7 @@ def data_command(args: argparse.Namespace) -> None:
         print(f"{row.Index:<21}{size:>15}  {row.what[:42]}")
         print(f"{'':<38}{row.where[:42]}")
 
-# %% ../nbs/core/60_cli.ipynb #f1e00a65
+# %% ../nbs/core/60_cli.ipynb #d57b9cf0
 def main(
     argv: list[str] | None = None,  # arguments; None: those of the command line
 ) -> int:  # exit code: 0, or 2 for a mistake of the user's, 130 when stopped
@@ -300,22 +313,36 @@ def main(
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    args = make_parser().parse_args(argv)
+    args = None
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            args.command(args)
-    except (ValueError, TypeError, OSError, MemoryError) as error:
-        if isinstance(error, BrokenPipeError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+            try:
+                args = make_parser().parse_args(argv)
+                args.command(args)
+            finally:
+                _flush()
+    except BrokenPipeError:  # nobody reads on, as after `| head`
+        return 0
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         message = str(error).strip().splitlines() or [type(error).__name__]
         print(f"benchnb: error: {message[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("benchnb: stopped; the same command goes on from here", file=sys.stderr)
+        kept = getattr(args, "out", None) or getattr(args, "rows", None)
+        more = "; the same command goes on from here" if kept else ""
+        print(f"benchnb: stopped{more}", file=sys.stderr)
         return 130
     return 0
+
+
+def _flush() -> None:
+    "Hand over what was printed; what nobody can take is forgotten, not tried again"
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['METRICS', 'run_trial', 'Journal', 'compare', 'trial_metrics', 'summary', 'over_trials']
 
-# %% ../nbs/core/03_compare.ipynb #a8efd771
+# %% ../nbs/core/03_compare.ipynb #d74f0d60
 import hashlib
 import json
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ from benchnb.method import (
     ready,
     simulate,
 )
-from .scores import SPLITS, Scores
+from .scores import Scores, check_place
 
 # %% ../nbs/core/03_compare.ipynb #3e2cafb4
 def run_trial(
@@ -55,27 +55,26 @@ def run_trial(
         }
     )
 
-# %% ../nbs/core/03_compare.ipynb #643ad9ad
+# %% ../nbs/core/03_compare.ipynb #89631df7
 class Journal:
     "Finished pieces of a comparison on disk, one line each"
 
     def __init__(self, path: str | Path | None, comparison: str):
         self.path, self.done = None if path is None else Path(path), {}
-        if self.path is None:
-            return
-        if self.path.exists():
-            self._read(comparison)
-        else:
-            self._append({"comparison": comparison})
+        self.head = json.dumps({"comparison": comparison}) + "\n"
+        if self.path is not None:
+            check_place(self.path)
+            if self.path.exists():
+                self._read(comparison)
 
-    def _append(self, line):
-        "Write one line and make sure that it has reached the disk"
+    def _append(self, text):
+        "Write a line, after the first one, and make sure that it has reached the disk"
         import os
 
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with open(self.path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+                file.write(text if file.tell() else self.head + text)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -87,6 +86,8 @@ class Journal:
     def _read(self, comparison):
         "Read all whole lines; refuse the journal of another comparison"
         text = self.path.read_text("utf-8", errors="replace")
+        if self.head.startswith(text):  # cut short in the first line: begin again
+            return self.path.unlink()
         lines = text.split("\n")
         try:
             same = json.loads(lines[0])["comparison"] == comparison
@@ -111,15 +112,21 @@ class Journal:
         "Note a finished piece"
         self.done[key] = rows
         if self.path is not None:
-            self._append({"key": key, "rows": rows.to_dict(orient="list")})
+            line = {"key": key, "rows": rows.to_dict(orient="list")}
+            self._append(json.dumps(line) + "\n")
 
-# %% ../nbs/core/03_compare.ipynb #beb13de7
+# %% ../nbs/core/03_compare.ipynb #373ed071
 def _check_methods(methods):
     "Labels and fresh methods from names, objects or a mapping of both"
-    if isinstance(methods, (str, Method)):
+    if isinstance(methods, str) or not isinstance(methods, Iterable):
         methods = [methods]
+    methods = methods if isinstance(methods, dict) else list(methods)
+    for method in methods.values() if isinstance(methods, dict) else methods:
+        if not isinstance(method, (str, Method)):
+            raise TypeError(
+                f"{method!r} is no method: give a name, or an object: Name()"
+            )
     if not isinstance(methods, dict):
-        methods = list(methods)
         labels = [m if isinstance(m, str) else m.name for m in methods]
         twice = [label for label in labels if labels.count(label) > 1]
         if twice:
@@ -134,6 +141,8 @@ def _check_methods(methods):
 
 def _check_table(scores):
     "A table on which a comparison can say something"
+    if not isinstance(scores, Scores):
+        raise TypeError(f"compare needs Scores, got {type(scores).__name__}")
     if len(scores) < 2:
         raise ValueError("only one model in the table: a comparison needs at least 2")
     if scores.shape[1] < 2:
@@ -143,17 +152,31 @@ def _check_table(scores):
         scores.values, np.repeat(first, scores.shape[1], 1), equal_nan=True
     ):
         raise ValueError("all columns of the table are equal: any one item tells all")
-    empty = np.isnan(scores.values).all(axis=1)
-    if empty.any():
-        name = scores.models.index[empty][0]
-        raise ValueError(f"model {name!r} has no score at all: leave it out")
+    unknown = np.isnan(scores.values)
+    for axis, facts in [(1, scores.models), (0, scores.items)]:
+        empty = unknown.all(axis=axis)
+        if empty.any():
+            name = f"{facts.index.name} {facts.index[empty][0]!r}"
+            raise ValueError(f"{name} has no score at all: leave it out")
 
 
-def _check_whole(value, name):
-    "A whole number of at least 1"
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+def _check_whole(value, name, least=1):
+    "A whole number of at least `least`"
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise ValueError(
+            f"{name} must be a whole number of at least {least}, got {value!r}"
+        )
     return int(value)
+
+
+def _check_budgets(budgets, total):
+    "Different budgets that the table can pay, in the order given"
+    budgets = budgets if isinstance(budgets, Iterable) else [budgets]
+    budgets = list(dict.fromkeys(check_budget(budget, total) for budget in budgets))
+    if not budgets:
+        raise ValueError("no budget to compare at: give at least one, such as 30")
+    return budgets
 
 # %% ../nbs/core/03_compare.ipynb #60efc33f
 def _piece_key(label, method, budget, trial):
@@ -190,7 +213,7 @@ def _run(key, *piece):
     with threadpool_limits(1):
         return key, run_trial(copy.copy(piece[0]), *piece[1:])
 
-# %% ../nbs/core/03_compare.ipynb #f5f98625
+# %% ../nbs/core/03_compare.ipynb #f3847621
 def compare(
     scores: Scores,  # models x items, all known (NaN is allowed, and stays unscored)
     methods: list | dict,  # names or methods; a dict gives them labels
@@ -205,13 +228,14 @@ def compare(
     side: object = None,  # handed to every method's fit
 ) -> pd.DataFrame:  # one row per method, budget, trial and target
     "Estimate every target by every method, many times"
-    methods, trials = _check_methods(methods), _check_whole(trials, "trials")
     _check_table(scores)
-    budgets = [check_budget(budget, scores.shape[1]) for budget in budgets]
+    methods, trials = _check_methods(methods), _check_whole(trials, "trials")
+    seed = _check_whole(seed, "seed", least=0)
+    budgets = _check_budgets(budgets, scores.shape[1])
     pieces = [(k, b, t) for k in methods for b in budgets for t in range(trials)]
     keys = {(k, b, t): _piece_key(k, methods[k], b, t) for k, b, t in pieces}
-    book = Journal(journal, _comparison_hash(scores, split, sources, seed))
     same_split = split not in ("random", "family")
+    book = Journal(journal, _comparison_hash(scores, split, sources, seed))
     todo = [piece for piece in pieces if keys[piece] not in book.done]
     with _workers(n_jobs) as pool, _bar(len(pieces), len(todo), progress) as bar:
         for number in sorted({0 if same_split else t for _, _, t in todo}):

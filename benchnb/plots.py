@@ -80,7 +80,7 @@ METRICS = {
     "seconds": ("computing time (seconds)", "lower"),
 }
 
-# %% ../nbs/core/08_plots.ipynb #909f09a5
+# %% ../nbs/core/08_plots.ipynb #705b7681
 def _new_axes(ax, figsize=(6.5, 3)):
     "The given axes, or new ones"
     import matplotlib.pyplot as plt
@@ -89,9 +89,9 @@ def _new_axes(ax, figsize=(6.5, 3)):
 
 
 def _budget_axis(ax, budgets):
-    "Ticks at the budgets; a log scale where they span more than a factor of four"
+    "Ticks at the budgets; a log scale where they span a factor of four or more"
     budgets = np.unique(budgets)
-    if budgets[0] > 0 and budgets[-1] > 4 * budgets[0]:
+    if budgets[0] > 0 and budgets[-1] >= 4 * budgets[0]:
         ax.set_xscale("log")
     ax.set_xticks(budgets, [f"{b:,g}" for b in budgets])
     ax.minorticks_off()
@@ -249,7 +249,7 @@ def plot_error_by_strength(
     _legend(ax)
     return ax
 
-# %% ../nbs/core/08_plots.ipynb #80465457
+# %% ../nbs/core/08_plots.ipynb #cb2ca8c4
 def plot_comparison(
     summary: pd.DataFrame,  # one row per method, budget and trial
     styles: dict[str, dict] | None = None,  # from method_styles; None: by order
@@ -258,13 +258,14 @@ def plot_comparison(
     import matplotlib.pyplot as plt
 
     _need(summary, ["method", "budget", "trial", "mae", "kendall"], "`summary`")
-    names = summary["method"].nunique()
-    size = (8, 3.2 + 0.25 * -(-names // 4))
+    names = summary["method"].unique()
+    columns = min(len(names), max(1, 100 // (max(map(len, names)) + 8)))
+    size = (8, 3.2 + 0.25 * -(-len(names) // columns))  # room for the legend
     fig, axes = plt.subplots(ncols=2, figsize=size, layout="constrained")
     for ax, metric in zip(axes, ["mae", "kendall"], strict=True):
         plot_curves(summary, metric, ax=ax, styles=styles).get_legend().remove()
     handles = axes[0].get_legend_handles_labels()
-    fig.legend(*handles, loc="outside lower center", ncols=min(names, 4))
+    fig.legend(*handles, loc="outside lower center", ncols=columns)
     return fig
 
 # %% ../nbs/core/08_plots.ipynb #4bdcaa42

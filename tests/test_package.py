@@ -41,7 +41,7 @@ def python(code, **env):
 
 @pytest.mark.parametrize("code", ["import benchnb", HELP], ids=["import", "help"])
 def test_heavy_packages_are_imported_where_they_are_used(code):
-    assert python(code + LOADED) == ""
+    assert python(code + LOADED, PYTHONPATH=str(ROOT)) == ""
 
 
 @pytest.fixture(scope="module")

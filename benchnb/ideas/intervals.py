@@ -6,8 +6,9 @@
 __all__ = ['normal_quantile', 'exact_coverage', 'wilson_interval', 'effective_size', 't_interval', 'weighted_size',
            'spread_ratio', 'is_spread', 'residual_interval', 'conformal_radius']
 
-# %% ../../nbs/ideas/13_intervals.ipynb #d11a7328
+# %% ../../nbs/ideas/13_intervals.ipynb #9ef7528a
 import math
+from statistics import NormalDist
 
 import numpy as np
 
@@ -22,15 +23,13 @@ def _check(name, values, low, high, hint=""):
         )
     return values
 
-# %% ../../nbs/ideas/13_intervals.ipynb #b4d55f4c
+# %% ../../nbs/ideas/13_intervals.ipynb #4214972f
 def normal_quantile(
     level: float = 0.95,  # promised coverage, from 0.01 to 0.999
 ) -> float:  # z, in standard errors
     "Standard errors to either side that hold a share `level` of the normal curve"
-    from scipy import stats
-
-    level = _check("level", level, 0.01, 0.999, "Write 0.95 for 95%.")
-    return float(stats.norm.ppf((1 + level) / 2))
+    level = float(_check("level", level, 0.01, 0.999, "Write 0.95 for 95%."))
+    return NormalDist().inv_cdf((1 + level) / 2)
 
 # %% ../../nbs/ideas/13_intervals.ipynb #db3d1bac
 def exact_coverage(

@@ -16,13 +16,18 @@ from ..ideas.medoids import Medoids, distinct_columns, fill_gaps, held_out_error
 from ..method import Coreset, Estimate, register
 from ..scores import Scores
 
-# %% ../../nbs/methods/21_clustering.ipynb #223eb4a4
-def _nearest_of_each(labels, distance, rng):
-    "The item with the least distance in each cluster; ties are drawn at random"
+# %% ../../nbs/methods/21_clustering.ipynb #4a9dcae9
+def _nearest_of_each(labels, distance, k, rng):
+    "The item nearest each centroid, ties at random; far items if a cluster is empty"
     order = rng.permutation(len(labels))
     rank = np.lexsort((np.round(distance[order], 5), labels[order]))
     first = np.unique(labels[order][rank], return_index=True)[1]
-    return order[rank][first]
+    medoids = order[rank][first]
+    far = order[np.argsort(-distance[order], kind="stable")]
+    spare = far[~np.isin(far, medoids)][: k - len(medoids)]
+    labels = np.searchsorted(labels[medoids], labels)
+    labels[spare] = np.arange(len(medoids), k)
+    return np.concatenate([medoids, spare]), labels
 
 
 def _one_each(kind, k, rng):
@@ -35,15 +40,16 @@ def _one_each(kind, k, rng):
     labels[medoids] = np.arange(k)
     return Medoids(medoids, labels, 0.0)
 
-# %% ../../nbs/methods/21_clustering.ipynb #623c275a
+# %% ../../nbs/methods/21_clustering.ipynb #112f2145
 def k_means_items(
     points: np.ndarray,  # what is known of each item, features x items, no NaN
     k: int,  # items to choose
     rng: np.random.Generator | int,  # or a seed
     weights: np.ndarray | None = None,  # weight of each item; None: all alike
     n_init: int = 1,  # random beginnings; the best one counts
-) -> Medoids:  # k distinct items, who speaks for whom, the sum of squared distances
-    "Cluster the items by k-means; the item nearest each centroid speaks for its cluster"
+    sample: int = 20_000,  # items that k-means looks at; all are assigned
+) -> Medoids:  # k distinct items, who speaks for whom, the mean squared distance
+    "k-means on the items; the item nearest each centroid speaks for its cluster"
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
@@ -54,12 +60,15 @@ def k_means_items(
     if len(kinds) <= k:
         return _one_each(kind, k, rng)
     means = KMeans(k, n_init=n_init, random_state=int(rng.integers(2**31 - 1)))
+    some = rng.permutation(points.shape[1])[:sample]
     with threadpool_limits(1):  # so that results do not depend on their number
-        labels = means.fit_predict(points.T, sample_weight=weights).astype(np.int64)
-        away = np.linalg.norm(points.T - means.cluster_centers_[labels], axis=1)
-    medoids = _nearest_of_each(labels, away, rng)
-    labels = np.searchsorted(labels[medoids], labels)
-    return Medoids(medoids, labels, float(means.inertia_))
+        means.fit(
+            points.T[some], sample_weight=None if weights is None else weights[some]
+        )
+        distance = means.transform(points.T)
+    labels, away = distance.argmin(axis=1), distance.min(axis=1)
+    medoids, labels = _nearest_of_each(labels, away, k, rng)
+    return Medoids(medoids, labels, float(np.average(away**2, weights=weights)))
 
 # %% ../../nbs/methods/21_clustering.ipynb #56928d9e
 @register

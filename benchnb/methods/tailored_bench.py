@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['model_distances', 'native_number', 'nearest_sources', 'calibrated', 'TailoredBench']
 
-# %% ../../nbs/methods/30_tailored_bench.ipynb #41181e86
+# %% ../../nbs/methods/30_tailored_bench.ipynb #60978c9f
 import warnings
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from fastcore.basics import patch
 
 from ..ideas.medoids import Medoids, cluster_items, item_distances, standardize
 from ..method import Cohort, Estimate, Method, register
-from ..scores import Scores
+from ..scores import Scores, fill_gaps
 
 # %% ../../nbs/methods/30_tailored_bench.ipynb #fcf16cf5
 def model_distances(
@@ -61,7 +61,7 @@ def calibrated(
     predicted[clusters.medoids] = answers
     return predicted
 
-# %% ../../nbs/methods/30_tailored_bench.ipynb #9a92fc60
+# %% ../../nbs/methods/30_tailored_bench.ipynb #b85d4a39
 @register
 @dataclass(eq=False)
 class TailoredBench(Method):
@@ -81,14 +81,8 @@ class TailoredBench(Method):
     def fit(self, source: Scores, side: object = None) -> "TailoredBench":
         "Keep the sources' answers; a gap becomes the item's mean over the sources"
         super().fit(source)
-        values = source.values
-        if np.isnan(values).any():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)
-                means = np.nan_to_num(np.nanmean(values, axis=0), nan=self.source_mean_)
-            values = np.where(np.isnan(values), means, values).astype(np.float32)
-        self.table_ = values
-        self.strength_ = values @ self.weights_
+        self.table_ = fill_gaps(source.values)
+        self.strength_ = self.table_ @ self.weights_
         return self
 
 # %% ../../nbs/methods/30_tailored_bench.ipynb #c03a58b3
