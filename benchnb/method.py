@@ -383,7 +383,7 @@ def _digest(state, data):
     text = json.dumps(state, sort_keys=True)
     return hashlib.sha256(text.encode() + data).hexdigest()[:16]
 
-# %% ../nbs/core/02_method.ipynb #73325ab5
+# %% ../nbs/core/02_method.ipynb #ec511f26
 def _restore(part, arrays):
     "The inverse of `_flatten`"
     kind, value = next(iter(part.items()))
@@ -410,6 +410,18 @@ def _restore_method(raw, arrays):
     return method
 
 
+# how a file that was cut short, edited or swapped makes itself known
+_DAMAGE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    BadZipFile,
+)
+
+
 def load_method(
     folder: str | Path,  # where `save_method` put it
 ) -> Method:
@@ -426,14 +438,7 @@ def load_method(
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = dict(file)
         return _restore_method(raw["method"], arrays)
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        BadZipFile,
-    ) as error:
+    except _DAMAGE as error:
         raise ValueError(
             f"the method saved in {str(folder)!r} is damaged ({error}): save it again"
         ) from error
@@ -571,7 +576,7 @@ def check_answers(
         raise ValueError(f"score {scores[name]:g} of item {name!r} is outside [0, 1]")
     return scores.to_numpy()
 
-# %% ../nbs/core/02_method.ipynb #a64eefab
+# %% ../nbs/core/02_method.ipynb #78a45ada
 @patch
 def tell(
     self: Session,
@@ -661,13 +666,7 @@ def _read_session(path):
             answers = dict(zip(told["asked"], told["scores"], strict=True))
             check_answers(answers, told["asked"])
         return state["sources"], rounds
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except _DAMAGE as error:
         raise ValueError(
             f"{str(path)!r} is damaged ({error}): restore it from a copy"
         ) from error

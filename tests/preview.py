@@ -26,10 +26,12 @@ proc_nbs(force=True, n_workers=2)
 
 def process(folder):
     "Let nbdev process the notebooks of a checkout into its folder _proc"
-    command = [sys.executable, "-c", PROCESS]
+    warnings = ["ignore:Found cells containing", "error:Failed to create YAML"]
+    flags = [word for warning in warnings for word in ("-W", warning)]
+    command = [sys.executable, *flags, "-c", PROCESS]
     done = subprocess.run(command, cwd=folder, env=ENV, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"nbdev could not process the notebooks:\n{done.stderr}")
+        raise RuntimeError(f"docs processing stopped:\n{done.stderr[-2500:]}")
     return folder / "_proc"
 
 

@@ -57,6 +57,7 @@ def test_the_estimate_is_equation_6_with_item_weights():
     assert np.isclose(method.estimate(target[method.coreset_]).score, expected)
 
 
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 15), st.integers(0, 1000), st.sampled_from([1, 2, 8]))
 def test_always_as_many_distinct_items_as_asked_for(k, seed, models):

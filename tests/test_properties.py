@@ -1,13 +1,14 @@
 """What holds for every registered method, whatever it does inside: a later method is
 covered as soon as it is registered."""
 
+import os
 import warnings
 from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from small import (
     METHODS,
@@ -30,13 +31,19 @@ every_method = pytest.mark.parametrize("name", METHODS)
 per_task_too = pytest.mark.parametrize(
     "name", [*METHODS, *(f"per_task({name})" for name in METHODS)]
 )
-few = settings(
-    max_examples=10,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=(Phase.generate, Phase.shrink),
-)
+deep = int(os.environ.get("BENCHNB_EXAMPLES", 0))  # look longer, at other examples
+
+
+def examples(number):
+    "Settings: so many examples, the same ones in every run"
+    return settings(
+        max_examples=deep or number,
+        derandomize=not deep,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 def check(estimate, scores, budget):
@@ -104,7 +111,7 @@ def one_counts(n_items):
 
 @every_method
 @given(tables(), st.data())
-@few
+@examples(10)
 def test_any_table_gives_a_possible_answer(name, scores, data):
     budget = data.draw(st.integers(1, scores.shape[1]), "budget")
     source = scores.select(models=np.arange(len(scores) - 2))
@@ -116,7 +123,7 @@ def test_any_table_gives_a_possible_answer(name, scores, data):
 
 @every_method
 @given(st.integers(1, 60), st.integers(0, 1000))
-@few
+@examples(10)
 def test_any_budget_and_seed_gives_a_possible_answer(name, budget, seed):
     target = halves()[1]
     for row, estimate in enumerate(estimates(fitted(name), target, budget, seed)):
@@ -127,7 +134,7 @@ def test_any_budget_and_seed_gives_a_possible_answer(name, budget, seed):
 
 @every_method
 @given(st.integers(0, 1000), st.sampled_from([0.1, 0.5, 0.9, 1]), st.integers(1, 60))
-@few
+@examples(10)
 def test_answers_without_a_score_leave_an_estimate(name, seed, share, budget):
     target = halves()[1]
     gaps = np.random.default_rng(seed).random(target.shape) < share
@@ -143,7 +150,7 @@ def test_answers_without_a_score_leave_an_estimate(name, seed, share, budget):
 
 @every_method
 @given(st.integers(0, 1000), st.sampled_from([0.05, 0.3, 0.7]))
-@settings(few, max_examples=5)
+@examples(5)
 def test_sources_with_gaps_leave_an_estimate(name, seed, share):
     source, target = halves()
     gaps = np.random.default_rng(seed).random(source.shape) < share

@@ -1,4 +1,4 @@
-"The embedded leaderboard: it is what `benchnb.zoo` makes, and holds what other chapters need"
+"The embedded leaderboard: what `benchnb.zoo` makes, complete and varied"
 
 import numpy as np
 import pytest
@@ -145,8 +145,8 @@ def test_three_models_can_be_made_again(zoo):
     assert list(made.items["cost"]) == list(stored.items["cost"])
 
 
-def test_order_and_company_do_not_matter(tasks):
-    "A model's scores do not depend on which models are made with it, nor on other tasks"
+def test_a_model_answers_the_same_twice(tasks):
+    "Alone or again, on tasks made anew"
     model = zoo_models()[40]
     alone, size = answer_items(model, tasks[-1])
     again, same_size = answer_items(model, zoo_tasks()[-1])

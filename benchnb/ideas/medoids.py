@@ -344,7 +344,7 @@ def _cluster_kinds(table, kinds, k, rng, fixed, start, weights, max_iter):
     found = k_medoids(distance, count, rng, fixed_kinds, start, weights, max_iter)
     return _as_items(found, kind, fixed, k, rng)
 
-# %% ../../nbs/ideas/10_medoids.ipynb #ab34657c
+# %% ../../nbs/ideas/10_medoids.ipynb #74f594ec
 def _assign_all(table, medoids, metric, weights, block=8192):
     "Assign every item to its nearest medoid, a block of items at a time"
     k, speakers = len(medoids), table[:, medoids]
@@ -360,7 +360,17 @@ def _assign_all(table, medoids, metric, weights, block=8192):
     loss = closest.sum() if weights is None else closest @ weights
     return Medoids(medoids, labels, float(loss))
 
-# %% ../../nbs/ideas/10_medoids.ipynb #cb503cf2
+
+def _cluster_sample(table, k, rng, metric, fixed, start, weights, size):
+    "Medoids of the fixed items, the starting items and random ones, `size` in all"
+    keep, others = np.concatenate([fixed, start]), rng.permutation(table.shape[1])
+    rows = np.concatenate([keep, others[~np.isin(others, keep)]])[:size]
+    weight = None if weights is None else np.asarray(weights)[rows]
+    given, begin = np.arange(len(fixed)), np.arange(len(fixed), len(keep))
+    distance = item_distances(table[:, rows], metric)
+    return rows[k_medoids(distance, k, rng, given, begin, weight).medoids]
+
+# %% ../../nbs/ideas/10_medoids.ipynb #a093224c
 def sampled_k_medoids(
     table: np.ndarray,  # features x items, no NaN
     k: int,  # medoids in all, fixed ones included
@@ -377,16 +387,10 @@ def sampled_k_medoids(
     n_items = table.shape[1]
     fixed, start = _check_choice(n_items, k, fixed, start)
     rng, best = np.random.default_rng(rng), None
+    size = max(sample, 2 * k)
     for _ in range(repeats):
-        keep = np.concatenate([fixed, start])
-        others = rng.permutation(n_items)
-        others = others[~np.isin(others, keep)]
-        rows = np.concatenate([keep, others])[: max(sample, 2 * k)]
-        part, weight = table[:, rows], None if weights is None else weights[rows]
-        given, begin = np.arange(len(fixed)), np.arange(len(fixed), len(keep))
-        distance = item_distances(part, metric)
-        found = k_medoids(distance, k, rng, given, begin, weight).medoids
-        found = _assign_all(table, rows[found], metric, weights)
+        found = _cluster_sample(table, k, rng, metric, fixed, start, weights, size)
+        found = _assign_all(table, found, metric, weights)
         best = min(best or found, found, key=lambda clustering: clustering.loss)
         start = best.medoids[len(fixed) :]
     return best

@@ -23,7 +23,7 @@ from benchnb.ideas.medoids import (
 from ..method import Coreset, Estimate, register
 from ..scores import Scores
 
-# %% ../../nbs/methods/22_anchor_points.ipynb #a548320a
+# %% ../../nbs/methods/22_anchor_points.ipynb #da7ada58
 @register
 @dataclass(eq=False)
 class AnchorPoints(Coreset):
@@ -48,18 +48,20 @@ class AnchorPoints(Coreset):
         self._values = fill_gaps(source.values)
         return self
 
-    def choose(
-        self,
-        values: np.ndarray,  # scores, source models x items, no NaN
-        k: int,  # anchors
-        rng: np.random.Generator,
-    ) -> Medoids:
-        "The medoids of the items, as these models see them"
-        rescale = self.distance == "manhattan" if self.rescale is None else self.rescale
-        table = standardize(values) if rescale else values
-        weights = self.weights_ * len(self.weights_)
-        settings = dict(weights=weights, exact_up_to=self.exact_up_to)
-        return cluster_items(table, k, rng, self.distance, **settings)
+# %% ../../nbs/methods/22_anchor_points.ipynb #89922fbf
+@patch
+def choose(
+    self: AnchorPoints,
+    values: np.ndarray,  # scores, source models x items, no NaN
+    k: int,  # anchors
+    rng: np.random.Generator,
+) -> Medoids:
+    "The medoids of the items, as these models see them"
+    rescale = self.distance == "manhattan" if self.rescale is None else self.rescale
+    table = standardize(values) if rescale else values
+    weights = self.weights_ * len(self.weights_)
+    settings = dict(weights=weights, exact_up_to=self.exact_up_to)
+    return cluster_items(table, k, rng, self.distance, **settings)
 
 # %% ../../nbs/methods/22_anchor_points.ipynb #607b931d
 @patch

@@ -40,7 +40,18 @@ def _one_each(kind, k, rng):
     labels[medoids] = np.arange(k)
     return Medoids(medoids, labels, 0.0)
 
-# %% ../../nbs/methods/21_clustering.ipynb #112f2145
+# %% ../../nbs/methods/21_clustering.ipynb #1f7fe653
+def _centroid_distances(points, k, seed, weights, n_init, some):
+    "Distance of every item to k centroids that fit the items `some`"
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
+    means = KMeans(k, n_init=n_init, random_state=seed)
+    weights = None if weights is None else weights[some]
+    with threadpool_limits(1):  # so that results do not depend on their number
+        return means.fit(points[some], sample_weight=weights).transform(points)
+
+# %% ../../nbs/methods/21_clustering.ipynb #3cf054b1
 def k_means_items(
     points: np.ndarray,  # what is known of each item, features x items, no NaN
     k: int,  # items to choose
@@ -50,22 +61,15 @@ def k_means_items(
     sample: int = 20_000,  # items that k-means looks at; all are assigned
 ) -> Medoids:  # k distinct items, who speaks for whom, the mean squared distance
     "k-means on the items; the item nearest each centroid speaks for its cluster"
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-
     points, rng = np.asarray(points, dtype=np.float32), np.random.default_rng(rng)
     if not 1 <= k <= points.shape[1]:
         raise ValueError(f"cannot choose k={k} items from {points.shape[1]}")
     kinds, kind = distinct_columns(points)
     if len(kinds) <= k:
         return _one_each(kind, k, rng)
-    means = KMeans(k, n_init=n_init, random_state=int(rng.integers(2**31 - 1)))
+    seed = int(rng.integers(2**31 - 1))
     some = rng.permutation(points.shape[1])[:sample]
-    with threadpool_limits(1):  # so that results do not depend on their number
-        means.fit(
-            points.T[some], sample_weight=None if weights is None else weights[some]
-        )
-        distance = means.transform(points.T)
+    distance = _centroid_distances(points.T, k, seed, weights, n_init, some)
     labels, away = distance.argmin(axis=1), distance.min(axis=1)
     medoids, labels = _nearest_of_each(labels, away, k, rng)
     return Medoids(medoids, labels, float(np.average(away**2, weights=weights)))

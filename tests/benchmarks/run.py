@@ -1,6 +1,6 @@
-"""Report how fast the library is: `make bench`, or `python tests/benchmarks/run.py NAME...`
+"""Report how fast the library is: `make bench`, or this file with names of rows
 
-Each measurement runs in a process of its own, on one processor unless it says otherwise.
+Each measurement runs in a process of its own, on one processor unless it says so.
 Times are CPU seconds without the making of the data; memory is the peak of the process.
 A report, not a test: nothing here fails because a machine is slow."""
 
@@ -133,10 +133,8 @@ def main(names):
             continue
         figures = json.loads(done.stdout.splitlines()[-1])
         aim = WORK[name][2]
-        print(
-            f"{name:<42}{figures['seconds']:>9.2f}{aim or '-':>7}{figures['peak']:>10.2f}",
-            flush=True,
-        )
+        line = f"{name:<42}{figures['seconds']:>9.2f}{aim or '-':>7}"
+        print(f"{line}{figures['peak']:>10.2f}", flush=True)
 
 
 if __name__ == "__main__":
