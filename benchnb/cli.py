@@ -107,7 +107,7 @@ def _add_compare(commands) -> None:
     add("--plot", metavar="F.png", help="draw error and rank agreement")
     parser.set_defaults(command=compare_command)
 
-# %% ../nbs/core/60_cli.ipynb #988f0bc4
+# %% ../nbs/core/60_cli.ipynb #265b5e64
 TABLES_HELP = """Print what the papers published beside what comes out here, cell by
 cell, from the results stored with the chapters.
 
@@ -157,6 +157,7 @@ def _add_data(commands) -> None:
         description="List the named data sets, their size, and where each would come "
         "from on this machine. Set the environment variable BENCHNB_DATA to the folder "
         "that holds them.",
+        epilog="example: BENCHNB_DATA=~/benchmarks benchnb data",
     )
     parser.set_defaults(command=data_command)
 

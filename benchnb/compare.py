@@ -5,9 +5,13 @@
 # %% auto #0
 __all__ = ['METRICS', 'run_trial', 'Journal', 'compare', 'trial_metrics', 'summary', 'over_trials']
 
-# %% ../nbs/core/03_compare.ipynb #d74f0d60
+# %% ../nbs/core/03_compare.ipynb #3d75c145
+import copy
 import hashlib
 import json
+import multiprocessing
+import signal
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -178,7 +182,7 @@ def _check_budgets(budgets, total):
         raise ValueError("no budget to compare at: give at least one, such as 30")
     return budgets
 
-# %% ../nbs/core/03_compare.ipynb #60efc33f
+# %% ../nbs/core/03_compare.ipynb #3c9c1548
 def _piece_key(label, method, budget, trial):
     "What identifies a piece of work: the label, the parameters, budget and trial"
     given = json.dumps(parameters(method), default=repr, sort_keys=True)
@@ -194,23 +198,25 @@ def _comparison_hash(scores, split, sources, seed):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _fit(label, method, source, side):
-    "Fit a copy on one processor, so that results do not depend on their number"
-    import copy
-
+def _alone():
+    "One processor; and a process of its own leaves Ctrl-C to the one that started it"
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1):
+    started = multiprocessing.current_process().name != "MainProcess"
+    if started and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return threadpool_limits(1)
+
+
+def _fit(label, method, source, side):
+    "Fit a copy on one processor, so that results do not depend on their number"
+    with _alone():
         return label, copy.deepcopy(method).fit(source, side)
 
 
 def _run(key, *piece):
     "One piece of work on one processor"
-    import copy
-
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
+    with _alone():
         return key, run_trial(copy.copy(piece[0]), *piece[1:])
 
 # %% ../nbs/core/03_compare.ipynb #f3847621

@@ -55,7 +55,7 @@ class Estimate:
             text += f", {len(self.unscored)} without a score"
         return text + "".join(f"; {note}" for note in self.notes)
 
-# %% ../nbs/core/02_method.ipynb #72242098
+# %% ../nbs/core/02_method.ipynb #9e786f3d
 def check_budget(
     budget: int,  # items to ask
     total: int,  # items of the benchmark
@@ -70,13 +70,13 @@ def check_budget(
     return int(budget)
 
 
-def check_fitted(method: "Method") -> None:
+def check_fitted(method) -> None:  # a Method
     "Fitting comes first"
     if not hasattr(method, "items_"):
         raise ValueError(f"{type(method).__name__} must be fitted first: call fit")
 
 
-def check_ready(method: "Method") -> None:
+def check_ready(method) -> None:  # a Method
     "Then comes a budget; only then can a method talk to a target"
     check_fitted(method)
     if not hasattr(method, "budget_"):

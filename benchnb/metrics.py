@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['mae', 'weighted_mae', 'rmse', 'nrmse', 'rank_error', 'kendall', 'pearson', 'spearman', 'pairwise_accuracy',
            'pairwise_accuracy_by_gap', 'interval_coverage', 'interval_width', 'mean_and_error', 'bootstrap_error',
-           'TestResult', 'z_test', 'paired_test']
+           'TestResult', 'z_test', 'flip_p_value', 'paired_test']
 
 # %% ../nbs/core/01_metrics.ipynb #36b7e5dd
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-# %% ../nbs/core/01_metrics.ipynb #21e8bec9
+# %% ../nbs/core/01_metrics.ipynb #ff56a01f
 def _check_labels(truth, score):
     "Refuse two pandas Series whose models are not the same, in the same order"
     series = isinstance(truth, pd.Series) and isinstance(score, pd.Series)
@@ -22,6 +22,11 @@ def _check_labels(truth, score):
             "truth and score name different models, or in another order: "
             "use score.reindex(truth.index)"
         )
+
+# %% ../nbs/core/01_metrics.ipynb #f5aa88cc
+def _plain(values):
+    "A float for one trial, an array for several"
+    return float(values) if np.ndim(values) == 0 else values
 
 
 def _pair(truth, score):
@@ -47,11 +52,6 @@ def _pair(truth, score):
         )
     return np.broadcast_arrays(truth, score)
 
-
-def _plain(values):
-    "A float for one trial, an array for several"
-    return float(values) if np.ndim(values) == 0 else values
-
 # %% ../nbs/core/01_metrics.ipynb #37dc1805
 def mae(
     truth: np.ndarray,  # true scores, shape (..., models)
@@ -61,14 +61,14 @@ def mae(
     truth, score = _pair(truth, score)
     return _plain(np.abs(score - truth).mean(axis=-1))
 
-# %% ../nbs/core/01_metrics.ipynb #046c1590
+# %% ../nbs/core/01_metrics.ipynb #5077c6ab
 def _ranks(values):
     "Ranks along the last axis: the best is 1, equal values share the mean rank"
     from scipy.stats import rankdata
 
     return rankdata(-np.round(values, 10), axis=-1)
 
-
+# %% ../nbs/core/01_metrics.ipynb #a201d756
 def weighted_mae(
     truth: np.ndarray,  # true scores, shape (..., models)
     score: np.ndarray,  # estimates, shape (..., models)
@@ -89,11 +89,11 @@ def rmse(
     truth, score = _pair(truth, score)
     return _plain(np.sqrt(((score - truth) ** 2).mean(axis=-1)))
 
-# %% ../nbs/core/01_metrics.ipynb #a0ef2b23
+# %% ../nbs/core/01_metrics.ipynb #a40e48ee
 def nrmse(
     truth: np.ndarray,  # true scores, shape (..., models)
     score: np.ndarray,  # estimates, shape (..., models)
-    denominator: str = "squared",  # squared: BENTo's text and tables; printed: its eq. 7
+    denominator: str = "squared",  # squared: BENTo's tables; printed: its eq. 7
 ) -> float | np.ndarray:  # relative error, 0 is perfect; NaN if all truths are 0
     "Normalised root mean squared error (BENTo, equation 7)"
     truth, score = _pair(truth, score)
@@ -104,7 +104,7 @@ def nrmse(
         ratio = ((score - truth) ** 2).sum(axis=-1) / size.sum(axis=-1)
     return _plain(np.sqrt(np.where(np.isfinite(ratio), ratio, np.nan)))
 
-# %% ../nbs/core/01_metrics.ipynb #49576206
+# %% ../nbs/core/01_metrics.ipynb #38e8305a
 def _rank_among(values, others):
     "Rank of each value among `others`: one more than those above it, ties count half"
     values, others = np.round(values, 10), np.sort(np.round(others, 10))
@@ -112,7 +112,7 @@ def _rank_among(values, others):
     level = len(others) - np.searchsorted(others, values, side="left") - above
     return 1 + above + level / 2
 
-
+# %% ../nbs/core/01_metrics.ipynb #34e20583
 def rank_error(
     truth: np.ndarray,  # true scores, shape (..., models)
     score: np.ndarray,  # estimates, shape (..., models)
@@ -144,7 +144,7 @@ def kendall(
     taus = [kendalltau(*trial).statistic for trial in trials]
     return _plain(np.reshape(taus, score.shape[:-1]))
 
-# %% ../nbs/core/01_metrics.ipynb #44c14883
+# %% ../nbs/core/01_metrics.ipynb #f814aa91
 def _correlation(x, y):
     "Pearson's correlation along the last axis; NaN where one side is constant"
     flat = (np.ptp(x, axis=-1) == 0) | (np.ptp(y, axis=-1) == 0)
@@ -154,7 +154,7 @@ def _correlation(x, y):
         rho = np.clip((x * y).sum(axis=-1) / size, -1, 1)
     return _plain(np.where(flat, np.nan, rho))
 
-
+# %% ../nbs/core/01_metrics.ipynb #7ebe053a
 def pearson(
     truth: np.ndarray,  # true scores, shape (..., models)
     score: np.ndarray,  # estimates, shape (..., models)
@@ -162,7 +162,7 @@ def pearson(
     "Pearson's correlation (equation 6)"
     return _correlation(*_pair(truth, score))
 
-
+# %% ../nbs/core/01_metrics.ipynb #be8dd3db
 def spearman(
     truth: np.ndarray,  # true scores, shape (..., models)
     score: np.ndarray,  # estimates, shape (..., models)
@@ -170,7 +170,7 @@ def spearman(
     "Spearman's rank correlation: equation 6 on ranks"
     return _correlation(*map(_ranks, _pair(truth, score)))
 
-# %% ../nbs/core/01_metrics.ipynb #6e3fb279
+# %% ../nbs/core/01_metrics.ipynb #9f9ac798
 def _ordered_pairs(truth, score):
     "For pairs of models that truly differ: the gap, and 1, 1/2 or 0 for the order"
     i, j = np.triu_indices(len(truth), k=1)
@@ -178,7 +178,7 @@ def _ordered_pairs(truth, score):
     same = np.sign(gap) * np.sign(np.round(score[i] - score[j], 10))
     return np.abs(gap)[gap != 0], (1 + same[gap != 0]) / 2
 
-
+# %% ../nbs/core/01_metrics.ipynb #7fa9ae75
 def pairwise_accuracy(
     truth: np.ndarray,  # true scores, shape (..., models)
     score: np.ndarray,  # estimates, shape (..., models)
@@ -221,7 +221,7 @@ def pairwise_accuracy_by_gap(
     bins = {"low": edges[:-1], "high": edges[1:], "pairs": pairs.astype(int)}
     return pd.DataFrame(bins | {"accuracy": share})
 
-# %% ../nbs/core/01_metrics.ipynb #be2db830
+# %% ../nbs/core/01_metrics.ipynb #2c515cb4
 def _bounds(low, high):
     "Interval ends as float64 arrays of one shape; refuse ends that are exchanged"
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
@@ -237,7 +237,7 @@ def _mean_where(values, known):
     total = np.where(known, values, 0).sum(axis=-1)
     return _plain(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
-
+# %% ../nbs/core/01_metrics.ipynb #b3250caa
 def interval_coverage(
     truth: np.ndarray,  # true scores, shape (..., models)
     low: np.ndarray,  # lower ends, shape (..., models); NaN: no interval
@@ -249,7 +249,7 @@ def interval_coverage(
     truth, _ = _pair(truth, np.where(known, low, 0))
     return _mean_where((low - 1e-9 <= truth) & (truth <= high + 1e-9), known)
 
-
+# %% ../nbs/core/01_metrics.ipynb #c3e9b03b
 def interval_width(
     low: np.ndarray,  # lower ends, shape (..., models); NaN: no interval
     high: np.ndarray,  # upper ends, shape (..., models); NaN: no interval
@@ -292,7 +292,7 @@ def bootstrap_error(
     known = np.array(results)[~np.isnan(results)]
     return float(known.std(ddof=1)) if known.size > 1 else float("nan")
 
-# %% ../nbs/core/01_metrics.ipynb #34d73e34
+# %% ../nbs/core/01_metrics.ipynb #3ae10428
 class TestResult(NamedTuple):
     "What a test found: the difference of the means, its standard error, the p-value"
 
@@ -300,7 +300,7 @@ class TestResult(NamedTuple):
     error: float  # standard error of the difference
     p_value: float  # chance of such a difference if there was none
 
-
+# %% ../nbs/core/01_metrics.ipynb #c02f7319
 def _trials(name, values):
     "Values of at least two trials as a float64 vector without NaN"
     values = np.asarray(values, dtype=np.float64)
@@ -342,17 +342,30 @@ def z_test(
     z = _ratio(difference, error) if difference else 0.0
     return TestResult(difference, error, _tail(z, norm, alternative))
 
-# %% ../nbs/core/01_metrics.ipynb #5b0cdacd
-def _flipped_means(difference, times, rng):
-    "Means of the differences under all sign flips, or under `times` random ones"
-    n = len(difference)
+# %% ../nbs/core/01_metrics.ipynb #99bbff63
+def flip_p_value(
+    difference: np.ndarray,  # one difference per trial, shape (n,)
+    alternative: str,  # two-sided, less or greater
+    times: int,  # all 2^n flips if they are no more, else so many random ones
+    rng: np.random.Generator,
+) -> float:  # share of the flips with a mean as far out as that of `difference`
+    "p-value of the sign-flip permutation test"
+    n, mean = len(difference), difference.mean()
     if 2**n <= times:
         signs = 1 - 2 * (np.arange(2**n)[:, np.newaxis] >> np.arange(n) & 1)
-        return signs @ difference / n
-    means = (2 * rng.integers(2, size=(times, n)) - 1) @ difference / n
-    return np.append(means, difference.mean())  # our own result is one of the flips
+        flips = signs @ difference / n
+    else:  # our own result is one of the flips
+        flips = (2 * rng.integers(2, size=(times, n)) - 1) @ difference / n
+        flips = np.append(flips, mean)
+    dust = 1e-9 * np.abs(difference).max()
+    as_far = {
+        "two-sided": np.abs(flips) >= abs(mean) - dust,
+        "less": flips <= mean + dust,
+        "greater": flips >= mean - dust,
+    }
+    return float(as_far[alternative].mean())
 
-
+# %% ../nbs/core/01_metrics.ipynb #eaac047d
 def paired_test(
     first: np.ndarray,  # a metric of the first method, one number per trial
     second: np.ndarray,  # of the second method, in the same trials
@@ -369,15 +382,10 @@ def paired_test(
         raise ValueError(f"pairs need as many trials: {len(first)} and {len(second)}")
     if how not in ("flip", "t") or alternative not in ("two-sided", "less", "greater"):
         raise ValueError("how is flip or t; alternative is two-sided, less or greater")
-    mean, error = mean_and_error(first - second)
+    apart = first - second
+    mean, error = mean_and_error(apart)
     if how == "t":
         ratio = _ratio(mean, error) if mean else 0.0
-        return TestResult(mean, error, _tail(ratio, t(len(first) - 1), alternative))
-    flips = _flipped_means(first - second, times, np.random.default_rng(seed))
-    dust = 1e-9 * np.abs(first - second).max()
-    as_far = {
-        "two-sided": np.abs(flips) >= abs(mean) - dust,
-        "less": flips <= mean + dust,
-        "greater": flips >= mean - dust,
-    }
-    return TestResult(mean, error, float(as_far[alternative].mean()))
+        return TestResult(mean, error, _tail(ratio, t(len(apart) - 1), alternative))
+    p_value = flip_p_value(apart, alternative, times, np.random.default_rng(seed))
+    return TestResult(mean, error, p_value)

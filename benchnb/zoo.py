@@ -377,14 +377,14 @@ def twin_recipes() -> list[Recipe]:
         Recipe("ridge-2", "linear", "scale", ridge, {"alpha": 2}),
     ]
 
-# %% ../nbs/core/04_zoo.ipynb #d67428fa
+# %% ../nbs/core/04_zoo.ipynb #41bf8cd5
 FRACTIONS = (2, 5, 15, 40, 100)  # percent of the training samples
 BLINDED = (  # recipes that also come with few features
     "logistic-0.03 ridge-1 rbf-10 knn-3 tree-full forest-30 boost-8 ada-50 gauss "
     "net-32 centroid fourier-150"
 ).split()
 
-
+# %% ../nbs/core/04_zoo.ipynb #8038c25e
 def zoo_models() -> list[ZooModel]:
     "All models of the zoo"
     groups = (

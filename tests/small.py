@@ -97,3 +97,48 @@ def files_in(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
+# A method as somebody else would write it, in a file of their own. It can be told to
+# kill or to interrupt its process group when it is prepared for the n-th time.
+FORK = '''
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchnb.method import Coreset, Estimate, register
+
+
+@register
+@dataclass(eq=False)
+class {name}(Coreset):
+    "The plain mean over items drawn at random"
+
+    shift: float = 0.0
+
+    name = "{name}".lower()
+    fits = prepares = 0
+
+    def fit(self, source, side=None):
+        type(self).fits += 1
+        return super().fit(source)
+
+    def prepare(self, budget, rng):
+        type(self).prepares += 1
+        if type(self).prepares == int(os.environ.get("FORK_AT", 0)):
+            os.killpg(0, int(os.environ["FORK_SIGNAL"]))
+        super().prepare(budget, rng)
+        self.coreset_ = rng.choice(len(self.items_), budget, replace=False)
+        return self
+
+    def estimate(self, seen):
+        return Estimate(float(np.clip(np.nanmean(seen) + self.shift, 0, 1)))
+'''
+
+
+def write_fork(folder, name):
+    "Write that module; package.module:Class"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name.lower()}_module.py").write_text(FORK.format(name=name))
+    return f"{name.lower()}_module:{name}"

@@ -2,6 +2,7 @@
 that somebody else wrote."""
 
 import importlib
+import itertools
 import json
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import parallel_config
 from scipy.stats import kendalltau, spearmanr
-from small import METHODS, files_in, table, with_values
+from small import METHODS, files_in, table, with_values, write_fork
 
 from benchnb import method as method_module
 from benchnb.cli import main
@@ -25,58 +26,17 @@ from benchnb.method import Estimate, Method, get_method, list_methods, register
 from benchnb.scores import SPLITS, Scores, zoo_path
 
 COLUMNS = "method budget trial target truth score low high asked cost seconds".split()
+NUMBERS = itertools.count()  # every module of somebody else's has another name
 FIGURES = "mae rmse kendall pearson spearman coverage width seconds".split()
-
-# A method as somebody else would write it, in a file of their own. It can be told to
-# kill or to interrupt its own process when it is prepared for the n-th time.
-FORK = '''
-import os
-import signal
-from dataclasses import dataclass
-from pathlib import Path
-
-import numpy as np
-
-from benchnb.method import Coreset, Estimate, register
-
-
-@register
-@dataclass(eq=False)
-class {name}(Coreset):
-    "The plain mean over items drawn at random"
-
-    shift: float = 0.0
-
-    name = "{name}".lower()
-    fits = prepares = 0
-
-    def fit(self, source, side=None):
-        type(self).fits += 1
-        return super().fit(source)
-
-    def prepare(self, budget, rng):
-        type(self).prepares += 1
-        if type(self).prepares == int(os.environ.get("FORK_AT", 0)):
-            os.kill(os.getpid(), int(os.environ["FORK_SIGNAL"]))
-        super().prepare(budget, rng)
-        self.coreset_ = rng.choice(len(self.items_), budget, replace=False)
-        return self
-
-    def estimate(self, seen):
-        return Estimate(float(np.clip(np.nanmean(seen) + self.shift, 0, 1)))
-'''
-
 
 @pytest.fixture
 def fork(tmp_path, monkeypatch):
     "The class of somebody else's module, which is in a folder of its own"
-    name = f"Fork{abs(hash(tmp_path)) % 10**8}"
-    folder = tmp_path / "fork"
-    folder.mkdir()
-    (folder / f"{name.lower()}_module.py").write_text(FORK.format(name=name))
-    monkeypatch.syspath_prepend(folder)
+    spelled = write_fork(tmp_path / "fork", f"Fork{next(NUMBERS)}")
+    monkeypatch.syspath_prepend(tmp_path / "fork")
     monkeypatch.setattr(method_module, "_METHODS", dict(method_module._METHODS))
-    return getattr(importlib.import_module(f"{name.lower()}_module"), name)
+    module, name = spelled.split(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def spelled(kind):
@@ -332,7 +292,8 @@ def test_a_killed_comparison_goes_on_where_it_was(fork, tmp_path, monkeypatch):
     folder = Path(sys.modules[fork.__module__].__file__).parent
     paths = [str(path) for path in (TESTS, folder)]
     command = [sys.executable, "-c", RUN, *paths, spelled(fork), str(journal)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    settings = dict(capture_output=True, text=True, start_new_session=True)
+    done = subprocess.run(command, **settings)
     assert done.returncode == -signal.SIGKILL, done.stderr
     lines, _ = pieces(journal)
     assert len(lines) == 3

@@ -15,13 +15,12 @@ from benchnb.ideas.medoids import (
     around_fixed,
     cluster_items,
     distinct_columns,
-    fill_gaps,
     item_distances,
     k_medoids,
     sampled_k_medoids,
     standardize,
 )
-from benchnb.scores import Scores, zoo_path
+from benchnb.scores import Scores, fill_gaps, zoo_path
 
 
 def loss_of(distance, medoids, weights=None):

@@ -1,4 +1,4 @@
-"The sampling methods: equality with slow references, unbiased draws, odd tables, saving, intervals"
+"Sampling: slow references, unbiased draws, odd tables, saving, intervals"
 
 import warnings
 
@@ -9,9 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.ideas import intervals
-from benchnb.method import PerTask, Session, get_method, load_method, ready, save_method, simulate
+from benchnb.method import (
+    PerTask,
+    Session,
+    get_method,
+    load_method,
+    ready,
+    save_method,
+    simulate,
+)
 from benchnb.methods import sampling
-from benchnb.methods.sampling import AIPW, DifferenceEstimator, RandomSampling, StratifiedSampling
+from benchnb.methods.sampling import (
+    AIPW,
+    DifferenceEstimator,
+    RandomSampling,
+    StratifiedSampling,
+)
 from benchnb.metrics import interval_coverage
 from benchnb.scores import Scores
 
@@ -69,7 +82,9 @@ def test_chances_add_up(weight, data):
         assert share.sum() == pytest.approx(1) and (weight[items] > 0).all()
 
 
-@pytest.mark.parametrize("easiness", [None, np.arange(12.0) // 2], ids=["random", "strata"])
+@pytest.mark.parametrize(
+    "easiness", [None, np.arange(12.0) // 2], ids=["random", "strata"]
+)
 def test_items_are_drawn_with_their_chances(easiness):
     weight = np.arange(1, 13) / 78
     chance = sampling.inclusion_chances(weight, 5)
@@ -91,11 +106,13 @@ def test_each_stratum_gives_one_item():
 @each
 @pytest.mark.parametrize("weights", [None, UNEQUAL], ids=["equal", "unequal"])
 def test_unbiased_over_draws(make, weights):
-    "Sources that know nothing of the target shift no method; AIPW's small bias is allowed for"
+    "Sources unlike the target shift no method; AIPW's small bias is allowed for"
     source = table(20, weights=weights)
     target = table(4, seed=7, weights=weights, ability=1.5)
     method = make().fit(source)
-    scores = np.array([[e.score for e in simulate(method, target, 25, s)] for s in range(250)])
+    scores = np.array(
+        [[e.score for e in simulate(method, target, 25, s)] for s in range(250)]
+    )
     spread = scores.std(axis=0) / np.sqrt(250)
     apart = np.abs(scores.mean(axis=0) - target.truth().to_numpy())
     assert (apart < 4 * spread + 0.012).all()
@@ -105,7 +122,9 @@ def test_unbiased_over_draws(make, weights):
 @pytest.mark.parametrize("weights", [None, UNEQUAL], ids=["equal", "unequal"])
 @pytest.mark.parametrize("marks", [False, True], ids=["binary", "marks"])
 def test_exact_when_all_is_asked_and_sane_before(make, weights, marks):
-    source, target = table(weights=weights, marks=marks), table(9, 60, 1, weights, marks)
+    source, target = table(weights=weights, marks=marks), table(
+        9, 60, 1, weights, marks
+    )
     method = make().fit(source)
     for budget in [1, 2, 3, 10, 59, 60]:
         estimates = simulate(method, target, budget)
@@ -119,8 +138,13 @@ def test_exact_when_all_is_asked_and_sane_before(make, weights, marks):
     scores = [e.score for e in estimates]
     np.testing.assert_allclose(scores, target.truth(), atol=1e-6)
     ready(method, 60)
-    alone = [method.estimate(row[method.coreset_].astype(float)).score for row in target.values]
-    np.testing.assert_allclose(alone, target.truth(), atol=1e-5)  # without the driver's help
+    alone = [
+        method.estimate(row[method.coreset_].astype(float)).score
+        for row in target.values
+    ]
+    np.testing.assert_allclose(
+        alone, target.truth(), atol=1e-5
+    )  # without the driver's help
 
 
 @each
@@ -136,7 +160,9 @@ def test_answers_without_score(make):
     blank = Scores(np.full((1, 60), np.nan), items=target.items)
     e = simulate(method, blank)[0]
     assert e.interval == (0, 1) and len(e.unscored) == 12
-    holed = Scores(np.where(np.arange(60) % 2, target.values, np.nan), items=target.items)
+    holed = Scores(
+        np.where(np.arange(60) % 2, target.values, np.nan), items=target.items
+    )
     e = simulate(method, holed)[0]
     assert set(e.unscored) == {i for i in e.items if int(i[1:]) % 2 == 0}
 
@@ -161,7 +187,9 @@ def test_useless_sources_are_random_sampling():
     for make in [DifferenceEstimator, AIPW]:
         method = ready(make().fit(source), 20)
         plain = target.values[:, method.coreset_].mean(axis=1)
-        np.testing.assert_allclose([e.score for e in simulate(method, target)], plain, atol=1e-6)
+        np.testing.assert_allclose(
+            [e.score for e in simulate(method, target)], plain, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("weights", [None, UNEQUAL], ids=["equal", "unequal"])
@@ -170,7 +198,9 @@ def test_aipw_is_its_slow_definition(weights, penalty):
     "Equation 8 with n + 1 explicit fits of a ridge with an intercept"
     from sklearn.linear_model import Ridge
 
-    source, target = table(25, weights=weights, marks=True), table(5, seed=8, weights=weights)
+    source, target = table(25, weights=weights, marks=True), table(
+        5, seed=8, weights=weights
+    )
     method = ready(AIPW(penalty=penalty).fit(source), 15, seed=1)
     asked, w = method.coreset_, source.weights
     x = source.values.T.astype(float)
@@ -196,9 +226,15 @@ def test_aipw_takes_the_penalty_with_the_least_left_out_error():
     rng = np.random.default_rng(0)
     x, y = rng.random((9, 14)), rng.random(14)
     eigen = sampling.centred_eigen(x.T @ x)
-    errors = [(sampling.ridge_loo(*eigen, y, (p,))[1] ** 2).sum() for p in sampling.PENALTIES]
+    errors = [
+        (sampling.ridge_loo(*eigen, y, (p,))[1] ** 2).sum() for p in sampling.PENALTIES
+    ]
     best = sampling.PENALTIES[int(np.argmin(errors))]
-    for chosen, alone in zip(sampling.ridge_loo(*eigen, y), sampling.ridge_loo(*eigen, y, (best,)), strict=True):
+    for chosen, alone in zip(
+        sampling.ridge_loo(*eigen, y),
+        sampling.ridge_loo(*eigen, y, (best,)),
+        strict=True,
+    ):
         np.testing.assert_allclose(chosen, alone)
 
 
@@ -235,7 +271,9 @@ def test_session_is_simulation(make):
     session = Session(make().fit(source), budget=10, seed=4)
     known = pd.Series(target.values[0].astype(float), target.items.index)
     session.tell(known[session.ask()])
-    assert session.estimate().score == simulate(make().fit(source), target, 10, 4)[0].score
+    assert (
+        session.estimate().score == simulate(make().fit(source), target, 10, 4)[0].score
+    )
 
 
 def test_task_scores():
@@ -259,7 +297,8 @@ def test_names_and_parameters():
         with pytest.raises(ValueError, match="draw is random or stratified, not 'all'"):
             make(draw="all").fit(table())
     wide, narrow = (
-        simulate(RandomSampling(level=k).fit(table()), table(1), 20)[0].interval for k in (0.95, 0.5)
+        simulate(RandomSampling(level=k).fit(table()), table(1), 20)[0].interval
+        for k in (0.95, 0.5)
     )
     assert np.ptp(wide) > np.ptp(narrow)
 

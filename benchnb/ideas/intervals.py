@@ -119,7 +119,7 @@ def spread_ratio(
     apart = (seen.size - 1) * left + imaginary
     return float(apart / (((seen - seen.mean()) ** 2).sum() + imaginary))
 
-# %% ../../nbs/ideas/13_intervals.ipynb #197c4940
+# %% ../../nbs/ideas/13_intervals.ipynb #ec54d74c
 def is_spread(
     seen: np.ndarray,  # scores of the items asked, in [0, 1], shape (n,)
 ) -> bool:
@@ -127,7 +127,7 @@ def is_spread(
     values, counts = np.unique(seen, return_counts=True)
     return not np.isin(values, (0, 1)).all() and counts.max() <= len(seen) / 2
 
-
+# %% ../../nbs/ideas/13_intervals.ipynb #f7ba216d
 def residual_interval(
     score: float,  # the estimate; values outside [0, 1] are clipped
     seen: np.ndarray,  # scores of the items asked, in [0, 1], shape (n,)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['AnchorPoints']
 
-# %% ../../nbs/methods/22_anchor_points.ipynb #ae10881c
+# %% ../../nbs/methods/22_anchor_points.ipynb #854e1127
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,12 +16,11 @@ from benchnb.ideas.medoids import (
     METRICS,
     Medoids,
     cluster_items,
-    fill_gaps,
     held_out_errors,
     standardize,
 )
 from ..method import Coreset, Estimate, register
-from ..scores import Scores
+from ..scores import Scores, fill_gaps
 
 # %% ../../nbs/methods/22_anchor_points.ipynb #da7ada58
 @register

@@ -5,16 +5,16 @@
 # %% auto #0
 __all__ = ['k_means_items', 'Clustering']
 
-# %% ../../nbs/methods/21_clustering.ipynb #8d5609c6
+# %% ../../nbs/methods/21_clustering.ipynb #eb193109
 from dataclasses import dataclass
 
 import numpy as np
 from fastcore.basics import patch
 
 from ..ideas.intervals import conformal_radius
-from ..ideas.medoids import Medoids, distinct_columns, fill_gaps, held_out_errors
+from ..ideas.medoids import Medoids, distinct_columns, held_out_errors
 from ..method import Coreset, Estimate, register
-from ..scores import Scores
+from ..scores import Scores, fill_gaps
 
 # %% ../../nbs/methods/21_clustering.ipynb #4a9dcae9
 def _nearest_of_each(labels, distance, k, rng):

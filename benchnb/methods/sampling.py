@@ -72,7 +72,7 @@ class Sample(NamedTuple):
     share: np.ndarray  # what each counts in the estimate, sums to 1
     seen: np.ndarray  # scores, in [0, 1]
 
-# %% ../../nbs/methods/20_sampling.ipynb #ac1745ad
+# %% ../../nbs/methods/20_sampling.ipynb #2d6ac834
 @register
 @dataclass(eq=False)
 class RandomSampling(Coreset):
@@ -82,6 +82,10 @@ class RandomSampling(Coreset):
 
     name = "random"
 
+    def strata(self) -> np.ndarray | None:
+        "What to stratify the draw by: nothing"
+        return None
+
     def prepare(self, budget: int, rng: np.random.Generator) -> "RandomSampling":
         "Draw the items"
         super().prepare(budget, rng)
@@ -90,32 +94,43 @@ class RandomSampling(Coreset):
         )
         return self
 
-    def strata(self) -> np.ndarray | None:
-        "What to stratify the draw by: nothing"
-        return None
+# %% ../../nbs/methods/20_sampling.ipynb #9df4938c
+@patch
+def estimate(
+    self: RandomSampling,
+    seen: np.ndarray,  # scores on the drawn items; NaN: unscored
+) -> Estimate:  # NaN if nothing was scored
+    "Leave out what has no score, then conclude"
+    scored = ~np.isnan(seen)
+    if not scored.any():
+        return Estimate(np.nan)
+    share = self.share_[scored] / self.share_[scored].sum()
+    return self.conclude(Sample(self.coreset_[scored], share, seen[scored]))
 
-    def estimate(self, seen: np.ndarray) -> Estimate:
-        "Leave out what has no score, then conclude"
-        scored = ~np.isnan(seen)
-        if not scored.any():
-            return Estimate(np.nan)
-        share = self.share_[scored] / self.share_[scored].sum()
-        return self.conclude(Sample(self.coreset_[scored], share, seen[scored]))
 
-    def conclude(self, sample: Sample) -> Estimate:
-        "The weighted mean of the answers"
-        items, share, seen = sample
-        per_task = task_means(self.items_["task"], items, seen, share)
-        return self.finish(sample, share @ seen, per_task=per_task)
+@patch
+def conclude(self: RandomSampling, sample: Sample) -> Estimate:
+    "The weighted mean of the answers"
+    items, share, seen = sample
+    per_task = task_means(self.items_["task"], items, seen, share)
+    return self.finish(sample, share @ seen, per_task=per_task)
 
-    def finish(self, sample, score, left=None, **more) -> Estimate:
-        "Put an interval around a score that leaves the variance `left` unexplained"
-        total = np.count_nonzero(self.weights_)
-        size = weighted_size(sample.share, self.weights_[sample.items], total)
-        ends = residual_interval(score, sample.seen, left, size, self.level)
-        how = f"{self.name}: interval for a random draw"
-        score = float(np.clip(score, 0, 1))
-        return Estimate(score, tuple(ends.tolist()), level=self.level, how=how, **more)
+# %% ../../nbs/methods/20_sampling.ipynb #6821e873
+@patch
+def finish(
+    self: RandomSampling,
+    sample: Sample,
+    score: float,  # the estimate
+    left: float | None = None,  # variance of the answers it leaves unexplained
+    **more,  # what else the Estimate holds
+) -> Estimate:
+    "Put an interval around an estimate"
+    total = np.count_nonzero(self.weights_)
+    size = weighted_size(sample.share, self.weights_[sample.items], total)
+    ends = residual_interval(score, sample.seen, left, size, self.level)
+    how = f"{self.name}: interval for a random draw"
+    score = float(np.clip(score, 0, 1))
+    return Estimate(score, tuple(ends.tolist()), level=self.level, how=how, **more)
 
 # %% ../../nbs/methods/20_sampling.ipynb #c49c5034
 def task_means(
@@ -132,7 +147,7 @@ def task_means(
     mean = np.divide(total, mass, out=np.full(len(names), np.nan), where=mass > 0)
     return pd.Series(mean, pd.Index(names, name="task"))
 
-# %% ../../nbs/methods/20_sampling.ipynb #4d2fcf4b
+# %% ../../nbs/methods/20_sampling.ipynb #1a7c53e8
 def item_means(
     source: Scores,  # models x items
 ) -> np.ndarray:  # mean score of each item over the sources that answered it
@@ -146,7 +161,7 @@ def item_means(
     overall = total.sum() / max(count.sum(), 1)
     return np.where(count > 0, total / np.maximum(count, 1), overall)
 
-
+# %% ../../nbs/methods/20_sampling.ipynb #330c9ae5
 def by_stratum(
     order: np.ndarray,  # item positions in random order
     easiness: np.ndarray,  # of every item
@@ -158,14 +173,14 @@ def by_stratum(
     stratum = np.floor(np.cumsum(chance[order]) - chance[order] / 2)
     return order[np.lexsort([rng.random(len(order)), stratum])]
 
-# %% ../../nbs/methods/20_sampling.ipynb #222628c1
+# %% ../../nbs/methods/20_sampling.ipynb #9dfcd255
 def neighbour_variance(
     seen: np.ndarray,  # scores in the order of the strata, shape (n,)
 ) -> float | None:  # variance within strata; None for a single score
     "Half the mean squared difference of neighbours (equation 3)"
     return float((np.diff(seen) ** 2).mean() / 2) if len(seen) > 1 else None
 
-
+# %% ../../nbs/methods/20_sampling.ipynb #bc007a0f
 @dataclass(eq=False)
 class Informed(RandomSampling):
     "A draw, random or stratified, and what the sources found easy"
@@ -184,7 +199,7 @@ class Informed(RandomSampling):
         "What to stratify the draw by"
         return self.easiness_ if self.draw == "stratified" else None
 
-
+# %% ../../nbs/methods/20_sampling.ipynb #d957ec32
 @register
 @dataclass(eq=False)
 class StratifiedSampling(Informed):
@@ -202,7 +217,7 @@ class StratifiedSampling(Informed):
             sample, share @ seen, neighbour_variance(seen), per_task=per_task
         )
 
-# %% ../../nbs/methods/20_sampling.ipynb #104a84f8
+# %% ../../nbs/methods/20_sampling.ipynb #a98ea2c6
 def regression_slope(
     x: np.ndarray,  # guesses on the drawn items, shape (n,)
     y: np.ndarray,  # answers to them, shape (n,)
@@ -211,11 +226,11 @@ def regression_slope(
     x = x - x.mean()
     return float(x @ y / (x @ x)) if x @ x > 1e-12 else 1.0
 
-
+# %% ../../nbs/methods/20_sampling.ipynb #5859b929
 @register
 @dataclass(eq=False)
 class DifferenceEstimator(Informed):
-    "The sources' mean over all items, plus the mean difference on the drawn ones (eq. 4)"
+    "The sources' mean over all items plus the mean difference on the drawn (eq. 4)"
 
     slope: bool = False  # fit a slope to the guesses
 
@@ -238,20 +253,20 @@ class DifferenceEstimator(Informed):
         per_task = task_means(self.items_["task"], slice(None), known, self.weights_)
         return self.finish(sample, score, left, per_task=per_task)
 
-# %% ../../nbs/methods/20_sampling.ipynb #3b515967
+# %% ../../nbs/methods/20_sampling.ipynb #53fc372f
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)  # in units of the mean eigenvalue
 
 
 def centred_eigen(
     kernel: np.ndarray,  # products of the drawn items, shape (n, n)
 ) -> tuple[np.ndarray, np.ndarray]:  # eigenvalues (n,) and eigenvectors (n, n)
-    "Eigenvalues of the kernel after subtracting each source's mean over the drawn items"
+    "Eigenvalues of the kernel, each source centred on the drawn items"
     kernel = kernel - kernel.mean(axis=0)
     kernel = kernel - kernel.mean(axis=1, keepdims=True)
     values, vectors = np.linalg.eigh(kernel)
     return np.maximum(values, 0), vectors
 
-
+# %% ../../nbs/methods/20_sampling.ipynb #2894b2c9
 def ridge_loo(
     values: np.ndarray,  # eigenvalues of the kernel, shape (n,)
     vectors: np.ndarray,  # its eigenvectors, shape (n, n)
@@ -269,7 +284,7 @@ def ridge_loo(
     best = (left_out**2).mean(axis=0).argmin()
     return vectors @ (rotated / (values + penalty[best])), left_out[:, best]
 
-# %% ../../nbs/methods/20_sampling.ipynb #a6ee536f
+# %% ../../nbs/methods/20_sampling.ipynb #b92414b9
 def cross_kernel(
     features: np.ndarray,  # source scores, sources x items, float32
     items: np.ndarray,  # drawn items, shape (n,)
@@ -280,7 +295,7 @@ def cross_kernel(
     drawn = drawn - centre[:, np.newaxis]
     return features.T @ drawn - centre @ drawn  # no centred copy of the whole table
 
-
+# %% ../../nbs/methods/20_sampling.ipynb #884e0137
 def fill_gaps(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
     easiness: np.ndarray,  # mean of each item
@@ -291,7 +306,7 @@ def fill_gaps(
         return values
     return np.where(missing, easiness.astype(np.float32), values)
 
-# %% ../../nbs/methods/20_sampling.ipynb #1215035b
+# %% ../../nbs/methods/20_sampling.ipynb #6a04d377
 @register
 @dataclass(eq=False)
 class AIPW(Informed):
@@ -312,7 +327,7 @@ class AIPW(Informed):
         super().prepare(budget, rng)
         if not hasattr(self, "_features"):
             raise ValueError(
-                "a loaded aipw keeps its items but no sources: fit it again to draw anew"
+                "a loaded aipw has its items but no sources: fit it again to draw anew"
             )
         self.cross_ = cross_kernel(self._features, self.coreset_)
         self.values_, self.vectors_ = centred_eigen(
