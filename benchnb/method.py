@@ -224,7 +224,7 @@ def complete(
         cost=_cost(method, asked),
     )
 
-# %% ../nbs/core/02_method.ipynb #49511706
+# %% ../nbs/core/02_method.ipynb #ab4db0be
 def _cost(method, asked):
     "Tokens that the asked items cost; NaN where the table has no costs"
     if "cost" not in method.items_:
@@ -236,13 +236,11 @@ def _per_task(per_task, predicted, method):
     "A method's own task scores, else the weighted means of what it predicted"
     if predicted is None or (per_task is not None and not np.isnan(per_task).any()):
         return per_task
-    weighted = pd.Series(predicted * method.weights_).groupby(
-        method.items_["task"].to_numpy(), sort=False
-    )
-    mass = pd.Series(method.weights_).groupby(
-        method.items_["task"].to_numpy(), sort=False
-    )
-    return (weighted.sum() / mass.sum()).rename_axis("task")
+    codes, names = pd.factorize(method.items_["task"])
+    with np.errstate(invalid="ignore"):  # a task of weight 0 has no score
+        mean = np.bincount(codes, predicted * method.weights_)
+        mean /= np.bincount(codes, method.weights_)
+    return pd.Series(mean, pd.Index(names, name="task"))
 
 # %% ../nbs/core/02_method.ipynb #5d3c8066
 class Conversation:
@@ -576,7 +574,7 @@ def check_answers(
         raise ValueError(f"score {scores[name]:g} of item {name!r} is outside [0, 1]")
     return scores.to_numpy()
 
-# %% ../nbs/core/02_method.ipynb #78a45ada
+# %% ../nbs/core/02_method.ipynb #5dfe049c
 @patch
 def tell(
     self: Session,
@@ -663,7 +661,7 @@ def _read_session(path):
             for told in state["rounds"]
         ]
         for told in rounds:
-            answers = dict(zip(told["asked"], told["scores"], strict=True))
+            answers = pd.Series(told["scores"], told["asked"], dtype=object)
             check_answers(answers, told["asked"])
         return state["sources"], rounds
     except _DAMAGE as error:
@@ -671,7 +669,7 @@ def _read_session(path):
             f"{str(path)!r} is damaged ({error}): restore it from a copy"
         ) from error
 
-# %% ../nbs/core/02_method.ipynb #5a448b07
+# %% ../nbs/core/02_method.ipynb #ee33946f
 def shares(
     budget: int,  # items to ask in all
     sizes: np.ndarray,  # items of each task
@@ -685,8 +683,8 @@ def shares(
         )
     exact = budget * sizes / sizes.sum()
     share = np.maximum(np.floor(exact), 1).astype(int)
-    while share.sum() > budget:  # small tasks were lifted to 1: the largest pay
-        share[np.argmax(share - exact)] -= 1
+    while share.sum() > budget:  # small tasks were lifted to 1: larger ones pay
+        share[np.argmax(np.where(share > 1, share - exact, -np.inf))] -= 1
     rest = np.argsort(share - exact, kind="stable")[: budget - share.sum()]
     share[rest] += 1
     return np.minimum(share, sizes)

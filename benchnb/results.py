@@ -36,7 +36,7 @@ def relative_errors(
     table.insert(2, "relative_se", groups.sem())
     return table.reset_index()
 
-# %% ../nbs/results/61_results.ipynb #55566b95
+# %% ../nbs/results/61_results.ipynb #aa735b75
 FIELD = {  # data set to trials: fewer where one trial is long
     "zoo": 10,
     "gsm8k": 10,
@@ -47,7 +47,7 @@ FIELD = {  # data set to trials: fewer where one trial is long
     "rte": 20,
     "ifeval": 10,
     "musr": 10,
-    "mmlu_pro": 10,
+    "mmlu_pro": 5,
     "openllm_v1": 1,
 }
 

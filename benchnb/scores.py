@@ -171,17 +171,23 @@ def __repr__(self: Scores) -> str:
     text += "s" if tasks > 1 else ""
     return text + (f", {missing:.1%} not evaluated" if missing else "")
 
-# %% ../nbs/core/00_scores.ipynb #c04b7a59
+# %% ../nbs/core/00_scores.ipynb #401e54b4
 def weighted_means(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
     weights: np.ndarray,  # items x groups: weight of each item in each group
 ) -> np.ndarray:  # models x groups; NaN where nothing was evaluated
     "Weighted means over the evaluated items of every group (equation 1)"
-    seen = ~np.isnan(values)
-    total = np.where(seen, values, 0).astype(np.float64) @ weights
-    mass = seen.astype(np.float64) @ weights
-    with np.errstate(invalid="ignore"):
-        return np.where(mass > 0, total / mass, np.nan)
+    means = np.empty((len(values), weights.shape[1]))
+    for start in range(
+        0, len(values), 256
+    ):  # in blocks, to copy little of a large table
+        block = values[start : start + 256].astype(np.float64)
+        seen = ~np.isnan(block)
+        mass = seen.astype(np.float64) @ weights if not seen.all() else weights.sum(0)
+        with np.errstate(invalid="ignore"):
+            total = np.where(seen, block, 0) @ weights
+            means[start : start + 256] = np.where(mass > 0, total / mass, np.nan)
+    return means
 
 
 @patch
@@ -364,7 +370,7 @@ def to_parquet(
     table = table.replace_schema_metadata(meta)
     replace_file(path, lambda name: pq.write_table(table, name, compression="zstd"))
 
-# %% ../nbs/core/00_scores.ipynb #6e2010f6
+# %% ../nbs/core/00_scores.ipynb #78e03c78
 def _read_table(path):
     "An Arrow table from a Parquet file, or one line that says what is wrong"
     import pyarrow as pa
@@ -388,7 +394,7 @@ def _models_from_json(text):
         facts = facts.set_index("model")
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError("its metadata is damaged: write it again") from error
-    if "released" in facts:
+    if "released" in facts and not pd.api.types.is_numeric_dtype(facts["released"]):
         dates = pd.to_datetime(facts["released"], format="ISO8601", errors="coerce")
         if dates.isna().equals(facts["released"].isna()):  # else they were no dates
             facts["released"] = dates
@@ -503,7 +509,7 @@ def near_copies(
     close = relative_disagreement(self.values) <= limit
     return connected_components(csr_array(close), directed=False)[1]
 
-# %% ../nbs/core/00_scores.ipynb #9835080b
+# %% ../nbs/core/00_scores.ipynb #c656f867
 def _by_order(order, copies, sources, targets):
     "Masks: sources first in `order`, targets last; no target is a source's copy"
     count = len(order)
@@ -535,6 +541,8 @@ def _column(scores, name, how):
 def _dates(scores, how):
     "Release dates, or an error that names the first that is none"
     given = _column(scores, "released", how)
+    if pd.api.types.is_numeric_dtype(given):  # years
+        return given.to_numpy()
     dates = pd.to_datetime(given, format="mixed", errors="coerce")
     if dates.isna().any():
         model = given.index[dates.isna()][0]

@@ -45,13 +45,17 @@ def readme_text():
     from execnb.nbio import nb2str
     from nbconvert import MarkdownExporter
     from nbdev.config import get_config
+    from traitlets.config import Config
 
     os.environ.pop("IN_TEST", None)
     cfg = get_config(path=ROOT)
     front, page = index_page(cfg.nbs_path / cfg.readme_nb)
     nb = nbformat.reads(nb2str(page), as_version=4)
     nb.metadata["language_info"] = {"name": "python"}
-    body, extra = MarkdownExporter().from_notebook_node(nb)
+    plain = ["text/markdown", "text/plain", "image/png"]  # tables as text, not as HTML
+    config = Config({"NbConvertBase": {"display_data_priority": plain}})
+    body, extra = MarkdownExporter(config=config).from_notebook_node(nb)
+    body = re.sub(r"```\w*\n+```\n", "", body)  # cells whose code is not shown
     if extra["outputs"]:
         raise ValueError("the README holds pictures: keep them in files and link them")
     head = f"# {front['title']}\n\n"

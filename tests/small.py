@@ -99,15 +99,23 @@ def files_in(folder):
 
 # A method as somebody else would write it, in a file of their own. It can be told to
 # kill or to interrupt its process group when it is prepared for the n-th time.
-FORK = '''
+FORK = """
 import os
-import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from benchnb.method import Coreset, Estimate, register
+
+
+def meet(workers):
+    "Wait here until so many processes have come"
+    if workers:
+        Path(f"{name}-here-{{os.getpid()}}").touch()
+    while len(list(Path().glob("{name}-here-*"))) < workers:
+        time.sleep(0.01)
 
 
 @register
@@ -126,6 +134,7 @@ class {name}(Coreset):
 
     def prepare(self, budget, rng):
         type(self).prepares += 1
+        meet(int(os.environ.get("FORK_WORKERS", 0)))
         if type(self).prepares == int(os.environ.get("FORK_AT", 0)):
             os.killpg(0, int(os.environ["FORK_SIGNAL"]))
         super().prepare(budget, rng)
@@ -134,7 +143,7 @@ class {name}(Coreset):
 
     def estimate(self, seen):
         return Estimate(float(np.clip(np.nanmean(seen) + self.shift, 0, 1)))
-'''
+"""
 
 
 def write_fork(folder, name):

@@ -19,7 +19,7 @@ from benchnb.compare import compare, summary
 from benchnb.method import Conversation, Method, Session, get_method, ready, simulate
 from benchnb.scores import Scores, replace_file
 
-BENCHNB = [sys.executable, "-c", "from benchnb.cli import main; raise SystemExit(main())"]
+CALL = "import sys; from benchnb.cli import main; sys.exit(main())"
 GOOD = [[0, 1, 0.5], [1, 0, np.nan]]
 NAMES = ["alpha", "beta"]
 ITEMS = ["x", "y", "z"]
@@ -219,7 +219,10 @@ COMPARISONS = {
     "one item": (lambda: run(table().select(items=[0])), ["one item"]),
     "equal columns": (lambda: run(one_column()), ["columns", "equal"]),
     "a row of NaN": (lambda: run(unknown(row=3)), ["'model-03'", "leave it out"]),
-    "a column of NaN": (lambda: run(unknown(column=3)), ["'algebra/3'", "leave it out"]),
+    "a column of NaN": (
+        lambda: run(unknown(column=3)),
+        ["'algebra/3'", "leave it out"],
+    ),
     "a budget of 0": (lambda: run(budgets=[0]), ["budget", *WHOLE, "0"]),
     "a budget above all": (lambda: run(budgets=[10, 61]), ["budget", *WHOLE, "61"]),
     "a negative budget": (lambda: run(budgets=[-1]), ["budget", *WHOLE, "-1"]),
@@ -228,6 +231,10 @@ COMPARISONS = {
     "no budget": (lambda: run(budgets=[]), ["budget", "at least one"]),
     "a budget that is True": (lambda: run(budgets=[True]), ["budget", *WHOLE]),
     "no trials": (lambda: run(trials=0), ["trials", "at least 1", "0"]),
+    "fewer items than tasks": (
+        lambda: run(methods=f"per_task({METHODS[0]})", budgets=[2]),
+        ["budget of 2", "3 tasks", "at least 3"],
+    ),
     "half a trial": (lambda: run(trials=1.5), ["trials", "whole number", "1.5"]),
     "a seed in words": (lambda: run(seed="one"), ["seed", "whole number", "'one'"]),
     "a negative seed": (lambda: run(seed=-1), ["seed", "-1"]),
@@ -293,7 +300,9 @@ def test_a_journal_that_cannot_be_written_is_named_before_the_work(tmp_path):
 
 
 def test_summary_wants_the_frame_of_compare():
-    says_in_one_line(lambda: summary(pd.DataFrame({"method": []})), ["trial", "compare"])
+    says_in_one_line(
+        lambda: summary(pd.DataFrame({"method": []})), ["trial", "compare"]
+    )
 
 
 other = {
@@ -760,7 +769,7 @@ ALONE = {
 @pytest.mark.parametrize("name", ALONE)
 def test_a_process_ends_with_one_line_and_code_2(name, place):
     argv, word = ALONE[name]
-    command = [*BENCHNB, *argv]
+    command = [sys.executable, "-c", CALL, *argv]
     before = files_in(place)
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")

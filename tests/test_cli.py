@@ -1,5 +1,6 @@
-"""The command line as a person meets it: help, widths, files, pipes and Ctrl-C. Mistakes
-are in test_bad_input."""
+"""The command line as a person meets it: help, widths, files, pipes and Ctrl-C.
+
+Mistakes are in test_bad_input."""
 
 import json
 import math
@@ -134,9 +135,7 @@ def test_compare_leaves_no_file_that_was_not_asked_for(place, call):
 
 @pytest.mark.filterwarnings("ignore")
 def test_every_method_can_be_compared_by_its_name(call):
-    text = narrow(
-        call("compare", "table.parquet", "--budgets", "12", "--trials", "1")
-    )
+    text = narrow(call("compare", "table.parquet", "--budgets", "12", "--trials", "1"))
     assert all(f" {name[:23]}" in text for name in METHODS)
 
 
@@ -230,7 +229,8 @@ def test_ctrl_c_keeps_what_is_finished(jobs, place):
     argv = ["compare", "table.parquet", "--methods", fork, "--budgets", "6,12"]
     argv += ["--trials", "4", "--out", "a.csv", "--jobs", str(jobs)]
     stop = os.environ | {"FORK_AT": "4", "FORK_SIGNAL": str(int(signal.SIGINT))}
-    done = process(*argv, env=stop, start_new_session=True)
+    stop["FORK_WORKERS"] = str(jobs)  # all of them are at work by then
+    done = process(*argv, env=stop, start_new_session=True, timeout=100)
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr == "benchnb: stopped; the same command goes on from here\n"
@@ -294,7 +294,9 @@ def test_a_reader_who_leaves_is_no_error(argv, place):
     assert done.returncode == 0
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="this system has no /dev/full"
+)
 def test_a_full_disk_under_the_output_is_one_line(place):
     with open("/dev/full", "w") as full:
         done = process("tables", stdout=full)

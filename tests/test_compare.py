@@ -29,6 +29,7 @@ COLUMNS = "method budget trial target truth score low high asked cost seconds".s
 NUMBERS = itertools.count()  # every module of somebody else's has another name
 FIGURES = "mae rmse kendall pearson spearman coverage width seconds".split()
 
+
 @pytest.fixture
 def fork(tmp_path, monkeypatch):
     "The class of somebody else's module, which is in a folder of its own"
@@ -375,7 +376,9 @@ CHANGES = {
     "a name": lambda s: Scores(s.values, s.items, s.models.rename({"model-03": "x"})),
     "a weight": lambda s: Scores(s.values, s.items.assign(weight=1), s.models),
     "a date": lambda s: Scores(
-        s.values, s.items, s.models.assign(released=s.models["released"].iloc[::-1].values)
+        s.values,
+        s.items,
+        s.models.assign(released=s.models["released"].iloc[::-1].values),
     ),
     "a truth": lambda s: Scores(s.values, s.items, s.models.assign(full_score=0.5)),
 }

@@ -24,7 +24,14 @@ from small import (
 )
 
 from benchnb.compare import compare
-from benchnb.method import Coreset, get_method, load_method, method_rng, save_method
+from benchnb.method import (
+    Coreset,
+    get_method,
+    load_method,
+    method_rng,
+    save_method,
+    shares,
+)
 from benchnb.scores import Scores
 
 every_method = pytest.mark.parametrize("name", METHODS)
@@ -244,7 +251,9 @@ def test_the_order_of_the_items_does_not_matter(name):
     source, target = halves()
     order = np.random.default_rng(2).permutation(source.shape[1])
     method = fit(name, source.select(items=order))
-    (mean, error), (mean2, error2) = usual(name), means(method, target.select(items=order))
+    (mean, error), (mean2, error2) = usual(name), means(
+        method, target.select(items=order)
+    )
     apart = (mean - mean2[mean.index]).abs()  # ties may go to another item
     assert (apart <= 0.04 + 4 * np.hypot(error, error2)).all(), apart
     assert apart.mean() <= 0.02 + 2 * np.hypot(error, error2).mean()
@@ -281,7 +290,9 @@ def test_weights_are_relative(name):
         Scores(half.values, half.items.assign(weight=half.items["weight"] * 4), None)
         for half in (source, target)
     ]
-    a, b = estimates(fitted(name), target, 12), estimates(fit(name, changed[0]), changed[1], 12)
+    a, b = estimates(fitted(name), target, 12), estimates(
+        fit(name, changed[0]), changed[1], 12
+    )
     assert list(map(shown, a)) == list(map(shown, b))
 
 
@@ -316,7 +327,10 @@ def test_running_writes_nothing_to_the_method(name, tmp_path):
 @every_method
 def test_fitting_and_running_leave_the_tables_as_they_were(name):
     source, target = (half.select() for half in halves())
-    before = [(half.values.copy(), half.items.copy(), half.models.copy()) for half in (source, target)]
+    before = [
+        (half.values.copy(), half.items.copy(), half.models.copy())
+        for half in (source, target)
+    ]
     estimates(fit(name, source), target, 12)
     for half, (values, items, models) in zip((source, target), before, strict=True):
         np.testing.assert_array_equal(half.values, values)
@@ -391,6 +405,66 @@ def test_what_is_asked_depends_on_answers_and_seed_alone(name):
     assert shown(a) == shown(b)
     rngs = [method_rng(fitted(name), 12, 0, step).random() for step in (0, 0, 1)]
     assert rngs[0] == rngs[1] != rngs[2]
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=9), st.data())
+@examples(100)
+def test_shares_of_a_budget_are_fair_and_spend_it_all(sizes, data):
+    budget = data.draw(st.integers(len(sizes), sum(sizes)), "budget")
+    share = shares(budget, sizes)
+    assert share.sum() == budget
+    assert (share >= 1).all() and (share <= sizes).all()
+    exact = budget * np.array(sizes) / sum(sizes)
+    if (exact >= 1).all():
+        assert (np.abs(share - exact) < 1).all()  # by largest remainders
+    order = np.argsort(sizes, kind="stable")
+    assert (np.diff(share[order]) >= -1).all()  # larger tasks do not get much less
+
+
+# Tables and their files --------------------------------------------------------
+
+names = st.lists(st.text(min_size=1), min_size=2, max_size=5, unique=True)
+numbers = st.floats(0, 1, width=32)
+YEARS = (pd.Timestamp(2015, 1, 1), pd.Timestamp(2030, 1, 1))
+
+
+@given(names, names, st.data())
+@examples(60)
+def test_a_table_survives_its_file(tmp_path_factory, models, items, data):
+    size = len(models) * len(items)
+    cells = st.lists(numbers | st.just(np.nan), min_size=size, max_size=size)
+    values = np.reshape(data.draw(cells), (len(models), len(items)))
+    part = st.floats(0, 1)
+    facts = pd.DataFrame(
+        {
+            "full_score": [data.draw(part | st.just(np.nan)) for _ in models],
+            "released": [data.draw(st.datetimes(*YEARS)) for _ in models],
+            "n_params": [data.draw(st.integers(0, 2**52)) for _ in models],
+            "family": [data.draw(st.none() | st.text()) for _ in models],
+        },
+        index=models,
+    )
+    facts["released"] = facts["released"].dt.floor("s")
+    weight = [data.draw(st.floats(1e-3, 1e3)) for _ in items]
+    scores = Scores(values, pd.DataFrame({"weight": weight}, index=items), facts)
+    path = tmp_path_factory.mktemp("table") / "table.parquet"
+    scores.to_parquet(path)
+    back = Scores.from_parquet(path)
+    np.testing.assert_array_equal(back.values, scores.values)
+    assert back.fingerprint() == scores.fingerprint()
+    assert back.models.index.equals(scores.models.index)
+    pd.testing.assert_frame_equal(back.items, scores.items)
+    for name in facts:
+        a, b = back.models[name], scores.models[name]
+        pd.testing.assert_series_equal(a, b, check_dtype=False, rtol=1e-12)
+
+
+def test_what_is_no_date_survives_the_file(tmp_path):
+    for released in (["soon", "2024-05-31"], [2023, 2024], ["May 2024", None]):
+        facts = pd.DataFrame({"released": released}, index=["a", "b"])
+        Scores([[0, 1], [1, 0]], None, facts).to_parquet(tmp_path / "table")
+        back = Scores.from_parquet(tmp_path / "table").models["released"]
+        assert [None if pd.isna(date) else date for date in back] == released
 
 
 # Comparisons: all methods at once, on one and on two processors ----------------

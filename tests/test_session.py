@@ -349,6 +349,11 @@ def test_files_with_wrong_bytes_are_refused_or_harmless(name, file, killed, tmp_
     assert refused >= (5 if file == "session.json" else 24)
 
 
+def one_round(text):
+    "A session file of one round"
+    return f'{{"sources": "x", "rounds": [{text}]}}'
+
+
 ODD_JSON = {
     "a list": "[]",
     "a number": "3",
@@ -356,13 +361,14 @@ ODD_JSON = {
     "deep": "[" * 100_000,
     "no rounds": '{"sources": "x"}',
     "rounds that are none": '{"sources": "x", "rounds": 3}',
-    "rounds of numbers": '{"sources": "x", "rounds": [3]}',
-    "a round without scores": '{"sources": "x", "rounds": [{"asked": []}]}',
-    "more items than scores": '{"sources": "x", "rounds": [{"asked": ["a"], "scores": []}]}',
-    "a score in words": '{"sources": "x", "rounds": [{"asked": ["a"], "scores": ["b"]}]}',
-    "a score of 7": '{"sources": "x", "rounds": [{"asked": ["a"], "scores": [7]}]}',
-    "an infinite score": '{"sources": "x", "rounds": [{"asked": ["a"], "scores": [Infinity]}]}',
-    "a list of a list": '{"sources": "x", "rounds": [{"asked": [["a"]], "scores": [1]}]}',
+    "a number as round": one_round("3"),
+    "a round without scores": one_round('{"asked": []}'),
+    "more items than scores": one_round('{"asked": ["a"], "scores": []}'),
+    "a score in words": one_round('{"asked": ["a"], "scores": ["b"]}'),
+    "a score of 7": one_round('{"asked": ["a"], "scores": [7]}'),
+    "an infinite score": one_round('{"asked": ["a"], "scores": [Infinity]}'),
+    "a list as item": one_round('{"asked": [["a"]], "scores": [1]}'),
+    "an item twice": one_round('{"asked": ["a", "a"], "scores": [1, 1]}'),
 }
 
 
@@ -408,7 +414,7 @@ def test_an_attacker_could_sign(tmp_path):
 def test_a_pickle_among_the_arrays_is_not_opened(tmp_path):
     name = METHODS[0]
     save_method(prepared(fitted(name), BUDGET), tmp_path)
-    (array, *_) = zipfile.ZipFile(tmp_path / "arrays.npz").namelist()
+    array, *_ = zipfile.ZipFile(tmp_path / "arrays.npz").namelist()
     with np.load(tmp_path / "arrays.npz") as file:
         arrays = dict(file)
     evil = np.empty(1, dtype=object)
