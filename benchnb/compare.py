@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['METRICS', 'run_trial', 'Journal', 'compare', 'trial_metrics', 'summary', 'over_trials']
 
-# %% ../nbs/core/03_compare.ipynb #3d75c145
+# %% ../nbs/core/03_compare.ipynb #72bb5bee
 import copy
 import hashlib
 import json
@@ -19,16 +19,7 @@ import numpy as np
 import pandas as pd
 
 from . import metrics
-from benchnb.method import (
-    Coreset,
-    Estimate,
-    Method,
-    check_budget,
-    get_method,
-    parameters,
-    ready,
-    simulate,
-)
+from .method import Method, check_budget, get_method, parameters, ready, simulate
 from .scores import Scores, check_place
 
 # %% ../nbs/core/03_compare.ipynb #3e2cafb4

@@ -82,7 +82,7 @@ def check_ready(method) -> None:  # a Method
     if not hasattr(method, "budget_"):
         raise ValueError(f"{type(method).__name__} has no budget yet: give one")
 
-# %% ../nbs/core/02_method.ipynb #041023ed
+# %% ../nbs/core/02_method.ipynb #a5349d4c
 @dataclass(eq=False)
 class Method:
     "The frame that every method fills: fit, prepare, run"
@@ -95,9 +95,12 @@ class Method:
         side: object = None,  # what else a method needs: texts, a transfer matrix
     ) -> "Method":
         "Learn from the sources; here: remember the items, and which sources they were"
+        known = source.performance().dropna()
+        if known.empty:
+            raise ValueError("no score of the sources is known: nothing to learn from")
         self.items_ = source.items.drop(columns="text", errors="ignore")
         self.weights_ = source.weights
-        self.source_mean_ = float(np.nanmean(source.performance()))
+        self.source_mean_ = float(known.mean())
         self.fingerprint_ = source.fingerprint()
         return self
 

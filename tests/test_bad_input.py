@@ -315,6 +315,7 @@ other = {
 }
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", other)
 @pytest.mark.parametrize("method", METHODS)
 def test_targets_with_other_items_are_refused(method, name):

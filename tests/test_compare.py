@@ -494,6 +494,18 @@ def test_a_broken_estimate_is_repaired_and_said():
     assert (outside["low"] == 0.5).all() and (outside["high"] == 1).all()
 
 
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.filterwarnings("ignore")
+def test_the_smallest_table_can_be_compared(name):
+    "Two models, two items: one source, one target"
+    scores = Scores([[0, 1], [1, 0.5]])
+    frame = compare(scores, name, [1, 2], 2, sources=0.5)
+    assert len(frame) == 2 * 2 and frame["score"].between(0, 1).all()
+    whole = frame[frame["asked"] == 2]
+    assert np.allclose(whole["score"], whole["truth"])
+    assert summary(frame)["kendall"].isna().all()  # one target has no order
+
+
 def test_the_zoo_can_be_compared():
     zoo = Scores.from_parquet(zoo_path())
     source, target = zoo.split("date")

@@ -28,6 +28,7 @@ from small import (
 
 from benchnb import method as method_module
 from benchnb.method import (
+    Cohort,
     Estimate,
     Method,
     Session,
@@ -461,6 +462,35 @@ def test_objects_are_not_pickled_on_the_way_out(tmp_path):
         with pytest.raises(TypeError, match="'extra_'"):
             save_method(method, tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
+
+
+# Looking at all targets at once ------------------------------------------------
+
+
+def test_a_request_to_a_cohort_is_answered_own_row_first():
+    heard = []
+
+    class Curious(Method):
+        name = "curious"
+
+        def run(self, rng):
+            rows = yield Cohort(np.array([3, 1, 4]))
+            heard.append(rows)
+            return Estimate(float(rows[0].mean()), notes=(f"{len(rows)} targets",))
+
+    source, targets = halves()
+    method = Curious().fit(source)
+    answers = targets.values[:, [3, 1, 4]].astype(float)
+    for row, estimate in enumerate(estimates(method, targets, 3)):
+        others = np.delete(answers, row, axis=0)
+        np.testing.assert_array_equal(heard[row], [answers[row], *others])
+        assert estimate.items == list(targets.items.index[[3, 1, 4]])
+        assert estimate.notes == ("6 targets",)
+    session = Session(method, 3)
+    session.tell(target()[session.ask()])  # a live target is alone
+    np.testing.assert_array_equal(heard[-1], answers[:1])
+    alone = estimates(method, targets.select(models=[0]), 3)[0]
+    assert shown(session.estimate()) == shown(alone)
 
 
 # Faults while saving -----------------------------------------------------------

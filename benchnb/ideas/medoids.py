@@ -300,11 +300,10 @@ def distinct_columns(
     _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
     return first, kind
 
-# %% ../../nbs/ideas/10_medoids.ipynb #bf797ed0
-def _as_items(found, kind, fixed, k, rng):
-    "A clustering of kinds of items as a clustering of items"
+# %% ../../nbs/ideas/10_medoids.ipynb #d581d0ae
+def _as_items(found, kind, fixed, k, order):
+    "A clustering of kinds of items as a clustering of items; the first in `order` speak"
     n_fixed = len(np.unique(kind[fixed]))
-    order = rng.permutation(len(kind))
     member = order[np.unique(kind[order], return_index=True)[1]]  # one of each kind
     medoids = np.concatenate([fixed, member[found.medoids[n_fixed:]]])
     unused = order[~np.isin(order, medoids)]
@@ -316,7 +315,7 @@ def _as_items(found, kind, fixed, k, rng):
     return Medoids(medoids, labels, found.loss)
 
 
-def _cluster_kinds(table, kinds, k, rng, fixed, start, weights, max_iter):
+def _cluster_kinds(table, kinds, k, rng, fixed, start, weights, max_iter, twins):
     "k_medoids on one item of each kind, weighted by the items of that kind"
     first, kind = kinds
     weights = np.bincount(kind, weights, minlength=len(first)).astype(np.float64)
@@ -326,7 +325,8 @@ def _cluster_kinds(table, kinds, k, rng, fixed, start, weights, max_iter):
     start = np.setdiff1d(kind[start], fixed_kinds)
     distance = item_distances(table[:, first])
     found = k_medoids(distance, count, rng, fixed_kinds, start, weights, max_iter)
-    return _as_items(found, kind, fixed, k, rng)
+    order = rng.permutation(len(kind)) if twins == "random" else np.arange(len(kind))
+    return _as_items(found, kind, fixed, k, order)
 
 # %% ../../nbs/ideas/10_medoids.ipynb #74f594ec
 def _assign_all(table, medoids, metric, weights, block=8192):
@@ -379,7 +379,7 @@ def sampled_k_medoids(
         start = best.medoids[len(fixed) :]
     return best
 
-# %% ../../nbs/ideas/10_medoids.ipynb #9444fb1b
+# %% ../../nbs/ideas/10_medoids.ipynb #9dbdffcf
 def cluster_items(
     table: np.ndarray,  # features (such as source models) x items, no NaN
     k: int,  # medoids in all, fixed ones included
@@ -390,6 +390,7 @@ def cluster_items(
     weights: np.ndarray | None = None,  # weight of each item in the loss; None: 1
     exact_up_to: int = 5000,  # items up to which the whole distance matrix is made
     max_iter: int = 100,  # passes over the items, at most
+    twins: str = "random",  # which of equal items speaks, or "first": in table order
 ) -> Medoids:  # k distinct items: the fixed ones in their order, then the others
     "Choose items that stand for all, exactly or from samples, whatever the size"
     table, _ = _check_table(table, metric)
@@ -399,6 +400,7 @@ def cluster_items(
     if (table.shape[1] if kinds is None else len(kinds[0])) > exact_up_to:
         return sampled_k_medoids(table, k, rng, metric, fixed, start, weights)
     if kinds is not None:
-        return _cluster_kinds(table, kinds, k, rng, fixed, start, weights, max_iter)
+        given = (fixed, start, weights, max_iter, twins)
+        return _cluster_kinds(table, kinds, k, rng, *given)
     distance = item_distances(table, metric)
     return k_medoids(distance, k, rng, fixed, start, weights, max_iter)

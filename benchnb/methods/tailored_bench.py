@@ -85,7 +85,21 @@ class TailoredBench(Method):
         self.strength_ = self.table_ @ self.weights_
         return self
 
-# %% ../../nbs/methods/30_tailored_bench.ipynb #c03a58b3
+# %% ../../nbs/methods/30_tailored_bench.ipynb #d8f94c49
+@patch
+def choose(
+    self: TailoredBench,
+    described: np.ndarray,  # models x items, standardised
+    k: int,  # medoids
+    rng: np.random.Generator,
+    fixed: np.ndarray | None = None,  # medoids that are given
+) -> Medoids:
+    "k-medoids with this method's settings"
+    return cluster_items(
+        described, k, rng, self.metric, fixed, exact_up_to=self.exact_up_to
+    )
+
+
 @patch
 def prepare(
     self: TailoredBench, budget: int, rng: np.random.Generator
@@ -99,13 +113,7 @@ def prepare(
             f"instead of {self.probe_size}",
             stacklevel=2,
         )
-    self.probe_ = cluster_items(
-        standardize(self.table_),
-        size,
-        rng,
-        self.metric,
-        exact_up_to=self.exact_up_to,
-    ).medoids
+    self.probe_ = self.choose(standardize(self.table_), size, rng).medoids
     return self
 
 # %% ../../nbs/methods/30_tailored_bench.ipynb #6f562112
@@ -138,7 +146,7 @@ def native_sources(
     order, number = self.ranked_sources(rows, rng)
     return order[:number]
 
-# %% ../../nbs/methods/30_tailored_bench.ipynb #9924427e
+# %% ../../nbs/methods/30_tailored_bench.ipynb #62664449
 @patch
 def grow(
     self: TailoredBench,
@@ -146,13 +154,10 @@ def grow(
     rng: np.random.Generator,
 ) -> Medoids:  # the N-set, the probe first if it is kept
     "Extend the probe to the N-set by k-medoids with fixed medoids (section 3.4)"
-    settings = dict(metric=self.metric, exact_up_to=self.exact_up_to)
     if self.keep_probe:
-        return cluster_items(
-            described, self.budget_, rng, fixed=self.probe_, **settings
-        )
+        return self.choose(described, self.budget_, rng, self.probe_)
     size = self.budget_ - len(self.probe_)  # any item may be a medoid
-    return cluster_items(described, max(size, 1), rng, **settings)
+    return self.choose(described, max(size, 1), rng)
 
 # %% ../../nbs/methods/30_tailored_bench.ipynb #43634eb9
 @patch
