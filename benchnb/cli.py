@@ -207,7 +207,7 @@ def format_summary(
             )
     return "\n".join(lines)
 
-# %% ../nbs/core/60_cli.ipynb #637e815a
+# %% ../nbs/core/60_cli.ipynb #8cb15729
 def _check_files(args: argparse.Namespace) -> None:
     "Fail before the work, not after it, if a result has no place of its own"
     written = [path for path in (args.out, args.rows, args.plot) if path]
@@ -274,8 +274,9 @@ def _write_results(args, frame, figures):
         import matplotlib
 
         matplotlib.use("agg")
-        from benchnb.plots import plot_comparison
+        from benchnb.plots import plot_comparison, set_style
 
+        set_style()
         picture = plot_comparison(figures)
         replace_file(args.plot, lambda name: picture.savefig(name, format="png"))
     written = [path for path in (args.out, args.rows, args.plot) if path]

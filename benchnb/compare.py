@@ -173,19 +173,22 @@ def _check_budgets(budgets, total):
         raise ValueError("no budget to compare at: give at least one, such as 30")
     return budgets
 
-# %% ../nbs/core/03_compare.ipynb #3c9c1548
+# %% ../nbs/core/03_compare.ipynb #dc54a0c1
 def _piece_key(label, method, budget, trial):
     "What identifies a piece of work: the label, the parameters, budget and trial"
     given = json.dumps(parameters(method), default=repr, sort_keys=True)
     return f"{label} {method.name} {given} {budget} {trial}"
 
 
-def _comparison_hash(scores, split, sources, seed):
+def _comparison_hash(scores, split, sources, seed, side=None):
     "What must be equal for two runs to be the same comparison"
+    import joblib
+
     facts = [scores.models.get(name) for name in ("part", "family", "released")]
     facts = [None if fact is None else fact.astype(str).tolist() for fact in facts]
     truth = scores.truth().round(9).tolist()
     text = json.dumps([scores.fingerprint(), facts, truth, split, sources, seed])
+    text += "" if side is None else joblib.hash(side)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -210,7 +213,7 @@ def _run(key, *piece):
     with _alone():
         return key, run_trial(copy.copy(piece[0]), *piece[1:])
 
-# %% ../nbs/core/03_compare.ipynb #f3847621
+# %% ../nbs/core/03_compare.ipynb #bd5665aa
 def compare(
     scores: Scores,  # models x items, all known (NaN is allowed, and stays unscored)
     methods: list | dict,  # names or methods; a dict gives them labels
@@ -232,7 +235,7 @@ def compare(
     pieces = [(k, b, t) for k in methods for b in budgets for t in range(trials)]
     keys = {(k, b, t): _piece_key(k, methods[k], b, t) for k, b, t in pieces}
     same_split = split not in ("random", "family")
-    book = Journal(journal, _comparison_hash(scores, split, sources, seed))
+    book = Journal(journal, _comparison_hash(scores, split, sources, seed, side))
     todo = [piece for piece in pieces if keys[piece] not in book.done]
     with _workers(n_jobs) as pool, _bar(len(pieces), len(todo), progress) as bar:
         for number in sorted({0 if same_split else t for _, _, t in todo}):

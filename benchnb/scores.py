@@ -471,7 +471,7 @@ def zoo_path() -> Path:  # a file inside the installed package
     "Where the embedded leaderboard lies"
     return Path(str(files("benchnb")), "data", "zoo.parquet")
 
-# %% ../nbs/core/00_scores.ipynb #3a36b8f0
+# %% ../nbs/core/00_scores.ipynb #40e8d239
 def relative_disagreement(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
 ) -> np.ndarray:  # models x models: 0 for copies, near 1 for unrelated models
@@ -494,7 +494,9 @@ def relative_disagreement(
     p, q = right / both, right.T / both
     chance = p * (1 - q) + q * (1 - p)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(common == 0, 1, np.where(apart < 1e-6, 0, apart / chance))
+        relative = np.where(apart < 1e-6, 0, apart / chance)
+    few = common < 0.1 * values.shape[1]  # too little in common to tell
+    return np.where(few, 1, relative)
 
 # %% ../nbs/core/00_scores.ipynb #0388bc8b
 @patch

@@ -300,9 +300,9 @@ def distinct_columns(
     _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
     return first, kind
 
-# %% ../../nbs/ideas/10_medoids.ipynb #d581d0ae
+# %% ../../nbs/ideas/10_medoids.ipynb #65836d07
 def _as_items(found, kind, fixed, k, order):
-    "A clustering of kinds of items as a clustering of items; the first in `order` speak"
+    "Kinds of items back to items; of each kind the first in `order` speaks"
     n_fixed = len(np.unique(kind[fixed]))
     member = order[np.unique(kind[order], return_index=True)[1]]  # one of each kind
     medoids = np.concatenate([fixed, member[found.medoids[n_fixed:]]])
