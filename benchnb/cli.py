@@ -283,7 +283,7 @@ def _write_results(args, frame, figures):
     if written:
         print(f"\nwritten: {', '.join(written)}")
 
-# %% ../nbs/core/60_cli.ipynb #e286b055
+# %% ../nbs/core/60_cli.ipynb #56518683
 def tables_command(args: argparse.Namespace) -> None:
     "Print the papers' cells with what was measured here"
     from benchnb.published import cells_json, format_cells, published_cells, table_cells
@@ -302,10 +302,12 @@ def data_command(args: argparse.Namespace) -> None:
     "Print the named data sets"
     from benchnb.sources import data_sets
 
-    for row in data_sets().itertuples():
-        size = f"{row.models:,} x {row.items:,}"
-        print(f"{row.Index:<21}{size:>15}  {row.what[:42]}")
-        print(f"{'':<38}{row.where[:42]}")
+    print(f"{'name':<22}{'models x items':>15}  what")
+    for where, rows in data_sets().groupby("where", sort=False):
+        print(f"\n{where}")
+        for row in rows.itertuples():
+            size = f"{row.models:,} x {row.items:,}"
+            print(f"  {row.Index:<20}{size:>15}  {row.what[:41]}")
 
 # %% ../nbs/core/60_cli.ipynb #d57b9cf0
 def main(

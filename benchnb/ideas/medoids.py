@@ -300,7 +300,7 @@ def distinct_columns(
     _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
     return first, kind
 
-# %% ../../nbs/ideas/10_medoids.ipynb #65836d07
+# %% ../../nbs/ideas/10_medoids.ipynb #26aa7eae
 def _as_items(found, kind, fixed, k, order):
     "Kinds of items back to items; of each kind the first in `order` speaks"
     n_fixed = len(np.unique(kind[fixed]))
@@ -325,7 +325,9 @@ def _cluster_kinds(table, kinds, k, rng, fixed, start, weights, max_iter, twins)
     start = np.setdiff1d(kind[start], fixed_kinds)
     distance = item_distances(table[:, first])
     found = k_medoids(distance, count, rng, fixed_kinds, start, weights, max_iter)
-    order = rng.permutation(len(kind)) if twins == "random" else np.arange(len(kind))
+    steps = {"first": 1, "last": -1}
+    in_order = np.arange(len(kind))[:: steps.get(twins, 1)]
+    order = in_order if twins in steps else rng.permutation(len(kind))
     return _as_items(found, kind, fixed, k, order)
 
 # %% ../../nbs/ideas/10_medoids.ipynb #74f594ec
@@ -379,7 +381,7 @@ def sampled_k_medoids(
         start = best.medoids[len(fixed) :]
     return best
 
-# %% ../../nbs/ideas/10_medoids.ipynb #9dbdffcf
+# %% ../../nbs/ideas/10_medoids.ipynb #5d771adf
 def cluster_items(
     table: np.ndarray,  # features (such as source models) x items, no NaN
     k: int,  # medoids in all, fixed ones included
@@ -390,7 +392,7 @@ def cluster_items(
     weights: np.ndarray | None = None,  # weight of each item in the loss; None: 1
     exact_up_to: int = 5000,  # items up to which the whole distance matrix is made
     max_iter: int = 100,  # passes over the items, at most
-    twins: str = "random",  # which of equal items speaks, or "first": in table order
+    twins: str = "random",  # which of equal items speaks: random, first, last
 ) -> Medoids:  # k distinct items: the fixed ones in their order, then the others
     "Choose items that stand for all, exactly or from samples, whatever the size"
     table, _ = _check_table(table, metric)
