@@ -45,14 +45,14 @@ def _budgets(text: str) -> list[int]:
         raise argparse.ArgumentTypeError("give at least one budget, such as 30")
     return budgets
 
-# %% ../nbs/core/60_cli.ipynb #086dba17
+# %% ../nbs/core/60_cli.ipynb #222e06c5
 COMPARE_HELP = """Compare methods on a table of scores.
 
 SCORES is one of
   zoo              the embedded leaderboard of scikit-learn models
   gsm8k, ...       a named data set (see: benchnb data)
-  FILE.parquet     a file of Scores.to_parquet, or a long table with the
-                   columns model, item, score
+  FILE             Parquet of Scores.to_parquet, or a long table (Parquet,
+                   CSV, JSONL) with the columns model, item, score
 
 Every trial splits the models into sources, which a method may learn from, and
 targets, which it estimates from BUDGET items each. Printed is the mean over the

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-# %% ../nbs/core/08_plots.ipynb #b47e53de
+# %% ../nbs/core/08_plots.ipynb #0ff639a7
 def set_style() -> None:
-    "White grid, colours that the colour-blind can tell apart, tables with three digits"
+    "White grid, colours that the colour-blind can tell apart, tables with four digits"
     import seaborn as sns
 
     rc = {"figure.dpi": 100, "grid.linewidth": 0.6, "legend.framealpha": 1}
     sns.set_theme(style="whitegrid", palette="colorblind", rc=rc)
-    pd.options.display.precision = 3
+    pd.options.display.float_format = "{:.4g}".format
     np.set_printoptions(precision=3, suppress=True)
 
 # %% ../nbs/core/08_plots.ipynb #21d01ed3

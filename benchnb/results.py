@@ -6,7 +6,7 @@
 __all__ = ['FIELD', 'REPRODUCE', 'relative_errors', 'field_scores', 'measure_field', 'store_field', 'field_path', 'field',
            'field_table', 'recompute']
 
-# %% ../nbs/results/61_results.ipynb #b44667e9
+# %% ../nbs/results/61_results.ipynb #efc42356
 import importlib
 from importlib.resources import files
 from pathlib import Path
@@ -14,17 +14,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .compare import compare, over_trials, summary
+from .compare import METRICS, compare, over_trials, summary
 from .method import list_methods
 from .scores import Scores, replace_file
 from .sources import load
 
-# %% ../nbs/results/61_results.ipynb #68a79dea
+# %% ../nbs/results/61_results.ipynb #3078ac44
 def relative_errors(
     figures: pd.DataFrame,  # what `summary` returned, with the method random in it
-) -> (
-    pd.DataFrame
-):  # method, budget, trials, relative, relative_se, coverage, kendall ...
+) -> pd.DataFrame:  # as over_trials, with relative and relative_se
     "Mean absolute error relative to random sampling, over trials"
     chance = figures[figures["method"] == "random"].groupby("budget")["mae"].mean()
     relative = figures["mae"] / figures["budget"].map(chance)
@@ -35,7 +33,7 @@ def relative_errors(
     table.insert(2, "relative_se", groups.sem())
     return table.reset_index()
 
-# %% ../nbs/results/61_results.ipynb #dec93834
+# %% ../nbs/results/61_results.ipynb #71b023ab
 FIELD = {  # data set to trials: fewer where one trial is long
     "zoo": 10,
     "gsm8k": 10,
@@ -85,7 +83,10 @@ def measure_field(
     return pd.concat(parts, ignore_index=True)
 
 
-def store_field(frame: pd.DataFrame, path: str | Path | None = None) -> Path:
+def store_field(
+    frame: pd.DataFrame,  # what `measure_field` returned
+    path: str | Path | None = None,  # None: with the package
+) -> Path:  # the file written
     "Store the table with the package, six digits each"
     path = Path(path or field_path())
     replace_file(

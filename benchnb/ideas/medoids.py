@@ -381,7 +381,7 @@ def sampled_k_medoids(
         start = best.medoids[len(fixed) :]
     return best
 
-# %% ../../nbs/ideas/10_medoids.ipynb #5d771adf
+# %% ../../nbs/ideas/10_medoids.ipynb #7a235d2e
 def cluster_items(
     table: np.ndarray,  # features (such as source models) x items, no NaN
     k: int,  # medoids in all, fixed ones included
@@ -391,6 +391,7 @@ def cluster_items(
     start: np.ndarray | None = None,  # items to begin with; filled up at random
     weights: np.ndarray | None = None,  # weight of each item in the loss; None: 1
     exact_up_to: int = 5000,  # items up to which the whole distance matrix is made
+    sample: int = 4000,  # items in a sample, where there are more than that
     max_iter: int = 100,  # passes over the items, at most
     twins: str = "random",  # which of equal items speaks: random, first, last
 ) -> Medoids:  # k distinct items: the fixed ones in their order, then the others
@@ -400,7 +401,7 @@ def cluster_items(
     rng = np.random.default_rng(rng)
     kinds = distinct_columns(table) if metric == "manhattan" else None
     if (table.shape[1] if kinds is None else len(kinds[0])) > exact_up_to:
-        return sampled_k_medoids(table, k, rng, metric, fixed, start, weights)
+        return sampled_k_medoids(table, k, rng, metric, fixed, start, weights, sample)
     if kinds is not None:
         given = (fixed, start, weights, max_iter, twins)
         return _cluster_kinds(table, kinds, k, rng, *given)

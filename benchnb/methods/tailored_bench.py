@@ -61,15 +61,17 @@ def calibrated(
     predicted[clusters.medoids] = answers
     return predicted
 
-# %% ../../nbs/methods/30_tailored_bench.ipynb #b85d4a39
+# %% ../../nbs/methods/30_tailored_bench.ipynb #14283f79
 @register
 @dataclass(eq=False)
 class TailoredBench(Method):
     "A probe, native sources, a coreset for each target, a calibrated score (section 3)"
 
-    probe_size: int = 10  # items of the G-set; half of a budget that cannot pay them
+    probe_size: int = (
+        10  # items of the G-set, at least 1; half of a budget not above it
+    )
     metric: str = "manhattan"  # distance of items and of models; cosine, correlation
-    number: str = "standard"  # native sources: n-bar, or "dynamic": all within d-bar
+    number: str = "standard"  # n-bar natives; "dynamic": all within d-bar, if more
     calibrate: bool = True  # equations 8 and 9; False: the medoid's answer for all
     keep_probe: bool = True  # the probe's items stay medoids
     transductive: bool = False  # n-bar from all targets' probe answers, as published

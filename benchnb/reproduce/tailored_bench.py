@@ -375,9 +375,11 @@ def not_possible(done: pd.DataFrame) -> pd.DataFrame:
         reason=missing,
     )
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #bc6d2c98
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #46b20208
 REASONS = {
     "AnchorPoints": "the paper leaves settings of this baseline open",
+    "TailoredBench": "which of equal items speaks is luck of the file: see the rows "
+    "first and last of equals",
     "": "the printed mean has an error of its own, which is not given",
 }
 
