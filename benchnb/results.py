@@ -6,7 +6,7 @@
 __all__ = ['FIELD', 'REPRODUCE', 'relative_errors', 'field_scores', 'measure_field', 'store_field', 'field_path', 'field',
            'field_table', 'recompute']
 
-# %% ../nbs/results/61_results.ipynb #efc42356
+# %% ../nbs/results/61_results.ipynb #b44667e9
 import importlib
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .compare import METRICS, compare, over_trials, summary
+from .compare import compare, over_trials, summary
 from .method import list_methods
 from .scores import Scores, replace_file
 from .sources import load
