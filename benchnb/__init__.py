@@ -17,6 +17,7 @@ _HOME = {
     "list_methods": "method",
     "load": "sources",
     "data_sets": "sources",
+    "load_table": "sources",
 }
 __all__ = sorted(_HOME)
 

@@ -5,14 +5,18 @@
 # %% auto #0
 __all__ = ['METRICS', 'run_trial', 'Journal', 'compare', 'trial_metrics', 'summary', 'over_trials']
 
-# %% ../nbs/core/03_compare.ipynb #72bb5bee
+# %% ../nbs/core/03_compare.ipynb #e29dd96a
 import copy
 import hashlib
+import inspect
 import json
+import logging
 import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -50,28 +54,47 @@ def run_trial(
         }
     )
 
-# %% ../nbs/core/03_compare.ipynb #89631df7
+# %% ../nbs/core/03_compare.ipynb #8763705c
+try:
+    import fcntl  # locks files, where the system has it
+except ImportError:
+    fcntl = None
+
+# %% ../nbs/core/03_compare.ipynb #be264f68
 class Journal:
     "Finished pieces of a comparison on disk, one line each"
 
     def __init__(self, path: str | Path | None, comparison: str):
         self.path, self.done = None if path is None else Path(path), {}
         self.head = json.dumps({"comparison": comparison}) + "\n"
+        self._file = None
         if self.path is not None:
             check_place(self.path)
             if self.path.exists():
                 self._read(comparison)
 
+    def _open(self):
+        "Open the journal for good, and keep every other run out of it"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(self.path, "a", encoding="utf-8")  # noqa: SIM115
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(
+                f"another run is writing {str(self.path)!r}: wait for it, or name "
+                "another file"
+            ) from error
+
     def _append(self, text):
         "Write a line, after the first one, and make sure that it has reached the disk"
-        import os
-
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with open(self.path, "a", encoding="utf-8") as file:
-                file.write(text if file.tell() else self.head + text)
-                file.flush()
-                os.fsync(file.fileno())
+            if self._file is None:
+                self._open()
+            self._file.write(text if self._file.tell() else self.head + text)
+            self._file.flush()
+            os.fsync(self._file.fileno())
         except OSError as error:
             raise OSError(
                 f"cannot write {str(self.path)!r} ({error.strerror}): "
@@ -93,15 +116,21 @@ class Journal:
                 f"{str(self.path)!r} is the journal of another comparison: "
                 "delete it, or name another file"
             )
+        self._open()
         if lines[-1]:  # cut short by a crash: end the line, so that it stands alone
-            with open(self.path, "a", encoding="utf-8") as file:
-                file.write("\n")
+            self._file.write("\n")
         for line in lines[1:]:
             try:
                 piece = json.loads(line)
                 self.done[piece["key"]] = pd.DataFrame(piece["rows"])
             except (ValueError, KeyError, TypeError):
                 continue
+
+    def close(self):
+        "Let other runs in"
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def add(self, key: str, rows: pd.DataFrame):
         "Note a finished piece"
@@ -173,11 +202,29 @@ def _check_budgets(budgets, total):
         raise ValueError("no budget to compare at: give at least one, such as 30")
     return budgets
 
-# %% ../nbs/core/03_compare.ipynb #dc54a0c1
+# %% ../nbs/core/03_compare.ipynb #0b5ae65e
 def _piece_key(label, method, budget, trial):
-    "What identifies a piece of work: the label, the parameters, budget and trial"
-    given = json.dumps(parameters(method), default=repr, sort_keys=True)
-    return f"{label} {method.name} {given} {budget} {trial}"
+    "What identifies a piece: the label, the parameters, the code, budget and trial"
+    given = json.dumps(parameters(method), default=_as_text, sort_keys=True)
+    return f"{label} {method.name} {given} {_code(method)} {budget} {trial}"
+
+
+def _as_text(value):
+    "A parameter that is no plain value; of a method also its code"
+    return f"{value!r} {_code(value)}" if isinstance(value, Method) else repr(value)
+
+
+def _code(method):
+    "A hash of the source of a method's classes: old pieces are of no use to new code"
+    import benchnb
+
+    text = benchnb.__version__
+    for cls in type(method).__mro__[:-1]:
+        try:
+            text += inspect.getsource(inspect.getmodule(cls))
+        except (OSError, TypeError):  # written in a notebook
+            text += repr(sorted(vars(cls)))
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _comparison_hash(scores, split, sources, seed, side=None):
@@ -205,7 +252,10 @@ def _alone():
 def _fit(label, method, source, side):
     "Fit a copy on one processor, so that results do not depend on their number"
     with _alone():
-        return label, copy.deepcopy(method).fit(source, side)
+        fitted = copy.deepcopy(method).fit(source, side)
+    if not isinstance(fitted, Method):
+        raise TypeError(f"{type(method).__name__}.fit must return self")
+    return label, fitted
 
 
 def _run(key, *piece):
@@ -213,7 +263,7 @@ def _run(key, *piece):
     with _alone():
         return key, run_trial(copy.copy(piece[0]), *piece[1:])
 
-# %% ../nbs/core/03_compare.ipynb #bd5665aa
+# %% ../nbs/core/03_compare.ipynb #3a5f759c
 def compare(
     scores: Scores,  # models x items, all known (NaN is allowed, and stays unscored)
     methods: list | dict,  # names or methods; a dict gives them labels
@@ -230,6 +280,8 @@ def compare(
     "Estimate every target by every method, many times"
     _check_table(scores)
     methods, trials = _check_methods(methods), _check_whole(trials, "trials")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be 1 or more, or -1 for all processors, got 0")
     seed = _check_whole(seed, "seed", least=0)
     budgets = _check_budgets(budgets, scores.shape[1])
     pieces = [(k, b, t) for k in methods for b in budgets for t in range(trials)]
@@ -237,7 +289,13 @@ def compare(
     same_split = split not in ("random", "family")
     book = Journal(journal, _comparison_hash(scores, split, sources, seed, side))
     todo = [piece for piece in pieces if keys[piece] not in book.done]
-    with _workers(n_jobs) as pool, _bar(len(pieces), len(todo), progress) as bar:
+    if len(todo) < len(pieces):
+        done = len(pieces) - len(todo)
+        note = "going on: %d of %d runs are done"
+        logging.getLogger("benchnb").info(note, done, len(pieces))
+    with closing(book), _workers(n_jobs) as pool, _bar(
+        len(pieces), len(todo), progress
+    ) as bar:
         for number in sorted({0 if same_split else t for _, _, t in todo}):
             now = [p for p in todo if same_split or p[2] == number]
             parts = scores.split(split, sources=sources, seed=seed + number)

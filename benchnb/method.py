@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['Estimate', 'check_budget', 'check_fitted', 'check_ready', 'Method', 'Coreset', 'method_rng', 'ready', 'Cohort',
            'check_request', 'complete', 'Conversation', 'simulate', 'check_items', 'parameters', 'save_method',
-           'load_method', 'register', 'list_methods', 'get_method', 'Session', 'check_answers', 'shares', 'PerTask']
+           'UnknownMethod', 'load_method', 'register', 'list_methods', 'get_method', 'Session', 'check_answers',
+           'shares', 'PerTask']
 
 # %% ../nbs/core/02_method.ipynb #be1d5c85
 import copy
@@ -245,7 +246,7 @@ def _per_task(per_task, predicted, method):
         mean /= np.bincount(codes, method.weights_)
     return pd.Series(mean, pd.Index(names, name="task"))
 
-# %% ../nbs/core/02_method.ipynb #5d3c8066
+# %% ../nbs/core/02_method.ipynb #8a416e16
 class Conversation:
     "One method talking to one target"
 
@@ -255,6 +256,8 @@ class Conversation:
         self.asked, self.seen = np.zeros(0, int), np.zeros(0)
         rng = method_rng(method, method.budget_, getattr(method, "seed_", 0), 1)
         self._talk = method.run(rng)
+        if not isinstance(self._talk, Generator):
+            raise TypeError(f"{type(method).__name__}.run must yield item positions")
         self._advance(None)
 
     def _advance(self, answers):
@@ -264,6 +267,11 @@ class Conversation:
             request = self._talk.send(answers)
         except StopIteration as end:
             self.wanted = np.zeros(0, int)
+            if not isinstance(end.value, Estimate):
+                name = type(self.method).__name__
+                raise TypeError(
+                    f"{name}.run must return an Estimate, got {end.value!r}"
+                ) from None
             done = complete(end.value, self.method, self.asked, self.seen)
             self.seconds += time.perf_counter() - start
             self.estimate = replace(done, seconds=self.seconds)
@@ -322,7 +330,7 @@ def check_items(
             f" {len(extra)} unknown): select the same items in the same order"
         )
 
-# %% ../nbs/core/02_method.ipynb #8051d15e
+# %% ../nbs/core/02_method.ipynb #9e9ee84e
 def parameters(method: Method) -> dict:  # field name to value
     "The parameters that a method was made with"
     return {part.name: getattr(method, part.name) for part in fields(method)}
@@ -352,6 +360,11 @@ def _flatten(value, name, arrays):
 
 def _method_json(method, prefix, arrays):
     "A method as JSON: its registered name, its parameters, its fitted state"
+    if _METHODS.get(method.name) is not type(method):
+        raise ValueError(
+            f"{type(method).__name__} is not registered, so it could not be loaded "
+            "again: put @register above its class"
+        )
     state = {k: v for k, v in vars(method).items() if k.endswith("_")}
     given = parameters(method)
     return {
@@ -384,7 +397,7 @@ def _digest(state, data):
     text = json.dumps(state, sort_keys=True)
     return hashlib.sha256(text.encode() + data).hexdigest()[:16]
 
-# %% ../nbs/core/02_method.ipynb #ec511f26
+# %% ../nbs/core/02_method.ipynb #87649428
 def _restore(part, arrays):
     "The inverse of `_flatten`"
     kind, value = next(iter(part.items()))
@@ -400,11 +413,20 @@ def _restore(part, arrays):
     return value
 
 
+class UnknownMethod(ValueError):
+    "A saved method whose class has not been registered"
+
+
 def _restore_method(raw, arrays):
     "The inverse of `_method_json`; a file may name registered methods only"
     given = {k: _restore(v, arrays) for k, v in raw["parameters"].items()}
     if not raw["name"].isidentifier():
         raise ValueError(f"{raw['name']!r} is no name of a registered method")
+    if raw["name"] not in [*list_methods(), *_METHODS]:
+        raise UnknownMethod(
+            f"the saved method {raw['name']!r} is not known here: import the module "
+            "that registers it, then load again"
+        )
     method = get_method(raw["name"], **given)
     for key, part in raw["state"].items():
         setattr(method, key, _restore(part, arrays))
@@ -439,6 +461,8 @@ def load_method(
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = dict(file)
         return _restore_method(raw["method"], arrays)
+    except UnknownMethod:
+        raise
     except _DAMAGE as error:
         raise ValueError(
             f"the method saved in {str(folder)!r} is damaged ({error}): save it again"
@@ -506,7 +530,7 @@ def _imported(name):
         raise TypeError(f"{name!r} is no Method: name a class that inherits from it")
     return found
 
-# %% ../nbs/core/02_method.ipynb #50f3c465
+# %% ../nbs/core/02_method.ipynb #c3248b41
 class Session:
     "One target, live: ask, tell, estimate; saved after every tell"
 
@@ -529,6 +553,11 @@ class Session:
         if folder is not None:
             save_method(method, folder)
             self._save()
+
+    def __repr__(self) -> str:
+        done, budget = len(self._talk.asked), self.method.budget_
+        what = f"{len(self.ask())} items to be told" if self.ask() else "finished"
+        return f"Session: {done} of {budget} items told, {what}"
 
     def ask(self) -> list:  # item names; empty when the estimate is ready
         "The items that the target must answer now"
@@ -742,7 +771,7 @@ def run(self: PerTask, rng: np.random.Generator) -> Generator:
             talk.tell(answers)
     return _add_up(self, [talk.estimate for talk in talks])
 
-# %% ../nbs/core/02_method.ipynb #7a86dbf3
+# %% ../nbs/core/02_method.ipynb #9532c0b5
 class _TaskTalk(Conversation):
     "The conversation about one task; positions are those of the whole benchmark"
 
@@ -764,6 +793,9 @@ def _add_up(method, estimates):
     ends = np.array([estimate.interval for estimate in estimates])
     score = mass @ scores
     below, above = np.sqrt(((mass * np.abs(ends.T - scores)) ** 2).sum(axis=1))
+    notes = [note for estimate in estimates for note in estimate.notes]
+    if min(len(estimate.items) for estimate in estimates) < 5:
+        notes.append("some tasks were asked fewer than 5 items: the interval is rough")
     predicted = None
     if all(estimate.predicted is not None for estimate in estimates):
         predicted = np.empty(len(method.items_))
@@ -776,5 +808,5 @@ def _add_up(method, estimates):
         per_task=pd.Series(scores, pd.Index(method.tasks_, name="task")),
         level=estimates[0].level,
         how=f"per task, added up: {estimates[0].how}",
-        notes=tuple(dict.fromkeys(note for e in estimates for note in e.notes)),
+        notes=tuple(dict.fromkeys(notes)),
     )

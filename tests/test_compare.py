@@ -526,3 +526,35 @@ def test_a_process_that_only_compares_loads_no_plots(tmp_path):
     command = [sys.executable, "-c", textwrap.dedent(code), str(TESTS)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_two_runs_do_not_write_one_journal(tmp_path):
+    "The second is kept out while the first is writing, and let in afterwards"
+    from benchnb.compare import Journal
+
+    first = Journal(tmp_path / "run.journal", "one")
+    first.add("a piece", pd.DataFrame({"score": [0.5]}))
+    with pytest.raises(ValueError, match="another run is writing"):
+        Journal(tmp_path / "run.journal", "one")
+    first.close()
+    second = Journal(tmp_path / "run.journal", "one")
+    assert list(second.done) == ["a piece"]
+    second.close()
+
+
+def test_new_code_does_not_go_on_with_old_pieces(tmp_path, monkeypatch):
+    "The pieces of a method whose source has changed are done again"
+    from benchnb.compare import _piece_key
+    from benchnb.method import get_method
+
+    monkeypatch.syspath_prepend(tmp_path)
+    code = "from benchnb import Coreset\n\n\nclass Mine(Coreset):\n    name = 'mine'\n"
+    (tmp_path / "changing.py").write_text(code)
+    key = _piece_key("mine", get_method("changing:Mine"), 5, 0)
+    import linecache
+    import sys
+
+    (tmp_path / "changing.py").write_text(code + "    answer = 1\n")
+    del sys.modules["changing"]
+    linecache.clearcache()
+    assert _piece_key("mine", get_method("changing:Mine"), 5, 0) != key

@@ -37,6 +37,7 @@ from benchnb.method import (
     register,
     save_method,
 )
+from benchnb.scores import Scores
 
 TESTS = Path(__file__).parent
 NAMES = [*METHODS, *(f"per_task({name})" for name in METHODS)]
@@ -550,3 +551,19 @@ def test_a_kill_in_the_middle_of_saving_leaves_the_last_answer(tmp_path):
     session = Session.load(tmp_path)
     assert session.rounds == []
     assert shown(finish(session, target())) == shown(simulated(METHODS[0]))
+
+
+def test_a_method_that_could_not_be_loaded_again_is_not_saved(tmp_path):
+    "An unregistered class is refused before the first answer, not after the last"
+
+    class Nameless(method_module.Coreset):
+        name = "nameless"
+
+        def prepare(self, budget, rng):
+            super().prepare(budget, rng)
+            self.coreset_ = np.arange(budget)
+            return self
+
+    method = Nameless().fit(Scores(np.eye(6)))
+    with pytest.raises(ValueError, match="put @register above its class"):
+        method_module.Session(method, 3, folder=tmp_path / "mine")
