@@ -48,7 +48,7 @@ def _budgets(text: str) -> list[int]:
         raise argparse.ArgumentTypeError("give at least one budget, such as 30")
     return budgets
 
-# %% ../nbs/core/60_cli.ipynb #406bd33d
+# %% ../nbs/core/60_cli.ipynb #4e1f72d4
 COMPARE_HELP = """Compare methods on a table of scores.
 
 SCORES is one of
@@ -85,7 +85,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message):
         self.exit(2, f"benchnb: error: {message} (see {self.prog} --help)\n")
 
-
+# %% ../nbs/core/60_cli.ipynb #b185a0bd
 def _method_list() -> str:
     "Names of the methods in the library, without importing one"
     from importlib.resources import files
@@ -98,7 +98,7 @@ def _method_list() -> str:
     names = re.findall(r'^    name = "(\w+)"', "\n".join(chapters), flags=re.M)
     return "\n".join(textwrap.wrap(", ".join(sorted(names)), 70))
 
-
+# %% ../nbs/core/60_cli.ipynb #8e597dac
 def _add_compare(commands) -> None:
     "The arguments of `benchnb compare`"
     parser = commands.add_parser(
@@ -133,7 +133,7 @@ def _add_compare(commands) -> None:
     add("--plot", metavar="F.png", help="draw error and rank agreement (png, pdf, svg)")
     parser.set_defaults(command=compare_command)
 
-# %% ../nbs/core/60_cli.ipynb #265b5e64
+# %% ../nbs/core/60_cli.ipynb #1162771a
 TABLES_HELP = """Print what the papers published beside what comes out here, cell by
 cell, from the results stored with the chapters.
 
@@ -174,7 +174,7 @@ def _add_tables(commands) -> None:
     add("--jobs", type=int, default=1, help="for --recompute (default: 1)")
     parser.set_defaults(command=tables_command)
 
-
+# %% ../nbs/core/60_cli.ipynb #4ee6b33e
 def _add_data(commands) -> None:
     "The arguments of `benchnb data`"
     parser = commands.add_parser(
@@ -187,7 +187,7 @@ def _add_data(commands) -> None:
     )
     parser.set_defaults(command=data_command)
 
-
+# %% ../nbs/core/60_cli.ipynb #69fbf216
 def make_parser() -> argparse.ArgumentParser:  # with all commands
     "The whole command line"
     parser = _Parser(
@@ -202,7 +202,7 @@ def make_parser() -> argparse.ArgumentParser:  # with all commands
         add(commands)
     return parser
 
-# %% ../nbs/core/60_cli.ipynb #fb8bccd0
+# %% ../nbs/core/60_cli.ipynb #336bfb82
 def _cell(mean: float, error: float, digits: int = 4) -> str:
     "A figure and its standard error, without the leading zeros"
     if pd.isna(mean):
@@ -212,7 +212,7 @@ def _cell(mean: float, error: float, digits: int = 4) -> str:
         return text
     return f"{text} ±{error:.{digits}f}".replace("±0.", "±.")
 
-
+# %% ../nbs/core/60_cli.ipynb #31c8824f
 def format_summary(
     table: pd.DataFrame,  # what `over_trials` returned
 ) -> str:  # lines of at most 80 columns
@@ -233,7 +233,7 @@ def format_summary(
             )
     return "\n".join(lines)
 
-# %% ../nbs/core/60_cli.ipynb #eaec0527
+# %% ../nbs/core/60_cli.ipynb #531c4566
 ENDINGS = {"out": [".csv"], "rows": [".parquet"], "plot": [".png", ".pdf", ".svg"]}
 
 
@@ -254,17 +254,17 @@ def _check_files(args: argparse.Namespace) -> None:
         if path and Path(path).suffix.lower() not in endings:
             raise ValueError(f"--{name} {path!r} must end in {' or '.join(endings)}")
 
-
+# %% ../nbs/core/60_cli.ipynb #572c5d2e
 def _journal(args: argparse.Namespace) -> Path | None:
     "The journal lies beside the first file that the user asked for"
     place = args.rows or args.out
     return Path(f"{place}.journal") if place else None
 
-
+# %% ../nbs/core/60_cli.ipynb #3d0ac874
 def _trials(count: int) -> str:
     return "1 trial" if count == 1 else f"{count} trials"
 
-
+# %% ../nbs/core/60_cli.ipynb #a1a99968
 def compare_command(args: argparse.Namespace) -> None:
     "Run a comparison, print its table, write what was asked for"
     from benchnb.compare import compare, over_trials, summary
@@ -304,7 +304,7 @@ def compare_command(args: argparse.Namespace) -> None:
     if journal:
         journal.unlink(missing_ok=True)
 
-
+# %% ../nbs/core/60_cli.ipynb #9403f3dd
 def _write_results(args, frame, figures):
     "Write the CSV, the rows and the plot that were asked for"
     if args.out:
@@ -352,7 +352,7 @@ def data_command(args: argparse.Namespace) -> None:
             size = f"{row.models:,} x {row.items:,}"
             print(f"  {row.Index:<20}{size:>15}  {row.what[:41]}")
 
-# %% ../nbs/core/60_cli.ipynb #3ad40252
+# %% ../nbs/core/60_cli.ipynb #636bd79f
 def main(
     argv: list[str] | None = None,  # arguments; None: those of the command line
 ) -> int:  # exit code: 0, or 2 for a mistake of the user's, 130 when stopped
@@ -384,7 +384,7 @@ def main(
         return 130
     return 0
 
-
+# %% ../nbs/core/60_cli.ipynb #53127c28
 def _flush() -> None:
     "Hand over what was printed; what nobody can take is forgotten, not tried again"
     try:
@@ -393,7 +393,7 @@ def _flush() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
 
-
+# %% ../nbs/core/60_cli.ipynb #3013df56
 def _show_warning(message, category, filename, lineno, file=None, line=None):
     "A warning as one line, for users"
     print(f"benchnb: note: {message}", file=sys.stderr)

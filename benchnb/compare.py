@@ -139,7 +139,7 @@ class Journal:
             line = {"key": key, "rows": rows.to_dict(orient="list")}
             self._append(json.dumps(line) + "\n")
 
-# %% ../nbs/core/03_compare.ipynb #373ed071
+# %% ../nbs/core/03_compare.ipynb #3ec21773
 def _check_methods(methods):
     "Labels and fresh methods from names, objects or a mapping of both"
     if isinstance(methods, str) or not isinstance(methods, Iterable):
@@ -162,7 +162,7 @@ def _check_methods(methods):
         raise ValueError("no methods to compare: name at least one")
     return {k: get_method(m) if isinstance(m, str) else m for k, m in methods.items()}
 
-
+# %% ../nbs/core/03_compare.ipynb #d17da740
 def _check_table(scores):
     "A table on which a comparison can say something"
     if not isinstance(scores, Scores):
@@ -183,7 +183,7 @@ def _check_table(scores):
             name = f"{facts.index.name} {facts.index[empty][0]!r}"
             raise ValueError(f"{name} has no score at all: leave it out")
 
-
+# %% ../nbs/core/03_compare.ipynb #bd646cd9
 def _check_whole(value, name, least=1):
     "A whole number of at least `least`"
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -193,7 +193,7 @@ def _check_whole(value, name, least=1):
         )
     return int(value)
 
-
+# %% ../nbs/core/03_compare.ipynb #6e412d95
 def _check_budgets(budgets, total):
     "Different budgets that the table can pay, in the order given"
     budgets = budgets if isinstance(budgets, Iterable) else [budgets]
@@ -202,18 +202,18 @@ def _check_budgets(budgets, total):
         raise ValueError("no budget to compare at: give at least one, such as 30")
     return budgets
 
-# %% ../nbs/core/03_compare.ipynb #0b5ae65e
+# %% ../nbs/core/03_compare.ipynb #66d8232c
 def _piece_key(label, method, budget, trial):
     "What identifies a piece: the label, the parameters, the code, budget and trial"
     given = json.dumps(parameters(method), default=_as_text, sort_keys=True)
     return f"{label} {method.name} {given} {_code(method)} {budget} {trial}"
 
-
+# %% ../nbs/core/03_compare.ipynb #a233cfa0
 def _as_text(value):
     "A parameter that is no plain value; of a method also its code"
     return f"{value!r} {_code(value)}" if isinstance(value, Method) else repr(value)
 
-
+# %% ../nbs/core/03_compare.ipynb #b16f53ba
 def _code(method):
     "A hash of the source of a method's classes: old pieces are of no use to new code"
     import benchnb
@@ -226,7 +226,7 @@ def _code(method):
             text += repr(sorted(vars(cls)))
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
-
+# %% ../nbs/core/03_compare.ipynb #d7157ac2
 def _comparison_hash(scores, split, sources, seed, side=None):
     "What must be equal for two runs to be the same comparison"
     import joblib
@@ -238,7 +238,7 @@ def _comparison_hash(scores, split, sources, seed, side=None):
     text += "" if side is None else joblib.hash(side)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-
+# %% ../nbs/core/03_compare.ipynb #94952b97
 def _alone():
     "One processor; and a process of its own leaves Ctrl-C to the one that started it"
     from threadpoolctl import threadpool_limits
@@ -248,7 +248,7 @@ def _alone():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return threadpool_limits(1)
 
-
+# %% ../nbs/core/03_compare.ipynb #1ca74174
 def _fit(label, method, source, side):
     "Fit a copy on one processor, so that results do not depend on their number"
     with _alone():
@@ -257,7 +257,7 @@ def _fit(label, method, source, side):
         raise TypeError(f"{type(method).__name__}.fit must return self")
     return label, fitted
 
-
+# %% ../nbs/core/03_compare.ipynb #f8db30a5
 def _run(key, *piece):
     "One piece of work on one processor"
     with _alone():
@@ -304,7 +304,7 @@ def compare(
                 bar.update()
     return pd.concat([book.done[keys[piece]] for piece in pieces], ignore_index=True)
 
-# %% ../nbs/core/03_compare.ipynb #131b94a7
+# %% ../nbs/core/03_compare.ipynb #2b5fefd8
 def _run_split(pool, methods, pieces, parts, keys, seed, side):
     "Fit all methods on one set of sources, then run all pieces; yield as they finish"
     from joblib import delayed
@@ -319,21 +319,21 @@ def _run_split(pool, methods, pieces, parts, keys, seed, side):
         for k, b, t in pieces
     )
 
-
+# %% ../nbs/core/03_compare.ipynb #77ae3b82
 def _workers(n_jobs):
     "A pool of processes that hands back each piece as it is finished"
     from joblib import Parallel
 
     return Parallel(n_jobs=n_jobs, return_as="generator_unordered")
 
-
+# %% ../nbs/core/03_compare.ipynb #7c3d0439
 def _bar(total, todo, progress):
     "A progress bar that starts where the journal ends"
     from tqdm.auto import tqdm
 
     return tqdm(total=total, initial=total - todo, disable=not progress, unit="run")
 
-# %% ../nbs/core/03_compare.ipynb #834320f8
+# %% ../nbs/core/03_compare.ipynb #bbfda232
 METRICS = (
     "mae",
     "rmse",
@@ -366,7 +366,7 @@ def trial_metrics(
         }
     ).astype(float)
 
-
+# %% ../nbs/core/03_compare.ipynb #5c587afe
 def summary(
     frame: pd.DataFrame,  # what `compare` returned
 ) -> pd.DataFrame:  # columns method, budget, trial, then METRICS

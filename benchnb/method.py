@@ -290,7 +290,7 @@ class Conversation:
             answers = np.concatenate(rows if others is None else [*rows, others])
         self._advance(answers)
 
-# %% ../nbs/core/02_method.ipynb #fb740410
+# %% ../nbs/core/02_method.ipynb #13a1fc67
 def simulate(
     method: Method,  # fitted (and prepared, if no budget is given)
     targets: Scores,  # models whose scores on all items are known; the same items
@@ -305,7 +305,7 @@ def simulate(
     values = targets.values.astype(np.float64)
     return [_simulate_one(method, values, row) for row in range(len(values))]
 
-
+# %% ../nbs/core/02_method.ipynb #e8da6308
 def _simulate_one(method, values, row):
     "Answer one target's conversation from its row of known scores"
     talk = Conversation(method)
@@ -315,7 +315,7 @@ def _simulate_one(method, values, row):
         talk.tell(answers[row], others)
     return talk.estimate
 
-
+# %% ../nbs/core/02_method.ipynb #9621fa99
 def check_items(
     method: Method,  # fitted
     targets: Scores,  # must have the items that the method was fitted on
@@ -330,12 +330,12 @@ def check_items(
             f" {len(extra)} unknown): select the same items in the same order"
         )
 
-# %% ../nbs/core/02_method.ipynb #9e9ee84e
+# %% ../nbs/core/02_method.ipynb #6d5b5de6
 def parameters(method: Method) -> dict:  # field name to value
     "The parameters that a method was made with"
     return {part.name: getattr(method, part.name) for part in fields(method)}
 
-
+# %% ../nbs/core/02_method.ipynb #311edc3a
 def _flatten(value, name, arrays):
     "Plain JSON for a value; arrays go to `arrays`, nested methods are flattened too"
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
@@ -357,7 +357,7 @@ def _flatten(value, name, arrays):
         return {"value": value}
     raise TypeError(f"fitted state {name!r} is no array of numbers and no plain value")
 
-
+# %% ../nbs/core/02_method.ipynb #275e9674
 def _method_json(method, prefix, arrays):
     "A method as JSON: its registered name, its parameters, its fitted state"
     if _METHODS.get(method.name) is not type(method):
@@ -397,7 +397,7 @@ def _digest(state, data):
     text = json.dumps(state, sort_keys=True)
     return hashlib.sha256(text.encode() + data).hexdigest()[:16]
 
-# %% ../nbs/core/02_method.ipynb #87649428
+# %% ../nbs/core/02_method.ipynb #a460ccf9
 def _restore(part, arrays):
     "The inverse of `_flatten`"
     kind, value = next(iter(part.items()))
@@ -412,11 +412,11 @@ def _restore(part, arrays):
         return [_restore(v, arrays) for v in value]
     return value
 
-
+# %% ../nbs/core/02_method.ipynb #ba587a99
 class UnknownMethod(ValueError):
     "A saved method whose class has not been registered"
 
-
+# %% ../nbs/core/02_method.ipynb #cc0aa873
 def _restore_method(raw, arrays):
     "The inverse of `_method_json`; a file may name registered methods only"
     given = {k: _restore(v, arrays) for k, v in raw["parameters"].items()}
@@ -432,7 +432,7 @@ def _restore_method(raw, arrays):
         setattr(method, key, _restore(part, arrays))
     return method
 
-
+# %% ../nbs/core/02_method.ipynb #fe5908ae
 # how a file that was cut short, edited or swapped makes itself known
 _DAMAGE = (
     OSError,
@@ -471,7 +471,7 @@ def load_method(
 # %% ../nbs/core/02_method.ipynb #90a65b38
 _METHODS: dict[str, type[Method]] = {}
 
-# %% ../nbs/core/02_method.ipynb #39f74fef
+# %% ../nbs/core/02_method.ipynb #796571c3
 def register(cls: type[Method]) -> type[Method]:  # the class, so it decorates
     "Make a method known under its `name`"
     if not cls.name.isidentifier() or cls.name != cls.name.lower():
@@ -484,7 +484,7 @@ def register(cls: type[Method]) -> type[Method]:  # the class, so it decorates
     _METHODS[cls.name] = cls
     return cls
 
-
+# %% ../nbs/core/02_method.ipynb #f0682a85
 def list_methods() -> list[str]:  # in alphabetical order
     "Names of all methods that can be found"
     from importlib.metadata import entry_points
@@ -498,7 +498,7 @@ def list_methods() -> list[str]:  # in alphabetical order
         entry.load()
     return sorted(set(_METHODS) - {"per_task"})  # it needs a method inside
 
-
+# %% ../nbs/core/02_method.ipynb #dd3828af
 def get_method(
     name: str,  # a registered name, per_task(name), or package.module:Class
     **params,  # parameters of the method
@@ -516,7 +516,7 @@ def get_method(
         )
     return _METHODS[name](**params)
 
-
+# %% ../nbs/core/02_method.ipynb #11306d56
 def _imported(name):
     "The class that package.module:Class names"
     module, _, cls = name.partition(":")
@@ -606,7 +606,7 @@ def check_answers(
         raise ValueError(f"score {scores[name]:g} of item {name!r} is outside [0, 1]")
     return scores.to_numpy()
 
-# %% ../nbs/core/02_method.ipynb #5dfe049c
+# %% ../nbs/core/02_method.ipynb #0fe6f94e
 @patch
 def tell(
     self: Session,
@@ -628,7 +628,7 @@ def tell(
         raise
     return self
 
-
+# %% ../nbs/core/02_method.ipynb #7d914e3e
 @patch
 def _replay(self: Session) -> None:
     "A fresh conversation that hears the saved answers again"
@@ -641,7 +641,7 @@ def _replay(self: Session) -> None:
             )
         self._talk.tell(np.array(told["scores"], dtype=float))
 
-
+# %% ../nbs/core/02_method.ipynb #e8300383
 @patch
 def _save(self: Session) -> None:
     "Write session.json whole or not at all"
@@ -658,7 +658,7 @@ def _save(self: Session) -> None:
         lambda name: Path(name).write_text(text, "utf-8"),
     )
 
-
+# %% ../nbs/core/02_method.ipynb #a21e8c33
 @patch(cls_method=True)
 def load(
     cls: Session,
@@ -680,7 +680,7 @@ def load(
     self._replay()
     return self
 
-
+# %% ../nbs/core/02_method.ipynb #7f89e5f0
 def _read_session(path):
     "The fingerprint of the sources and the rounds so far, checked like fresh answers"
     try:
@@ -771,7 +771,7 @@ def run(self: PerTask, rng: np.random.Generator) -> Generator:
             talk.tell(answers)
     return _add_up(self, [talk.estimate for talk in talks])
 
-# %% ../nbs/core/02_method.ipynb #9532c0b5
+# %% ../nbs/core/02_method.ipynb #10617452
 class _TaskTalk(Conversation):
     "The conversation about one task; positions are those of the whole benchmark"
 
@@ -785,7 +785,7 @@ class _TaskTalk(Conversation):
         "Positions in the whole benchmark of what this task wants"
         return self.place[self.wanted]
 
-
+# %% ../nbs/core/02_method.ipynb #5484c85d
 def _add_up(method, estimates):
     "One estimate from one per task: weights as the tasks', errors independent"
     mass = np.array([method.weights_[place].sum() for place in method.places_])

@@ -23,12 +23,12 @@ def _check_labels(truth, score):
             "use score.reindex(truth.index)"
         )
 
-# %% ../nbs/core/01_metrics.ipynb #f5aa88cc
+# %% ../nbs/core/01_metrics.ipynb #32641004
 def _plain(values):
     "A float for one trial, an array for several"
     return float(values) if np.ndim(values) == 0 else values
 
-
+# %% ../nbs/core/01_metrics.ipynb #25a5741a
 def _pair(truth, score):
     "Truth and score as float64 arrays of one shape, models last, no NaN"
     _check_labels(truth, score)

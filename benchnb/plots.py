@@ -80,14 +80,14 @@ METRICS = {
     "seconds": ("computing time (seconds)", "lower"),
 }
 
-# %% ../nbs/core/08_plots.ipynb #705b7681
+# %% ../nbs/core/08_plots.ipynb #6424253a
 def _new_axes(ax, figsize=(6.5, 3)):
     "The given axes, or new ones"
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=figsize, layout="constrained")[1] if ax is None else ax
 
-
+# %% ../nbs/core/08_plots.ipynb #26a77de8
 def _budget_axis(ax, budgets):
     "Ticks at the budgets; a log scale where they span a factor of four or more"
     budgets = np.unique(budgets)
@@ -97,18 +97,18 @@ def _budget_axis(ax, budgets):
     ax.minorticks_off()
     ax.set_xlabel("items asked of each target model")
 
-
+# %% ../nbs/core/08_plots.ipynb #52946fb2
 def _legend(ax):
     "The legend, beside the plot where it would not fit inside"
     beside = len(ax.get_legend_handles_labels()[1]) > 4
     ax.legend(**({"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {}))
 
-
+# %% ../nbs/core/08_plots.ipynb #d3dac312
 def _apart(x, place, places):
     "The positions `x`, shifted by up to 4% so that no method hides another"
     return np.asarray(x, dtype=float) * 1.08 ** ((place + 0.5) / places - 0.5)
 
-
+# %% ../nbs/core/08_plots.ipynb #9a711ac8
 def _look(styles, name, methods):
     "The style of a method: as given, or by its place among all methods"
     return (styles or {}).get(name) or method_styles(methods)[name]

@@ -33,7 +33,7 @@ def relative_errors(
     table.insert(2, "relative_se", groups.sem())
     return table.reset_index()
 
-# %% ../nbs/results/61_results.ipynb #71b023ab
+# %% ../nbs/results/61_results.ipynb #64b23626
 FIELD = {  # data set to trials: fewer where one trial is long
     "zoo": 10,
     "gsm8k": 10,
@@ -56,7 +56,7 @@ def field_scores(name: str) -> Scores:
         return scores.select(models=~np.isnan(scores.values).any(axis=1))
     return scores
 
-
+# %% ../nbs/results/61_results.ipynb #f06dcd07
 def measure_field(
     names: list[str] | None = None,  # data sets; None: all of FIELD
     budgets: tuple = (50, 100),  # items asked
@@ -82,7 +82,7 @@ def measure_field(
             parts.append(part.assign(data=name, split=split))
     return pd.concat(parts, ignore_index=True)
 
-
+# %% ../nbs/results/61_results.ipynb #792ac0ea
 def store_field(
     frame: pd.DataFrame,  # what `measure_field` returned
     path: str | Path | None = None,  # None: with the package
@@ -94,12 +94,12 @@ def store_field(
     )
     return path
 
-
+# %% ../nbs/results/61_results.ipynb #14310fb7
 def field_path() -> Path:
     "Where the table over all methods lies"
     return Path(str(files("benchnb")), "data", "field.csv")
 
-
+# %% ../nbs/results/61_results.ipynb #c7113172
 def field() -> pd.DataFrame:  # one row per data set, split, method and budget
     "The stored table over all methods and data"
     return pd.read_csv(field_path())

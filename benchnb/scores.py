@@ -59,7 +59,7 @@ def check_values(
         raise ValueError(f"score {values[at]:g} of {where} is outside [0, 1]: {hint}")
     return values
 
-# %% ../nbs/core/00_scores.ipynb #131411e7
+# %% ../nbs/core/00_scores.ipynb #67c4f953
 def _facts(given, count, axis):
     "The data frame of facts for one axis, its index the names; nothing given is lost"
     kind = {"items": "item", "models": "model"}[axis]
@@ -78,7 +78,7 @@ def _facts(given, count, axis):
         raise ValueError(f"{kind} {repeated[0]!r} appears twice: give unique names")
     return facts
 
-
+# %% ../nbs/core/00_scores.ipynb #29a11b8d
 def _by_name(facts, names, kind):
     "Facts in the order of a data frame's own names; its names, if there are no facts"
     if facts is None:
@@ -91,7 +91,7 @@ def _by_name(facts, names, kind):
         raise ValueError(f"the facts about {kind}s {what}: index them as the table")
     return facts.loc[names]
 
-
+# %% ../nbs/core/00_scores.ipynb #3ccfc374
 def _check_fact(facts, name, high=np.inf):
     "A column of numbers from 0 to `high`, where there is one; unknown is NaN"
     if name not in facts:
@@ -108,7 +108,7 @@ def _check_fact(facts, name, high=np.inf):
     if given.dtype == object:
         facts[name] = number
 
-
+# %% ../nbs/core/00_scores.ipynb #a09f3349
 def _check_weights(weight):
     "Item weights as float64, finite and at least 0, not all 0"
     weight = pd.to_numeric(weight, errors="coerce").astype(np.float64)
@@ -155,26 +155,26 @@ class Scores:
         _check_fact(self.items, "cost")
         _check_fact(self.models, "full_score", high=1)
 
-# %% ../nbs/core/00_scores.ipynb #df61475c
+# %% ../nbs/core/00_scores.ipynb #f6b7adfe
 @patch(as_prop=True)
 def shape(self: Scores) -> tuple[int, int]:  # models, items
     "Number of models and of items"
     return self.values.shape
 
-
+# %% ../nbs/core/00_scores.ipynb #6e9fd40c
 @patch(as_prop=True)
 def weights(self: Scores) -> np.ndarray:  # shape (items,), sums to 1
     "Item weights, scaled to sum to one"
     weight = self.items["weight"].to_numpy()
     return weight / weight.sum()
 
-
+# %% ../nbs/core/00_scores.ipynb #6d672c69
 @patch
 def __len__(self: Scores) -> int:  # number of models
     "Number of models"
     return len(self.models)
 
-
+# %% ../nbs/core/00_scores.ipynb #9cb58f2f
 @patch
 def __repr__(self: Scores) -> str:
     "One line: the size, the tasks, what is missing"
@@ -184,7 +184,7 @@ def __repr__(self: Scores) -> str:
     text += "s" if tasks > 1 else ""
     return text + (f", {missing:.1%} not evaluated" if missing else "")
 
-# %% ../nbs/core/00_scores.ipynb #401e54b4
+# %% ../nbs/core/00_scores.ipynb #90ef5a61
 def weighted_means(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
     weights: np.ndarray,  # items x groups: weight of each item in each group
@@ -202,7 +202,7 @@ def weighted_means(
             means[start : start + 256] = np.where(mass > 0, total / mass, np.nan)
     return means
 
-
+# %% ../nbs/core/00_scores.ipynb #5904611e
 @patch
 def performance(
     self: Scores,
@@ -228,7 +228,7 @@ def truth(self: Scores) -> pd.Series:  # in [0, 1], one per model
         return self.models["full_score"].astype(np.float64).rename("truth")
     return self.performance().rename("truth")
 
-# %% ../nbs/core/00_scores.ipynb #94c8fa8d
+# %% ../nbs/core/00_scores.ipynb #4d2d9b7d
 def _positions(wanted, names, kind):
     "Positions of names (or a mask, or integer positions) along one axis"
     if wanted is None:
@@ -243,7 +243,7 @@ def _positions(wanted, names, kind):
         raise ValueError(f"no {kind} {str(wanted[found < 0][0])!r} in the table")
     return found
 
-
+# %% ../nbs/core/00_scores.ipynb #311b564f
 @patch
 def select(
     self: Scores,
@@ -258,7 +258,7 @@ def select(
         facts = facts.drop(columns="full_score", errors="ignore")
     return Scores(self.values[np.ix_(rows, columns)], self.items.iloc[columns], facts)
 
-
+# %% ../nbs/core/00_scores.ipynb #33aa2986
 @patch
 def by_task(self: Scores) -> Scores:  # models x tasks
     "Tasks as items: each scored by its mean, weighing as much as its items together"
@@ -269,7 +269,7 @@ def by_task(self: Scores) -> Scores:  # models x tasks
     facts["task"] = facts.index
     return Scores(self.performance(by="task").to_numpy(), facts, self.models)
 
-# %% ../nbs/core/00_scores.ipynb #d4856fd7
+# %% ../nbs/core/00_scores.ipynb #53e14ad2
 ITEM_FACTS = ("task", "weight", "text", "cost")
 MODEL_FACTS = ("family", "n_params", "released", "part", "full_score")
 
@@ -288,7 +288,7 @@ def _constant_facts(frame, by, skip, known):
             raise ValueError(f"{by} {name!r} has more than one {column}: {found}")
     return facts
 
-
+# %% ../nbs/core/00_scores.ipynb #c45fdb61
 @patch(cls_method=True)
 def from_long(
     cls: Scores,
@@ -322,7 +322,7 @@ def from_long(
     wide = wide.reindex(index=models.index, columns=items.index)
     return cls(wide.to_numpy(), items, models)
 
-# %% ../nbs/core/00_scores.ipynb #05018c34
+# %% ../nbs/core/00_scores.ipynb #3f9aa6e4
 def check_place(
     path: str | Path,  # a file to be written, now or after long work
 ) -> None:
@@ -338,7 +338,7 @@ def check_place(
             f"cannot write {str(path)!r} ({error.strerror}): choose another place"
         ) from error
 
-
+# %% ../nbs/core/00_scores.ipynb #4919dc10
 def replace_file(
     path: str | Path,  # the file to write
     write,  # a function that is given the temporary path to write to
@@ -362,7 +362,7 @@ def replace_file(
         if name is not None:
             Path(name).unlink(missing_ok=True)
 
-
+# %% ../nbs/core/00_scores.ipynb #90afe51e
 def _facts_json(facts):
     "Facts about models as JSON: the index, then each column; NaN is null"
     return facts.reset_index().to_json(
@@ -392,7 +392,7 @@ def to_parquet(
     table = table.replace_schema_metadata(meta)
     replace_file(path, lambda name: pq.write_table(table, name, compression="zstd"))
 
-# %% ../nbs/core/00_scores.ipynb #78e03c78
+# %% ../nbs/core/00_scores.ipynb #f9b064ed
 def _read_table(path):
     "An Arrow table from a Parquet file, or one line that says what is wrong"
     import pyarrow as pa
@@ -407,7 +407,7 @@ def _read_table(path):
             f"{str(path)!r} is no readable Parquet file (cut short?): write it again"
         ) from error
 
-
+# %% ../nbs/core/00_scores.ipynb #7adc5a0a
 def _models_from_json(text):
     "Facts about models as `_facts_json` wrote them"
     try:
@@ -422,7 +422,7 @@ def _models_from_json(text):
             facts["released"] = dates
     return facts
 
-# %% ../nbs/core/00_scores.ipynb #94ed14c2
+# %% ../nbs/core/00_scores.ipynb #0409610a
 @patch(cls_method=True)
 def from_parquet(
     cls: Scores,
@@ -435,7 +435,7 @@ def from_parquet(
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise ValueError(f"{str(path)!r} holds no scores: {error}") from error
 
-
+# %% ../nbs/core/00_scores.ipynb #335880dc
 def _from_table(cls, table):
     "Scores from an Arrow table"
     names, meta = set(table.column_names), table.schema.metadata or {}
@@ -533,7 +533,7 @@ def near_copies(
     close = relative_disagreement(self.values) <= limit
     return connected_components(csr_array(close), directed=False)[1]
 
-# %% ../nbs/core/00_scores.ipynb #c656f867
+# %% ../nbs/core/00_scores.ipynb #ed7c630a
 def _by_order(order, copies, sources, targets):
     "Masks: sources first in `order`, targets last; no target is a source's copy"
     count = len(order)
@@ -543,7 +543,7 @@ def _by_order(order, copies, sources, targets):
     target &= ~source & ~np.isin(copies, copies[source])
     return source, target
 
-
+# %% ../nbs/core/00_scores.ipynb #9be8ea3c
 def _by_group(groups, rng, sources):
     "A mask of sources: whole groups in random order until their share is reached"
     numbers = pd.factorize(groups)[0]
@@ -552,7 +552,7 @@ def _by_group(groups, rng, sources):
     filled = np.cumsum(sizes[order]) - sizes[order] / 2
     return np.isin(numbers, order[filled <= sources * len(numbers)])
 
-
+# %% ../nbs/core/00_scores.ipynb #a3101176
 def _column(scores, name, how):
     "A column of facts about models that a split needs, complete"
     if name not in scores.models or scores.models[name].isna().any():
@@ -561,7 +561,7 @@ def _column(scores, name, how):
         )
     return scores.models[name]
 
-
+# %% ../nbs/core/00_scores.ipynb #ad2df7e2
 def _dates(scores, how):
     "Release dates, or an error that names the first that is none"
     given = _column(scores, "released", how)

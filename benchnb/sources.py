@@ -161,7 +161,7 @@ def join_scenarios(
     models["family"] = [family(name) for name in shared]
     return Scores(np.hstack([table.values for table in tables]), items, models)
 
-# %% ../nbs/core/05_sources.ipynb #d8eb3197
+# %% ../nbs/core/05_sources.ipynb #becc86b2
 def _columns(path, names):
     "Columns of a Parquet file as a data frame; an error names the file"
     table = _read_table(path)
@@ -170,7 +170,7 @@ def _columns(path, names):
         raise ValueError(f"{str(path)!r} has no column {missing[0]!r}: copy it again")
     return table.select(names).to_pandas()
 
-
+# %% ../nbs/core/05_sources.ipynb #13d54cb1
 def _text_file(read, path, kind):
     "What `read` makes of a text file; an error names the file"
     try:
@@ -181,7 +181,7 @@ def _text_file(read, path, kind):
         reason = str(error).splitlines()[0]
         raise ValueError(f"{str(path)!r} is no readable {kind}: {reason}") from error
 
-
+# %% ../nbs/core/05_sources.ipynb #54e9366b
 def _gsm8k_names(path):
     "Names of the models whose answers match exactly one known model's: row -> name"
     if not path.is_file():
@@ -191,7 +191,7 @@ def _gsm8k_names(path):
     exact = found[(found["ties"] == 1) & (found["mismatch"] == 0)]
     return dict(zip(exact["row"], exact["best"], strict=True))
 
-
+# %% ../nbs/core/05_sources.ipynb #1b3a301c
 def _read_gsm8k(folder, name):
     "GSM8K from a folder: two matrices, the questions, and names where they are known"
     halves = read_arrays(folder / "gsm8k.npz", ["source", "target"])
@@ -237,7 +237,7 @@ def _read_mmlu_pro(folder, name):
     items.index = [f"mmlu_pro/{number}" for number in facts["question_id"]]
     return Scores(from_bytes(arrays["correct"]), items, named_models(arrays["models"]))
 
-# %% ../nbs/core/05_sources.ipynb #a6719982
+# %% ../nbs/core/05_sources.ipynb #e376b3a5
 def _segments(path, name, size):
     "A task for every item from a list of (task, items) in their order"
     lists = _text_file(lambda path: json.loads(path.read_text()), path, "JSON file")
@@ -250,7 +250,7 @@ def _segments(path, name, size):
         )
     return np.repeat(tasks, lengths)
 
-
+# %% ../nbs/core/05_sources.ipynb #5f7a2c0b
 def _read_benchpred(folder, name):
     "One of the seven matrices of the benchmark-prediction study"
     path, key = folder / "benchpred.npz", name.removeprefix("helm_")
@@ -338,7 +338,7 @@ GSM8K_FILES = {
     ),
 }
 
-# %% ../nbs/core/05_sources.ipynb #13c4dc2a
+# %% ../nbs/core/05_sources.ipynb #0d899057
 def _read_npy(path):
     "A matrix from an .npy file, never unpickled"
     try:
@@ -349,18 +349,18 @@ def _read_npy(path):
         raise ValueError(f"{str(path)!r} holds no matrix of models x items")
     return values
 
-
+# %% ../nbs/core/05_sources.ipynb #4458847e
 def _json_lines(path):
     "A data frame with one row per line of JSON"
     with open(path, encoding="utf-8") as file:
         return pd.DataFrame([json.loads(line) for line in file if line.strip()])
 
-
+# %% ../nbs/core/05_sources.ipynb #f8921f77
 def _json_questions(path):
     "Questions and answers from lines of JSON"
     return _json_lines(path)[["question", "answer"]]
 
-
+# %% ../nbs/core/05_sources.ipynb #12778863
 def _download_gsm8k(cache, base_url):
     "GSM8K from its authors' repositories; they give no model names"
     files = GSM8K_FILES.items()
@@ -383,7 +383,7 @@ class Source:
     read: Callable  # a folder and the name -> Scores
     download: Callable | None = None  # cache and base_url -> Scores; None: impossible
 
-# %% ../nbs/core/05_sources.ipynb #7b3785f8
+# %% ../nbs/core/05_sources.ipynb #250feee3
 _METABENCH = "adkipnis/metabench @ fe74e299 and Peiyu-Georgia-Li/ATLAS"
 _BENCHPRED = "socialfoundations/benchmark-prediction @ 2e98c82e"
 
@@ -393,7 +393,7 @@ def _openllm(what, *size):
     licence = "CC BY-NC-SA 4.0; a part has none"
     return Source(size, what, licence, _METABENCH, file, _read_openllm)
 
-
+# %% ../nbs/core/05_sources.ipynb #b4ab7276
 def _benchpred(what, *size):
     file = "benchpred/benchpred.npz"
     return Source(size, what, "MIT", _BENCHPRED, file, _read_benchpred)
@@ -468,7 +468,7 @@ def data_sets(
     columns = ["models", "items", "tasks", "what", "licence", "where"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
-# %% ../nbs/core/05_sources.ipynb #13fe8688
+# %% ../nbs/core/05_sources.ipynb #c8b337e1
 def _unknown(name, more=""):
     "An error for a name that no data set has"
     names = ["zoo", *SOURCES]
@@ -476,7 +476,7 @@ def _unknown(name, more=""):
     hint = f"did you mean {near[0]!r}? " if near else ""
     return ValueError(f"no data set {name!r}{more}: {hint}There are {', '.join(names)}")
 
-
+# %% ../nbs/core/05_sources.ipynb #2f436796
 def load(
     name: str,  # one of `data_sets()`
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA

@@ -6,12 +6,14 @@
 __all__ = ['METRICS', 'manhattan', 'correlation', 'cosine', 'item_distances', 'standardize', 'around_fixed', 'Medoids',
            'k_medoids', 'held_out_errors', 'distinct_columns', 'sampled_k_medoids', 'cluster_items']
 
-# %% ../../nbs/ideas/10_medoids.ipynb #55942b4a
+# %% ../../nbs/ideas/10_medoids.ipynb #f283875b
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from fastcore.basics import patch
+
+from ..method import Estimate
 
 # %% ../../nbs/ideas/10_medoids.ipynb #1b6449ee
 def _two_valued(table):
@@ -140,7 +142,7 @@ class Medoids:
         total = np.bincount(self.labels, weights, minlength=len(self.medoids))
         return total / total.sum()
 
-# %% ../../nbs/ideas/10_medoids.ipynb #b4e4f6a8
+# %% ../../nbs/ideas/10_medoids.ipynb #6dc1bf11
 def _positions(name, given, n_items):
     "Distinct positions of items as integers, or an error that says what is wrong"
     given = np.asarray([] if given is None else given)
@@ -157,7 +159,7 @@ def _positions(name, given, n_items):
         raise ValueError(f"{name} has item {values[times > 1][0]} twice")
     return given
 
-
+# %% ../../nbs/ideas/10_medoids.ipynb #390fb0f0
 def _check_choice(n_items, k, fixed, start):
     "Fixed medoids and starting ones as positions, after checking that k is possible"
     if not 1 <= k <= n_items:
@@ -170,7 +172,7 @@ def _check_choice(n_items, k, fixed, start):
         raise ValueError(f"start has {len(start)} items: give at most k={k}")
     return fixed, start[~np.isin(start, fixed)][: k - len(fixed)]
 
-
+# %% ../../nbs/ideas/10_medoids.ipynb #73e277d6
 def _check_distance(distance, weights):
     "A square float matrix without gaps, and weights that fit"
     distance = np.asarray(distance)
@@ -203,7 +205,7 @@ def _search(problem, start, free, fixed, rng, max_iter):
         found = fasterpam(problem, start, max_iter, random_state=seed, n_cpu=1)
     return found.medoids.astype(np.int64)
 
-# %% ../../nbs/ideas/10_medoids.ipynb #061ac1b1
+# %% ../../nbs/ideas/10_medoids.ipynb #c698c63d
 def _distinct(distance, fixed, found, k, rng):
     "Fixed medoids, then the found ones that help somebody, then the furthest items"
     if len(fixed):
@@ -222,7 +224,7 @@ def _distinct(distance, fixed, found, k, rng):
         medoids = np.append(medoids, new)
     return medoids
 
-
+# %% ../../nbs/ideas/10_medoids.ipynb #eab1e58b
 def _assign(to_medoids, medoids, weights):
     "A clustering from distances, medoids x items; ties go to the medoid listed first"
     labels = to_medoids.argmin(axis=0)
@@ -268,6 +270,21 @@ def predict(
     mean = np.average(answers[scored], weights=mass if mass.any() else None)
     return np.where(scored, answers, mean)[self.labels]
 
+# %% ../../nbs/ideas/10_medoids.ipynb #9b5e93dc
+@patch
+def estimate(
+    self: Medoids,
+    answers: np.ndarray,  # the target's scores on the medoids, NaN: unscored
+    weights: np.ndarray,  # item weights that sum to 1
+    radius: float = np.nan,  # of the interval; NaN: none
+    level: float = 0.95,  # coverage that the radius promises
+) -> Estimate:
+    "What the answers of the medoids say about the benchmark (equation 4)"
+    predicted = self.predict(answers, weights)
+    score = float(predicted @ weights)
+    ends, how = (score - radius, score + radius), "errors of left-out sources"
+    return Estimate(score, ends, predicted=predicted, level=level, how=how)
+
 # %% ../../nbs/ideas/10_medoids.ipynb #7fa753a5
 def held_out_errors(
     choose: Callable[[np.ndarray], Medoids],  # from scores of models to items
@@ -300,7 +317,7 @@ def distinct_columns(
     _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
     return first, kind
 
-# %% ../../nbs/ideas/10_medoids.ipynb #26aa7eae
+# %% ../../nbs/ideas/10_medoids.ipynb #801b780a
 def _as_items(found, kind, fixed, k, order):
     "Kinds of items back to items; of each kind the first in `order` speaks"
     n_fixed = len(np.unique(kind[fixed]))
@@ -314,7 +331,7 @@ def _as_items(found, kind, fixed, k, order):
     labels[medoids] = np.arange(k)
     return Medoids(medoids, labels, found.loss)
 
-
+# %% ../../nbs/ideas/10_medoids.ipynb #b36795dc
 def _cluster_kinds(table, kinds, k, rng, fixed, start, weights, max_iter, twins):
     "k_medoids on one item of each kind, weighted by the items of that kind"
     first, kind = kinds

@@ -62,7 +62,7 @@ def choose(
     settings = dict(weights=weights, exact_up_to=self.exact_up_to)
     return cluster_items(table, k, rng, self.distance, **settings)
 
-# %% ../../nbs/methods/22_anchor_points.ipynb #607b931d
+# %% ../../nbs/methods/22_anchor_points.ipynb #76b37030
 @patch
 def prepare(self: AnchorPoints, budget: int, rng: np.random.Generator) -> AnchorPoints:
     "Choose `budget` anchors, and measure the errors on sources left out"
@@ -86,17 +86,9 @@ def prepare(self: AnchorPoints, budget: int, rng: np.random.Generator) -> Anchor
         self.radius_ = conformal_radius(errors, self.level)
     return self
 
-
+# %% ../../nbs/methods/22_anchor_points.ipynb #ac623e95
 @patch
 def estimate(self: AnchorPoints, seen: np.ndarray) -> Estimate:
     "Cluster masses times answers; clusters of unscored anchors get the mean"
     clusters = Medoids(self.coreset_, self.labels_, np.nan)
-    predicted = clusters.predict(seen, self.weights_)
-    score = float(predicted @ self.weights_)
-    return Estimate(
-        score,
-        interval=(score - self.radius_, score + self.radius_),
-        predicted=predicted,
-        level=self.level,
-        how="errors of left-out sources",
-    )
+    return clusters.estimate(seen, self.weights_, self.radius_, self.level)

@@ -109,7 +109,7 @@ def _described(side, source):
         raise ValueError("side has entries that are NaN or infinite: fill them first")
     return points.T
 
-# %% ../../nbs/methods/21_clustering.ipynb #a70c4870
+# %% ../../nbs/methods/21_clustering.ipynb #99d1bfa5
 @patch
 def prepare(self: Clustering, budget: int, rng: np.random.Generator) -> Clustering:
     "Choose `budget` items, and measure the errors on sources left out"
@@ -133,17 +133,9 @@ def prepare(self: Clustering, budget: int, rng: np.random.Generator) -> Clusteri
         self.radius_ = conformal_radius(errors, self.level)
     return self
 
-
+# %% ../../nbs/methods/21_clustering.ipynb #4002455d
 @patch
 def estimate(self: Clustering, seen: np.ndarray) -> Estimate:
     "Cluster sizes times answers (equation 6); unscored clusters are left out"
     clusters = Medoids(self.coreset_, self.labels_, np.nan)
-    predicted = clusters.predict(seen, self.weights_)
-    score = float(predicted @ self.weights_)
-    return Estimate(
-        score,
-        interval=(score - self.radius_, score + self.radius_),
-        predicted=predicted,
-        level=self.level,
-        how="errors of left-out sources",
-    )
+    return clusters.estimate(seen, self.weights_, self.radius_, self.level)

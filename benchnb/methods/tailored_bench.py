@@ -87,7 +87,7 @@ class TailoredBench(Method):
         self.strength_ = self.table_ @ self.weights_
         return self
 
-# %% ../../nbs/methods/30_tailored_bench.ipynb #d8f94c49
+# %% ../../nbs/methods/30_tailored_bench.ipynb #1021a296
 @patch
 def choose(
     self: TailoredBench,
@@ -101,7 +101,7 @@ def choose(
         described, k, rng, self.metric, fixed, exact_up_to=self.exact_up_to
     )
 
-
+# %% ../../nbs/methods/30_tailored_bench.ipynb #cc00a4f6
 @patch
 def prepare(
     self: TailoredBench, budget: int, rng: np.random.Generator
@@ -118,7 +118,7 @@ def prepare(
     self.probe_ = self.choose(standardize(self.table_), size, rng).medoids
     return self
 
-# %% ../../nbs/methods/30_tailored_bench.ipynb #6f562112
+# %% ../../nbs/methods/30_tailored_bench.ipynb #e487f0c7
 @patch
 def ranked_sources(
     self: TailoredBench,
@@ -139,7 +139,7 @@ def ranked_sources(
     tie_break = rng.random(total) if self.ties == "random" else self.strength_
     return nearest_sources(own, total, tie_break), number
 
-
+# %% ../../nbs/methods/30_tailored_bench.ipynb #6735e62a
 @patch
 def native_sources(
     self: TailoredBench, rows: np.ndarray, rng: np.random.Generator

@@ -25,7 +25,7 @@ from ..published import store_results
 from ..scores import Scores
 from ..sources import load
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #fe317b03
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #fba7dfc7
 DATA = "gsm8k, given split"
 BUDGETS = (20, 25, 30, 35, 40)
 
@@ -34,7 +34,7 @@ def tailored(**settings: object) -> Method:  # not yet fitted
     "TailoredBench as published: it looks at all targets' probe answers"
     return TailoredBench(**{"transductive": True, **settings})
 
-
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #da9cbb0b
 def measure(
     name: str,  # of the experiment, and of its journal
     methods: dict,  # label to method
@@ -87,7 +87,7 @@ def to_cells(
     facts = dict(paper="tailored_bench", data=data, verdict=verdict, reason=reason)
     return pd.DataFrame(cells, columns=names).assign(**facts)
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #88654c3e
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #c73b42d1
 MANY = 100  # trials of the two rows that carry the claim, as many as the paper has
 
 
@@ -100,13 +100,13 @@ class FirstOfEquals(TailoredBench):
         settings = dict(exact_up_to=self.exact_up_to, twins=self.twins)
         return cluster_items(described, k, rng, self.metric, fixed, **settings)
 
-
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #93265c72
 class LastOfEquals(FirstOfEquals):
     "The same with the last of them"
 
     twins = "last"
 
-
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #b1879677
 def main_methods() -> dict:  # label to method
     "The other rows of table 6, and settings of ours beside them"
     return {
@@ -116,7 +116,7 @@ def main_methods() -> dict:  # label to method
         "AIPW": get_method("aipw"),
     }
 
-
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #a4b25007
 def table_6(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataFrame:
     "Table 6, the GSM8K block; and table 1, whose TailoredBench row is the same"
     claim = {"Random": get_method("random"), "TailoredBench": tailored()}
@@ -218,7 +218,7 @@ def table_5(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataFra
     why = "the answers on HellaSwag are not public; measured on GSM8K"
     return to_cells(frame, "table 5", rows, verdict="on other data", reason=why)
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #759cd4a3
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #1160b3e7
 def native_families(
     scores: Scores,  # GSM8K, with the families that are known
     trials: int,  # seeds of the probe
@@ -244,7 +244,7 @@ def native_families(
             )
     return pd.DataFrame(rows).groupby(["trial", "target"]).mean().reset_index()
 
-
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #946a3b65
 def table_11(trials: int) -> pd.DataFrame:
     "Table 11: intra-family affinity, with the families that are known"
     chosen = native_families(load("gsm8k"), trials)
@@ -265,7 +265,7 @@ def table_11(trials: int) -> pd.DataFrame:
         reason=why,
     )
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #09647533
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #fba5391d
 def with_and_without(
     scores: Scores,  # GSM8K
     family: str,  # of the targets
@@ -287,7 +287,7 @@ def with_and_without(
         tables[name] = table
     return tables
 
-
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #45831011
 def table_12(trials: int, n_jobs: int) -> pd.DataFrame:
     "Table 12: Llama targets, with and without Llamas among the sources"
     methods = {
@@ -317,7 +317,7 @@ def table_12(trials: int, n_jobs: int) -> pd.DataFrame:
         cells.append(part.assign(column=f"{name} llama / " + part["column"]))
     return pd.concat(cells)
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #6ca1f815
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #0dad264f
 def pair_accuracy(frame: pd.DataFrame) -> tuple[float, float, int]:
     "Share of pairs of targets in the right order, in percent: mean, error, trials"
     share = [
@@ -328,7 +328,7 @@ def pair_accuracy(frame: pd.DataFrame) -> tuple[float, float, int]:
     mean, error = metrics.mean_and_error(np.array(share, dtype=float))
     return float(mean), float(error), len(share)
 
-
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #d3cdd5db
 def section_4(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataFrame:
     "Pairwise accuracy (section 4.2) and the number of native sources (section 4.4)"
     frame = measure("fixed", {"fixed": tailored()}, (30,), trials, n_jobs, journals)
@@ -420,7 +420,7 @@ def reproduce(
     done = pd.concat([done, not_possible(done)], ignore_index=True)
     return store_results(done, "tailored_bench", folder)
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #047ba474
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #a94a9145
 @dataclass(eq=False)
 class OtherNatives(TailoredBench):
     "TailoredBench with other native sources, for figures 3 and 4"
@@ -432,7 +432,7 @@ class OtherNatives(TailoredBench):
 
     name = "tailored_bench"
 
-
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #be530d82
 @patch
 def native_sources(
     self: OtherNatives, rows: np.ndarray, rng: np.random.Generator
@@ -447,7 +447,7 @@ def native_sources(
     size = max(round(self.keep * number), 1)
     return rng.permutation(order[:number])[:size]
 
-
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #2acef17e
 def figure_methods() -> dict[str, dict]:  # figure to label to method
     "All settings of figures 3a, 3b and 4"
     shares = np.arange(1, 6) / 5
