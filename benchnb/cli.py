@@ -212,9 +212,9 @@ def _cell(mean: float, error: float, digits: int = 4) -> str:
         return text
     return f"{text} ±{error:.{digits}f}".replace("±0.", "±.")
 
-# %% ../nbs/core/60_cli.ipynb #31c8824f
+# %% ../nbs/core/60_cli.ipynb #fa445daf
 def format_summary(
-    table: pd.DataFrame,  # what `over_trials` returned
+    table: pd.DataFrame,  # what over_trials returned
 ) -> str:  # lines of at most 80 columns
     "The comparison as text: by budget, the smallest error first"
     lines = [
@@ -352,7 +352,7 @@ def data_command(args: argparse.Namespace) -> None:
             size = f"{row.models:,} x {row.items:,}"
             print(f"  {row.Index:<20}{size:>15}  {row.what[:41]}")
 
-# %% ../nbs/core/60_cli.ipynb #636bd79f
+# %% ../nbs/core/60_cli.ipynb #8d4a2bba
 def main(
     argv: list[str] | None = None,  # arguments; None: those of the command line
 ) -> int:  # exit code: 0, or 2 for a mistake of the user's, 130 when stopped
@@ -371,7 +371,7 @@ def main(
                 args.command(args)
             finally:
                 _flush()
-    except BrokenPipeError:  # nobody reads on, as after `| head`
+    except BrokenPipeError:  # nobody reads on, as after | head
         return 0
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         message = str(error).strip().splitlines() or [type(error).__name__]

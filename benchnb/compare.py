@@ -366,9 +366,9 @@ def trial_metrics(
         }
     ).astype(float)
 
-# %% ../nbs/core/03_compare.ipynb #5c587afe
+# %% ../nbs/core/03_compare.ipynb #f4e6fa4b
 def summary(
-    frame: pd.DataFrame,  # what `compare` returned
+    frame: pd.DataFrame,  # what compare returned
 ) -> pd.DataFrame:  # columns method, budget, trial, then METRICS
     "One row of figures per method, budget and trial"
     missing = {"method", "budget", "trial", "truth", "score"} - set(frame.columns)
@@ -382,9 +382,9 @@ def summary(
     table = pd.DataFrame(rows).T.rename_axis(index=keys)
     return table.reset_index()
 
-# %% ../nbs/core/03_compare.ipynb #21466040
+# %% ../nbs/core/03_compare.ipynb #78c19613
 def over_trials(
-    figures: pd.DataFrame,  # what `summary` returned
+    figures: pd.DataFrame,  # what summary returned
 ) -> pd.DataFrame:  # one row per method and budget: mean and standard error
     "Mean and standard error of every figure over the trials"
     groups = figures.groupby(["method", "budget"], sort=False)[list(METRICS)]

@@ -122,14 +122,14 @@ class Method:
         "The conversation with one target: yield item positions, be told scores"
         raise NotImplementedError(f"{type(self).__name__} needs a method run(rng)")
 
-# %% ../nbs/core/02_method.ipynb #269785c1
+# %% ../nbs/core/02_method.ipynb #3c9c2011
 @dataclass(eq=False)
 class Coreset(Method):
     "A method with one fixed set of items: `prepare` sets `coreset_`"
 
     def estimate(
         self,
-        seen: np.ndarray,  # scores on `coreset_`, in its order; NaN: unscored
+        seen: np.ndarray,  # scores on coreset_, in its order; NaN: unscored
     ) -> Estimate:
         "From the answers to the estimate"
         raise NotImplementedError(f"{type(self).__name__} needs estimate(seen)")
@@ -432,7 +432,7 @@ def _restore_method(raw, arrays):
         setattr(method, key, _restore(part, arrays))
     return method
 
-# %% ../nbs/core/02_method.ipynb #fe5908ae
+# %% ../nbs/core/02_method.ipynb #4767ce8d
 # how a file that was cut short, edited or swapped makes itself known
 _DAMAGE = (
     OSError,
@@ -446,7 +446,7 @@ _DAMAGE = (
 
 
 def load_method(
-    folder: str | Path,  # where `save_method` put it
+    folder: str | Path,  # where save_method put it
 ) -> Method:
     "Read a fitted method; damaged files are refused by name"
     path = Path(folder, "method.json")
@@ -571,11 +571,11 @@ class Session:
             )
         return self._talk.estimate
 
-# %% ../nbs/core/02_method.ipynb #10d5258f
+# %% ../nbs/core/02_method.ipynb #1c8c607d
 def check_answers(
     answers: dict | pd.Series,  # item name to score in [0, 1], or NaN: unscored
     wanted: list,  # item names that were asked for
-) -> np.ndarray:  # scores in the order of `wanted`
+) -> np.ndarray:  # scores in the order of wanted
     "Refuse missing, extra, repeated or impossible answers, by name"
     if not isinstance(answers, (dict, pd.Series)):
         raise TypeError("tell needs a dict or Series from item name to score")

@@ -342,13 +342,13 @@ def z_test(
     z = _ratio(difference, error) if difference else 0.0
     return TestResult(difference, error, _tail(z, norm, alternative))
 
-# %% ../nbs/core/01_metrics.ipynb #99bbff63
+# %% ../nbs/core/01_metrics.ipynb #1686d126
 def flip_p_value(
     difference: np.ndarray,  # one difference per trial, shape (n,)
     alternative: str,  # two-sided, less or greater
     times: int,  # all 2^n flips if they are no more, else so many random ones
     rng: np.random.Generator,
-) -> float:  # share of the flips with a mean as far out as that of `difference`
+) -> float:  # share of the flips with a mean as far out as that of difference
     "p-value of the sign-flip permutation test"
     n, mean = len(difference), difference.mean()
     if 2**n <= times:

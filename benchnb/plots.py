@@ -268,12 +268,12 @@ def plot_comparison(
     fig.legend(*handles, loc="outside lower center", ncols=columns)
     return fig
 
-# %% ../nbs/core/08_plots.ipynb #4bdcaa42
+# %% ../nbs/core/08_plots.ipynb #846d05d4
 def differences_from(
     summary: pd.DataFrame,  # one row per method, budget and trial
     full: str,  # the method that the others are compared with
     metric: str = "mae",  # a column of the summary
-) -> pd.DataFrame:  # method, budget, trial and the metric minus that of `full`
+) -> pd.DataFrame:  # method, budget, trial and the metric minus that of full
     "Differences between each method and `full`, trial by trial (inside equation 2)"
     _need(summary, ["method", "budget", "trial", metric], "`summary`")
     names = list(summary["method"].unique())

@@ -292,9 +292,9 @@ def table_cells(
     order = ["published", "reproduced", "difference", *RESULT_COLUMNS[5:]]
     return joined[CELL + order]
 
-# %% ../nbs/core/07_published.ipynb #4bac83f1
+# %% ../nbs/core/07_published.ipynb #4344002d
 def _shown(
-    cells: pd.DataFrame,  # cells as `table_cells` gives them
+    cells: pd.DataFrame,  # cells as table_cells gives them
 ) -> (
     pd.DataFrame
 ):  # published, reproduced, difference, stderr as text; unknown is empty
@@ -339,9 +339,9 @@ def _as_json(
         return None
     return float(f"{value:.10g}")
 
-# %% ../nbs/core/07_published.ipynb #b0d1bd50
+# %% ../nbs/core/07_published.ipynb #d76bd967
 def cells_json(
-    frame: pd.DataFrame,  # cells as `table_cells` gives them
+    frame: pd.DataFrame,  # cells as table_cells gives them
 ) -> str:  # a JSON list with one object per cell, one per line
     "Cells as JSON: published is a number where it is one, unknown is null"
     lines = []
@@ -355,28 +355,28 @@ def cells_json(
         lines.append(json.dumps(cell, allow_nan=False))
     return "[" + ",\n ".join(lines) + "]"
 
-# %% ../nbs/core/07_published.ipynb #e24e7ebc
+# %% ../nbs/core/07_published.ipynb #b7a0186c
 def count_verdicts(
-    cells: pd.DataFrame,  # cells as `table_cells` gives them
+    cells: pd.DataFrame,  # cells as table_cells gives them
 ) -> pd.Series:  # number of cells, indexed by the verdicts that occur
     "How many cells got which verdict, in the order of VERDICTS"
     counts = cells["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
     return counts[counts > 0]
 
-# %% ../nbs/core/07_published.ipynb #7d599785
+# %% ../nbs/core/07_published.ipynb #95cd6255
 def _remark(
-    cell: dict,  # one row of `table_cells`
+    cell: dict,  # one row of table_cells
 ) -> str:  # data, trials and reason; empty where there are none
     "What to say about a cell below its table"
     trials = "" if math.isnan(cell["trials"]) else f"{cell['trials']:.0f} trials"
     on = ", ".join(part for part in [cell["data"], trials] if part)
     return ": ".join(part for part in [on, cell["reason"]] if part)
 
-# %% ../nbs/core/07_published.ipynb #800a819f
+# %% ../nbs/core/07_published.ipynb #04d50f48
 def _fit(
     text: str,  # a number or a word
     room: int = 8,  # characters
-) -> str:  # at most `room` characters
+) -> str:  # at most room characters
     "Long numbers get fewer digits, long words an ellipsis"
     decimals = len(text.partition(".")[2]) - max(0, len(text) - room)
     if len(text) <= room:
@@ -386,9 +386,9 @@ def _fit(
     sign = text[0] if text[0] in "±+" else ""
     return f"{sign}{float(text.removeprefix(sign)):.{decimals}f}"
 
-# %% ../nbs/core/07_published.ipynb #b5c1772d
+# %% ../nbs/core/07_published.ipynb #26d3d6fa
 def _cell_lines(
-    cell: dict,  # one row of `table_cells` with the numbers as text
+    cell: dict,  # one row of table_cells with the numbers as text
     mark: str,  # number of its remark, or empty
     room: int,  # characters for the column's name
 ) -> list[str]:  # one line; more where the name is long
@@ -422,9 +422,9 @@ def _table_lines(
         lines += textwrap.wrap(f"({number}) {remark}", width, subsequent_indent="    ")
     return lines
 
-# %% ../nbs/core/07_published.ipynb #b6056f6e
+# %% ../nbs/core/07_published.ipynb #ebe55a51
 def format_cells(
-    frame: pd.DataFrame,  # cells as `table_cells` gives them
+    frame: pd.DataFrame,  # cells as table_cells gives them
     width: int = 80,  # characters on a line; at least 72 are used
 ) -> str:  # plain text
     "Cells for a terminal, table by table, with the verdicts counted at the end"

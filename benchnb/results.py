@@ -19,9 +19,9 @@ from .method import list_methods
 from .scores import Scores, replace_file
 from .sources import load
 
-# %% ../nbs/results/61_results.ipynb #3078ac44
+# %% ../nbs/results/61_results.ipynb #0550347e
 def relative_errors(
-    figures: pd.DataFrame,  # what `summary` returned, with the method random in it
+    figures: pd.DataFrame,  # what summary returned, with the method random in it
 ) -> pd.DataFrame:  # as over_trials, with relative and relative_se
     "Mean absolute error relative to random sampling, over trials"
     chance = figures[figures["method"] == "random"].groupby("budget")["mae"].mean()
@@ -33,7 +33,7 @@ def relative_errors(
     table.insert(2, "relative_se", groups.sem())
     return table.reset_index()
 
-# %% ../nbs/results/61_results.ipynb #64b23626
+# %% ../nbs/results/61_results.ipynb #f0f927cb
 FIELD = {  # data set to trials: fewer where one trial is long
     "zoo": 10,
     "gsm8k": 10,
@@ -49,7 +49,9 @@ FIELD = {  # data set to trials: fewer where one trial is long
 }
 
 
-def field_scores(name: str) -> Scores:
+def field_scores(
+    name: str,  # a named data set
+) -> Scores:
     "A named data set; of openllm_v1 the models that answered every item"
     scores = load(name)
     if name == "openllm_v1":  # 8% of it is missing, and the gaps are not at random
@@ -82,9 +84,9 @@ def measure_field(
             parts.append(part.assign(data=name, split=split))
     return pd.concat(parts, ignore_index=True)
 
-# %% ../nbs/results/61_results.ipynb #792ac0ea
+# %% ../nbs/results/61_results.ipynb #76b09dee
 def store_field(
-    frame: pd.DataFrame,  # what `measure_field` returned
+    frame: pd.DataFrame,  # what measure_field returned
     path: str | Path | None = None,  # None: with the package
 ) -> Path:  # the file written
     "Store the table with the package, six digits each"
@@ -104,9 +106,9 @@ def field() -> pd.DataFrame:  # one row per data set, split, method and budget
     "The stored table over all methods and data"
     return pd.read_csv(field_path())
 
-# %% ../nbs/results/61_results.ipynb #d4c8cc6c
+# %% ../nbs/results/61_results.ipynb #28fdf767
 def field_table(
-    frame: pd.DataFrame,  # what `field` returned
+    frame: pd.DataFrame,  # what field returned
     split: str,  # random or ability
     budget: int,  # 50 or 100
     value: str = "relative",  # or coverage, kendall, mae, width

@@ -422,11 +422,11 @@ def _models_from_json(text):
             facts["released"] = dates
     return facts
 
-# %% ../nbs/core/00_scores.ipynb #0409610a
+# %% ../nbs/core/00_scores.ipynb #552d2e86
 @patch(cls_method=True)
 def from_parquet(
     cls: Scores,
-    path: str | Path,  # a file of `to_parquet`, or a long table of model, item, score
+    path: str | Path,  # a file of to_parquet, or a long table of model, item, score
 ) -> Scores:
     "Read a table; the error of a damaged or foreign file says what to do"
     table = _read_table(path)

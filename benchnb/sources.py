@@ -83,19 +83,19 @@ def _word(family):
 _PATTERNS = {family: re.compile(_word(family)) for family in FAMILIES}
 _PATTERNS["llama"] = re.compile(r"llama|(?<![a-z0-9])l2(?![a-z0-9])")
 
-# %% ../nbs/core/05_sources.ipynb #f567849a
+# %% ../nbs/core/05_sources.ipynb #f5491eef
 def family(
     name: str,  # a model's name, such as "NousResearch/Yarn-Llama-2-7b-128k"
-) -> str | None:  # one of `FAMILIES`; None where the name does not tell
+) -> str | None:  # one of FAMILIES; None where the name does not tell
     "The family that a model's name tells, by the rule above"
     name = name.rpartition("/")[2].lower()
     found = [family for family, word in _PATTERNS.items() if word.search(name)]
     return found[0] if len(found) == 1 else None
 
-# %% ../nbs/core/05_sources.ipynb #c803e246
+# %% ../nbs/core/05_sources.ipynb #5bb46fd9
 def named_models(
     names: np.ndarray,  # a name per model, perhaps with repetitions
-) -> pd.DataFrame:  # `family`, indexed by unique names
+) -> pd.DataFrame:  # family, indexed by unique names
     "Facts about models that their names tell; a repeated name gets a number"
     names = pd.Series(np.asarray(names).tolist(), dtype=object)
     count = names.groupby(names).cumcount()
@@ -124,13 +124,13 @@ def _gsm8k_models(n_source, n_target, names):
         models.index = [names.get(i, labels[i]) for i in rows]
     return models
 
-# %% ../nbs/core/05_sources.ipynb #83823b1d
+# %% ../nbs/core/05_sources.ipynb #0323e9d8
 def gsm8k_scores(
     source: np.ndarray,  # source models x items
     target: np.ndarray,  # target models x items
     questions: pd.DataFrame,  # question and answer per column, indexed by their number
     names: dict[int, str] | None = None,  # row, sources first -> name, where known
-) -> Scores:  # sources first; `part` tells which is which
+) -> Scores:  # sources first; part tells which is which
     "GSM8K as TailoredBench published it"
     items = pd.DataFrame(
         {
@@ -144,9 +144,9 @@ def gsm8k_scores(
     models = _gsm8k_models(len(source), len(target), names)
     return Scores(from_bytes(np.concatenate([source, target])), items, models)
 
-# %% ../nbs/core/05_sources.ipynb #85dd90ec
+# %% ../nbs/core/05_sources.ipynb #b578a8c5
 def join_scenarios(
-    parts: dict[str, Scores],  # one table per scenario, each with `full_score`
+    parts: dict[str, Scores],  # one table per scenario, each with full_score
 ) -> Scores:  # models present in all parts, items side by side
     "Tables side by side, each with the same total weight; the mean of full scores"
     shared = [table.models.index for table in parts.values()]
@@ -476,9 +476,9 @@ def _unknown(name, more=""):
     hint = f"did you mean {near[0]!r}? " if near else ""
     return ValueError(f"no data set {name!r}{more}: {hint}There are {', '.join(names)}")
 
-# %% ../nbs/core/05_sources.ipynb #2f436796
+# %% ../nbs/core/05_sources.ipynb #28324506
 def load(
-    name: str,  # one of `data_sets()`
+    name: str,  # one of data_sets()
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
     cache: str | Path | None = None,  # folder for downloads; None: the user's cache
     base_url: str = PUBLIC,  # where downloads come from
@@ -499,7 +499,7 @@ def load(
         f"{source.public}; set BENCHNB_DATA to a folder with {source.file}"
     )
 
-# %% ../nbs/core/05_sources.ipynb #ba71c7cd
+# %% ../nbs/core/05_sources.ipynb #82c0c894
 def _long_csv(path):
     "A long table from CSV; names stay text, even a model called NA or 007"
     names = ["model", "item"]
@@ -510,7 +510,7 @@ def _long_csv(path):
 
 
 def load_table(
-    text: str,  # a name from `data_sets()`, or the path of a file
+    text: str,  # a name from data_sets(), or the path of a file
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
 ) -> Scores:
     "Scores by name, or from a Parquet, CSV or JSONL file; the name comes first"

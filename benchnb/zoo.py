@@ -515,9 +515,9 @@ def _deal(performance):
     place = np.argsort(np.argsort(performance, kind="stable"))
     return np.where(place % 2 == 0, "source", "target")
 
-# %% ../nbs/core/04_zoo.ipynb #87fe0de5
+# %% ../nbs/core/04_zoo.ipynb #47314318
 def make_zoo(
-    models: list[ZooModel] | None = None,  # None: all of `zoo_models`
+    models: list[ZooModel] | None = None,  # None: all of zoo_models
     seed: int = 0,  # the zoo that ships has seed 0; another seed makes another zoo
     n_jobs: int = -1,  # processes; -1: one per processor
     progress: bool = True,  # show a bar

@@ -97,11 +97,11 @@ def item_distances(
     distance[to, np.arange(len(to))] = 0
     return distance
 
-# %% ../../nbs/ideas/10_medoids.ipynb #d8b423c0
+# %% ../../nbs/ideas/10_medoids.ipynb #2477ef8f
 def standardize(
     table: np.ndarray,  # models x items, no NaN
     axis: int = 1,  # 1: each model's row over its items; 0: each item's column
-) -> np.ndarray:  # float32, mean 0 and deviation 1 along `axis`; constant: 0
+) -> np.ndarray:  # float32, mean 0 and deviation 1 along axis; constant: 0
     "Z-scores (divisor N, as scikit-learn's StandardScaler)"
     table = np.asarray(table, dtype=np.float32)
     constant = np.ptp(table, axis=axis, keepdims=True) == 0

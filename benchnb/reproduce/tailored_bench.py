@@ -57,16 +57,16 @@ def measure(
         journal=journals and Path(journals, f"{name}.jsonl"),
     )
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #1601fde4
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #033e045f
 def to_cells(
-    frame: pd.DataFrame,  # what `measure` returned
+    frame: pd.DataFrame,  # what measure returned
     table: str,  # the paper's table
     rows: dict,  # label of a method to the paper's row
     by_budget: bool = True,  # the columns are budgets; False: one budget
     data: str = DATA,  # what it was measured on
     verdict: str = "",  # empty: by the rule of 07_published
     reason: str = "",  # why a cell may differ
-) -> pd.DataFrame:  # one row per cell, as `store_results` wants it
+) -> pd.DataFrame:  # one row per cell, as store_results wants it
     "Mean and standard error of Kendall's tau and the MAE as cells of a table"
     figures = over_trials(summary(frame))
     cells = []
@@ -116,8 +116,12 @@ def main_methods() -> dict:  # label to method
         "AIPW": get_method("aipw"),
     }
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #a4b25007
-def table_6(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataFrame:
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #30a62526
+def table_6(
+    trials: int,  # per cell
+    n_jobs: int,  # processors
+    journals: str | Path | None,  # folder of journals; None: nothing is kept
+) -> pd.DataFrame:  # one row per cell
     "Table 6, the GSM8K block; and table 1, whose TailoredBench row is the same"
     claim = {"Random": get_method("random"), "TailoredBench": tailored()}
     frame = pd.concat(
@@ -147,7 +151,7 @@ def table_6(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataFra
         ]
     )
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #98155ba3
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #e47c5e6c
 VARIANTS = {
     "standard": {},
     "cosine": {"metric": "cosine"},
@@ -177,7 +181,11 @@ PLACES = {
 }
 
 
-def ablations(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataFrame:
+def ablations(
+    trials: int,  # per cell
+    n_jobs: int,  # processors
+    journals: str | Path | None,  # folder of journals; None: nothing is kept
+) -> pd.DataFrame:  # one row per cell
     "Tables 7 (distance), 8 (calibration), 9 (number of natives) and 13 (G-set)"
     methods = {name: tailored(**given) for name, given in VARIANTS.items()}
     frame = measure("ablations", methods, (30,), trials, n_jobs, journals)
@@ -186,8 +194,12 @@ def ablations(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataF
         for table, rows in PLACES.items()
     )
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #d48c785f
-def table_10(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataFrame:
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #84512926
+def table_10(
+    trials: int,  # per cell
+    n_jobs: int,  # processors
+    journals: str | Path | None,  # folder of journals; None: nothing is kept
+) -> pd.DataFrame:  # one row per cell
     "Table 10: fixed or free G-set, on GSM8K instead of the average"
     free = measure(
         "free", {"free": tailored(keep_probe=False)}, (30, 40), trials, n_jobs, journals
@@ -204,8 +216,12 @@ def table_10(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataFr
         parts.append(to_cells(free[free["budget"] == budget], rows=rows, **settings))
     return pd.concat(parts)
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #78bad8b6
-def table_5(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataFrame:
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #92387a64
+def table_5(
+    trials: int,  # per cell
+    n_jobs: int,  # processors
+    journals: str | Path | None,  # folder of journals; None: nothing is kept
+) -> pd.DataFrame:  # one row per cell
     "Table 5: budgets of 50, 100 and 150, on GSM8K instead of HellaSwag"
     methods = {
         "Random": get_method("random"),
@@ -244,8 +260,10 @@ def native_families(
             )
     return pd.DataFrame(rows).groupby(["trial", "target"]).mean().reset_index()
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #946a3b65
-def table_11(trials: int) -> pd.DataFrame:
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #375ac11b
+def table_11(
+    trials: int,  # seeds of the probe
+) -> pd.DataFrame:  # one row per cell
     "Table 11: intra-family affinity, with the families that are known"
     chosen = native_families(load("gsm8k"), trials)
     cells = []
@@ -287,8 +305,11 @@ def with_and_without(
         tables[name] = table
     return tables
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #45831011
-def table_12(trials: int, n_jobs: int) -> pd.DataFrame:
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #8a15bf0a
+def table_12(
+    trials: int,  # per cell, each with other sources left out
+    n_jobs: int,  # processors
+) -> pd.DataFrame:  # one row per cell
     "Table 12: Llama targets, with and without Llamas among the sources"
     methods = {
         "AnchorPoints": get_method("anchor_points", distance="correlation"),
@@ -317,8 +338,10 @@ def table_12(trials: int, n_jobs: int) -> pd.DataFrame:
         cells.append(part.assign(column=f"{name} llama / " + part["column"]))
     return pd.concat(cells)
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #0dad264f
-def pair_accuracy(frame: pd.DataFrame) -> tuple[float, float, int]:
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #510255ad
+def pair_accuracy(
+    frame: pd.DataFrame,  # one row per target
+) -> tuple[float, float, int]:  # mean and standard error in percent, trials
     "Share of pairs of targets in the right order, in percent: mean, error, trials"
     share = [
         100
@@ -328,8 +351,12 @@ def pair_accuracy(frame: pd.DataFrame) -> tuple[float, float, int]:
     mean, error = metrics.mean_and_error(np.array(share, dtype=float))
     return float(mean), float(error), len(share)
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #d3cdd5db
-def section_4(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataFrame:
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #eed3456f
+def section_4(
+    trials: int,  # per cell
+    n_jobs: int,  # processors
+    journals: str | Path | None,  # folder of journals; None: nothing is kept
+) -> pd.DataFrame:  # one row per cell
     "Pairwise accuracy (section 4.2) and the number of native sources (section 4.4)"
     frame = measure("fixed", {"fixed": tailored()}, (30,), trials, n_jobs, journals)
     mean, error, count = pair_accuracy(frame)
@@ -350,8 +377,10 @@ def section_4(trials: int, n_jobs: int, journals: str | Path | None) -> pd.DataF
     facts = dict(paper="tailored_bench", data=DATA, verdict="", reason=[budget, ""])
     return pd.DataFrame(cells, columns=columns).assign(**facts)
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #4f1a6d25
-def not_possible(done: pd.DataFrame) -> pd.DataFrame:
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #e4d86baa
+def not_possible(
+    done: pd.DataFrame,  # measured cells
+) -> pd.DataFrame:  # the cells that need other data, without a figure
     "The cells of the paper for which the data is missing"
     from benchnb.published import published_cells
 
@@ -375,7 +404,7 @@ def not_possible(done: pd.DataFrame) -> pd.DataFrame:
         reason=missing,
     )
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #46b20208
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #1d56c6af
 REASONS = {
     "AnchorPoints": "the paper leaves settings of this baseline open",
     "TailoredBench": "which of equal items speaks is luck of the file: see the rows "
@@ -384,7 +413,9 @@ REASONS = {
 }
 
 
-def explain(done: pd.DataFrame) -> pd.DataFrame:
+def explain(
+    done: pd.DataFrame,  # measured cells
+) -> pd.DataFrame:  # the same, with reasons
     "Give every cell that differs from print a reason"
     from benchnb.published import published_cells
     from benchnb.published import verdict as judge
