@@ -48,7 +48,7 @@ def _budgets(text: str) -> list[int]:
         raise argparse.ArgumentTypeError("give at least one budget, such as 30")
     return budgets
 
-# %% ../nbs/core/60_cli.ipynb #4e1f72d4
+# %% ../nbs/core/60_cli.ipynb #16f0281a
 COMPARE_HELP = """Compare methods on a table of scores.
 
 SCORES is one of
@@ -78,7 +78,7 @@ COMPARE_EXAMPLE = """example:
       --trials 10 --split random --jobs 2 --out out/zoo.csv --plot out/zoo.png
 """
 
-
+# %% ../nbs/core/60_cli.ipynb #2531f5ea
 class _Parser(argparse.ArgumentParser):
     "A parser whose complaints are one line"
 

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['METRICS', 'run_trial', 'Journal', 'compare', 'trial_metrics', 'summary', 'over_trials']
 
-# %% ../nbs/core/03_compare.ipynb #e29dd96a
+# %% ../nbs/core/03_compare.ipynb #13075bd2
 import copy
 import hashlib
 import inspect
@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from fastcore.basics import patch
 
 from . import metrics
 from .method import Method, check_budget, get_method, parameters, ready, simulate
@@ -60,84 +61,99 @@ try:
 except ImportError:
     fcntl = None
 
-# %% ../nbs/core/03_compare.ipynb #be264f68
+# %% ../nbs/core/03_compare.ipynb #eaa6f9be
 class Journal:
     "Finished pieces of a comparison on disk, one line each"
 
-    def __init__(self, path: str | Path | None, comparison: str):
+    def __init__(
+        self,
+        path: str | Path | None,  # of the file; None: memory only
+        comparison: str,  # hash of what is compared
+    ):
         self.path, self.done = None if path is None else Path(path), {}
         self.head = json.dumps({"comparison": comparison}) + "\n"
         self._file = None
         if self.path is not None:
             check_place(self.path)
             if self.path.exists():
-                self._read(comparison)
-
-    def _open(self):
-        "Open the journal for good, and keep every other run out of it"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(self.path, "a", encoding="utf-8")  # noqa: SIM115
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ValueError(
-                f"another run is writing {str(self.path)!r}: wait for it, or name "
-                "another file"
-            ) from error
-
-    def _append(self, text):
-        "Write a line, after the first one, and make sure that it has reached the disk"
-        try:
-            if self._file is None:
                 self._open()
-            self._file.write(text if self._file.tell() else self.head + text)
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise OSError(
-                f"cannot write {str(self.path)!r} ({error.strerror}): "
-                "choose another place"
-            ) from error
+                self._read()
 
-    def _read(self, comparison):
-        "Read all whole lines; refuse the journal of another comparison"
-        text = self.path.read_text("utf-8", errors="replace")
-        if self.head.startswith(text):  # cut short in the first line: begin again
-            return self.path.unlink()
-        lines = text.split("\n")
-        try:
-            same = json.loads(lines[0])["comparison"] == comparison
-        except (ValueError, KeyError, TypeError):
-            same = False
-        if not same:
-            raise ValueError(
-                f"{str(self.path)!r} is the journal of another comparison: "
-                "delete it, or name another file"
-            )
-        self._open()
-        if lines[-1]:  # cut short by a crash: end the line, so that it stands alone
-            self._file.write("\n")
-        for line in lines[1:]:
-            try:
-                piece = json.loads(line)
-                self.done[piece["key"]] = pd.DataFrame(piece["rows"])
-            except (ValueError, KeyError, TypeError):
-                continue
-
-    def close(self):
+    def close(self) -> None:
         "Let other runs in"
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def add(self, key: str, rows: pd.DataFrame):
-        "Note a finished piece"
-        self.done[key] = rows
-        if self.path is not None:
-            line = {"key": key, "rows": rows.to_dict(orient="list")}
-            self._append(json.dumps(line) + "\n")
+# %% ../nbs/core/03_compare.ipynb #a58d0f1c
+@patch
+def _open(self: Journal) -> None:
+    "Open the journal for good, and keep every other run out of it"
+    try:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(self.path, "a", encoding="utf-8")  # closed by close()
+        if fcntl is not None:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        self.close()
+        raise ValueError(
+            f"another run is writing {str(self.path)!r}: wait for it, or name "
+            "another file"
+        ) from error
+    except OSError as error:
+        raise _cannot_write(self.path, error) from error
+
+
+def _cannot_write(path, error):
+    "One line for a journal that has no place"
+    reason = f"cannot write {str(path)!r} ({error.strerror})"
+    return OSError(f"{reason}: choose another place")
+
+# %% ../nbs/core/03_compare.ipynb #06bba0db
+@patch
+def add(
+    self: Journal,
+    key: str,  # of the piece
+    rows: pd.DataFrame,  # one row per target
+) -> None:
+    "Note a finished piece"
+    self.done[key] = rows
+    if self.path is None:
+        return
+    if self._file is None:
+        self._open()
+    line = json.dumps({"key": key, "rows": rows.to_dict(orient="list")}) + "\n"
+    try:
+        self._file.write(line if self._file.tell() else self.head + line)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+    except OSError as error:
+        raise _cannot_write(self.path, error) from error
+
+# %% ../nbs/core/03_compare.ipynb #e930b51e
+@patch
+def _read(self: Journal) -> None:
+    "Read all whole lines; refuse the journal of another comparison"
+    text = self.path.read_text("utf-8", errors="replace")
+    if self.head.startswith(text):  # cut short in the first line: begin again
+        self._file.seek(0)
+        self._file.truncate()
+        return
+    first, *lines = text.split("\n")
+    if first + "\n" != self.head:
+        self.close()
+        raise ValueError(
+            f"{str(self.path)!r} is the journal of another comparison: "
+            "delete it, or name another file"
+        )
+    if lines[-1]:  # cut short by a crash: end the line, so that it stands alone
+        self._file.write("\n")
+    for line in lines:
+        try:
+            piece = json.loads(line)
+            self.done[piece["key"]] = pd.DataFrame(piece["rows"])
+        except (ValueError, KeyError, TypeError):
+            continue
 
 # %% ../nbs/core/03_compare.ipynb #3ec21773
 def _check_methods(methods):

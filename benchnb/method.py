@@ -246,49 +246,63 @@ def _per_task(per_task, predicted, method):
         mean /= np.bincount(codes, method.weights_)
     return pd.Series(mean, pd.Index(names, name="task"))
 
-# %% ../nbs/core/02_method.ipynb #8a416e16
+# %% ../nbs/core/02_method.ipynb #27bc9d73
 class Conversation:
     "One method talking to one target"
 
-    def __init__(self, method: Method):  # fitted and prepared
+    def __init__(
+        self,
+        method: Method,  # fitted and prepared
+        rng: np.random.Generator | None = None,  # None: made from budget and seed
+    ):
         check_ready(method)
         self.method, self.estimate, self.seconds = method, None, 0.0
         self.asked, self.seen = np.zeros(0, int), np.zeros(0)
-        rng = method_rng(method, method.budget_, getattr(method, "seed_", 0), 1)
+        if rng is None:
+            rng = method_rng(method, method.budget_, getattr(method, "seed_", 0), 1)
         self._talk = method.run(rng)
         if not isinstance(self._talk, Generator):
             raise TypeError(f"{type(method).__name__}.run must yield item positions")
         self._advance(None)
 
-    def _advance(self, answers):
-        "Let the method speak until it asks again or gives its estimate"
-        start = time.perf_counter()
-        try:
-            request = self._talk.send(answers)
-        except StopIteration as end:
-            self.wanted = np.zeros(0, int)
-            if not isinstance(end.value, Estimate):
-                name = type(self.method).__name__
-                raise TypeError(
-                    f"{name}.run must return an Estimate, got {end.value!r}"
-                ) from None
-            done = complete(end.value, self.method, self.asked, self.seen)
-            self.seconds += time.perf_counter() - start
-            self.estimate = replace(done, seconds=self.seconds)
-        else:
-            self.seconds += time.perf_counter() - start
-            self.cohort = isinstance(request, Cohort)
-            request = request.items if self.cohort else request
-            self.wanted = check_request(request, self.asked, self.method)
-
-    def tell(self, answers: np.ndarray, others: np.ndarray | None = None):
-        "Answer the open request; `others` are further targets' rows, for a cohort"
+    def tell(
+        self,
+        answers: np.ndarray,  # scores on the items in `wanted`, in their order
+        others: np.ndarray | None = None,  # further targets' rows, for a cohort
+    ) -> None:
+        "Answer the open request"
         self.asked = np.append(self.asked, self.wanted)
         self.seen = np.append(self.seen, answers)
         if self.cohort:
             rows = [answers[np.newaxis]]
             answers = np.concatenate(rows if others is None else [*rows, others])
         self._advance(answers)
+
+# %% ../nbs/core/02_method.ipynb #aa9c2367
+@patch
+def _advance(
+    self: Conversation,
+    answers: np.ndarray | None,  # to the open request; None: begin
+) -> None:
+    "Let the method speak until it asks again or gives its estimate"
+    start = time.perf_counter()
+    try:
+        request = self._talk.send(answers)
+    except StopIteration as end:
+        self.wanted = np.zeros(0, int)
+        if not isinstance(end.value, Estimate):
+            name, got = type(self.method).__name__, end.value
+            raise TypeError(
+                f"{name}.run must return an Estimate, got {got!r}"
+            ) from None
+        done = complete(end.value, self.method, self.asked, self.seen)
+        self.seconds += time.perf_counter() - start
+        self.estimate = replace(done, seconds=self.seconds)
+    else:
+        self.seconds += time.perf_counter() - start
+        self.cohort = isinstance(request, Cohort)
+        request = request.items if self.cohort else request
+        self.wanted = check_request(request, self.asked, self.method)
 
 # %% ../nbs/core/02_method.ipynb #13a1fc67
 def simulate(
@@ -771,15 +785,13 @@ def run(self: PerTask, rng: np.random.Generator) -> Generator:
             talk.tell(answers)
     return _add_up(self, [talk.estimate for talk in talks])
 
-# %% ../nbs/core/02_method.ipynb #10617452
+# %% ../nbs/core/02_method.ipynb #47abdec7
 class _TaskTalk(Conversation):
     "The conversation about one task; positions are those of the whole benchmark"
 
     def __init__(self, method, place, rng):
-        self.method, self.place, self.estimate, self.seconds = method, place, None, 0.0
-        self.asked, self.seen = np.zeros(0, int), np.zeros(0)
-        self._talk = method.run(rng)
-        self._advance(None)
+        self.place = place
+        super().__init__(method, rng)
 
     def request(self):
         "Positions in the whole benchmark of what this task wants"

@@ -288,7 +288,7 @@ def _constant_facts(frame, by, skip, known):
             raise ValueError(f"{by} {name!r} has more than one {column}: {found}")
     return facts
 
-# %% ../nbs/core/00_scores.ipynb #c45fdb61
+# %% ../nbs/core/00_scores.ipynb #9c273144
 @patch(cls_method=True)
 def from_long(
     cls: Scores,
@@ -302,7 +302,10 @@ def from_long(
         if column not in frame:
             found = ", ".join(map(repr, map(str, frame.columns[:8])))
             more = ", ..." if len(frame.columns) > 8 else ""
-            raise ValueError(f"no column {column!r}: found {found}{more}")
+            raise ValueError(
+                f"no column {column!r}: found {found}{more}; a long table has one row "
+                "per model and item"
+            )
     if frame.empty:
         raise ValueError("the long table is empty: it needs one row per model and item")
     for column in (model, item):

@@ -536,6 +536,10 @@ def test_two_runs_do_not_write_one_journal(tmp_path):
     first.add("a piece", pd.DataFrame({"score": [0.5]}))
     with pytest.raises(ValueError, match="another run is writing"):
         Journal(tmp_path / "run.journal", "one")
+    before = (tmp_path / "run.journal").read_bytes()
+    with pytest.raises(ValueError, match="another run is writing"):
+        Journal(tmp_path / "run.journal", "another")
+    assert (tmp_path / "run.journal").read_bytes() == before
     first.close()
     second = Journal(tmp_path / "run.journal", "one")
     assert list(second.done) == ["a piece"]

@@ -151,7 +151,7 @@ def table_6(
         ]
     )
 
-# %% ../../nbs/results/62_tailored_bench_tables.ipynb #e47c5e6c
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #965c302e
 VARIANTS = {
     "standard": {},
     "cosine": {"metric": "cosine"},
@@ -163,6 +163,8 @@ VARIANTS = {
     "probe 20": {"probe_size": 20},
     "probe 25": {"probe_size": 25},
 }
+
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #9320ab16
 PLACES = {
     "table 7": {
         "standard": "Manhattan",
@@ -180,7 +182,7 @@ PLACES = {
     },
 }
 
-
+# %% ../../nbs/results/62_tailored_bench_tables.ipynb #1844a98f
 def ablations(
     trials: int,  # per cell
     n_jobs: int,  # processors
