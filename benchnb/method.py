@@ -83,12 +83,13 @@ def check_ready(method) -> None:  # a Method
     if not hasattr(method, "budget_"):
         raise ValueError(f"{type(method).__name__} has no budget yet: give one")
 
-# %% ../nbs/core/02_method.ipynb #a5349d4c
+# %% ../nbs/core/02_method.ipynb #034a5745
 @dataclass(eq=False)
 class Method:
     "The frame that every method fills: fit, prepare, run"
 
     name = ""  # the registered name; no annotation, so it is no parameter
+    needs = ()  # columns of the items' facts without which it cannot work
 
     def fit(
         self,
@@ -498,9 +499,11 @@ def register(cls: type[Method]) -> type[Method]:  # the class, so it decorates
     _METHODS[cls.name] = cls
     return cls
 
-# %% ../nbs/core/02_method.ipynb #f0682a85
-def list_methods() -> list[str]:  # in alphabetical order
-    "Names of all methods that can be found"
+# %% ../nbs/core/02_method.ipynb #f68c7885
+def list_methods(
+    table: Scores | None = None,  # leave out methods whose needs it does not meet
+) -> list[str]:  # in alphabetical order
+    "Names of all methods that can be found, or of those that can serve a table"
     from importlib.metadata import entry_points
     from pkgutil import iter_modules
 
@@ -510,7 +513,12 @@ def list_methods() -> list[str]:  # in alphabetical order
         importlib.import_module(module.name)
     for entry in entry_points(group="benchnb.methods"):
         entry.load()
-    return sorted(set(_METHODS) - {"per_task"})  # it needs a method inside
+    return sorted(
+        name
+        for name, cls in _METHODS.items()
+        if name != "per_task"  # it needs a method inside
+        and (table is None or set(cls.needs) <= set(table.items.columns))
+    )
 
 # %% ../nbs/core/02_method.ipynb #dd3828af
 def get_method(

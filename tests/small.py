@@ -10,8 +10,17 @@ import pandas as pd
 from benchnb.method import get_method, list_methods, ready, simulate
 from benchnb.scores import Scores
 
-METHODS = list_methods()  # whatever is registered when the tests are collected
 TASKS = {"algebra": 30, "logic": 20, "reading": 10}
+
+
+def sentences(number, seed=0):
+    "So many made-up questions; some of them are equal"
+    rng = np.random.default_rng([seed, 77])
+    who = rng.choice(["Ada", "Ben", "Cleo", "Dan"], number)
+    what = rng.choice(["pens", "roses", "trains", "pupils"], number)
+    how_many = rng.integers(2, 40, number)
+    rows = zip(who, how_many, what, strict=True)
+    return [f"{name} has {count} {things}. How many?" for name, count, things in rows]
 
 
 def chances(n_models, sizes, rng):
@@ -25,13 +34,14 @@ def chances(n_models, sizes, rng):
 
 @functools.cache
 def table(seed=0, n_models=24, facts=True):
-    "24 models x 60 items: 3 tasks of equal total weight, costs, dates, families, parts"
+    "24 models x 60 items: 3 tasks of equal total weight, costs, texts, dates, families"
     rng = np.random.default_rng(seed)
     chance = chances(n_models, list(TASKS.values()), rng)
     values = (rng.random(chance.shape) < chance).astype(float)
     items = pd.DataFrame({"task": np.repeat(list(TASKS), list(TASKS.values()))})
     items["weight"] = 1 / items["task"].map(TASKS)
     items["cost"] = rng.integers(50, 500, len(items))
+    items["text"] = sentences(len(items), seed)
     items.index = [f"{task}/{number}" for number, task in enumerate(items["task"])]
     models = pd.DataFrame(index=[f"model-{i:02d}" for i in range(n_models)])
     if facts:
@@ -40,6 +50,9 @@ def table(seed=0, n_models=24, facts=True):
         models["n_params"] = rng.integers(1, 70, n_models) * 1e9
         models["part"] = ["source"] * (n_models - 6) + ["target"] * 6
     return Scores(values, items, models)
+
+
+METHODS = list_methods(table())  # whatever is registered when tests are collected
 
 
 def halves(scores=None):

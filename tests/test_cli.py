@@ -23,7 +23,7 @@ from benchnb.sources import SOURCES, data_sets
 
 SCRIPT = Path(sys.executable).with_name("benchnb")
 CALL = "import sys; from benchnb.cli import main; sys.exit(main())"
-COMMANDS = ["compare", "tables", "data"]
+COMMANDS = ["compare", "plan", "tables", "data"]
 QUICK = [name for name in ("random", "stratified") if name in METHODS] or METHODS[:1]
 KEYS = "paper table row column published reproduced trials stderr data verdict".split()
 
@@ -312,6 +312,33 @@ def test_a_terminal_without_unicode_is_no_error(place):
     done = process(*COMPARE, *FEW, env=ascii_only)
     assert (done.returncode, done.stderr) == (0, "")
     assert QUICK[0] in done.stdout
+
+
+# plan --------------------------------------------------------------------------
+
+PLAN = ["plan", "table.parquet", "--methods", ",".join(QUICK), "--trials", "2"]
+
+
+def test_a_plan_names_items_and_sources_for_every_method(call):
+    text = narrow(call(*PLAN, "--width", "0.3", "--budgets", "10,20,40"))
+    assert "24 models x 60 items, 3 tasks" in text
+    first, second = text.split("\n\n")[1:3]
+    assert first.startswith("items for an interval of 30 points (width 0.3)")
+    assert second.startswith("source models that are enough, with 50 items")
+    assert [line.split()[0] for line in first.splitlines()[1:]] == ["textbook", *QUICK]
+    assert [line.split()[0] for line in second.splitlines()[1:]] == QUICK
+    assert "mean error of 5 points" in call(
+        *PLAN, "--mae", "0.05", "--budgets", "10,40"
+    )
+
+
+def test_a_plan_leaves_the_file_that_was_asked_for(place, call):
+    before = set(files_in(place))
+    call(*PLAN, "--budgets", "10,20", "--out", "plan.csv")
+    assert set(files_in(place)) - before == {"plan.csv"}
+    plan = pd.read_csv(place / "plan.csv")
+    assert set(plan["curve"]) == {"items", "sources"}
+    assert len(plan[plan["curve"] == "items"]) == 2 * len(QUICK)
 
 
 # tables and data ---------------------------------------------------------------

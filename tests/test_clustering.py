@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchnb.method import get_method, load_method, ready, save_method, simulate
-from benchnb.methods.clustering import Clustering, k_means_items
+from benchnb.compare import compare
+from benchnb.ideas.intervals import conformal_radius
+from benchnb.ideas.text import text_embeddings
+from benchnb.method import (
+    get_method,
+    list_methods,
+    load_method,
+    ready,
+    save_method,
+    simulate,
+)
+from benchnb.methods.clustering import Clustering, TextClustering, k_means_items
 from benchnb.scores import Scores
 
 
@@ -174,9 +184,128 @@ def test_items_described_from_outside():
             Clustering(space="side").fit(scores, bad)
     with pytest.raises(ValueError, match="NaN or infinite"):
         Clustering(space="side").fit(scores, np.full((60, 2), np.nan))
-    with pytest.raises(ValueError, match="space must be 'scores' or 'side'"):
+    with pytest.raises(ValueError, match="space must be 'scores', 'text' or 'side'"):
         Clustering(space="words").fit(scores)
 
 
-def test_it_is_known_by_name():
+def with_texts(scores):
+    "Items about three things, in turn"
+    things = ["pens at the shop", "a train to town", "roses in the garden"]
+    texts = [f"{i} {things[i % 3]}" for i in range(scores.shape[1])]
+    return Scores(scores.values, scores.items.assign(text=texts), scores.models)
+
+
+def test_items_described_by_their_texts():
+    scores = with_texts(answers())
+    source, target = scores.split("random", seed=1)
+    method = ready(TextClustering().fit(source), 3)
+    assert sorted(method.coreset_ % 3) == [0, 1, 2]
+    np.testing.assert_array_equal(np.bincount(method.labels_), [20, 20, 20])
+    assert (method.labels_ == method.labels_[np.arange(60) % 3]).all()
+    assert "text" not in method.items_
+    same = ready(TextClustering().fit(source, text_embeddings(scores.items["text"])), 3)
+    np.testing.assert_array_equal(same.coreset_, method.coreset_)
+    for one, other in zip(
+        simulate(method, target), simulate(same, target), strict=True
+    ):
+        assert one.score == other.score and one.interval == other.interval
+
+
+def test_other_scores_other_clusters_but_not_of_texts():
+    scores = with_texts(answers())
+    other = Scores(answers(seed=9).values, scores.items, scores.models)
+    asked = {
+        name: [
+            ready(get_method(name).fit(s), 12).coreset_.tolist()
+            for s in (scores, other)
+        ]
+        for name in ("kmeans", "kmeans_text")
+    }
+    assert asked["kmeans"][0] != asked["kmeans"][1]
+    assert asked["kmeans_text"][0] == asked["kmeans_text"][1]
+
+
+@pytest.mark.parametrize("space", ["text", "side"])
+def test_items_not_chosen_by_scores_are_tried_on_every_source(space, monkeypatch):
+    def never(*args):
+        raise AssertionError("there is nothing to cluster anew")
+
+    monkeypatch.setattr("benchnb.methods.clustering.held_out_errors", never)
+    scores = with_texts(answers(models=70))
+    facts = scores.items.assign(weight=np.random.default_rng(1).random(60))
+    scores = Scores(scores.values, facts, scores.models)
+    side = text_embeddings(facts["text"], 5) if space == "side" else None
+    method = ready(Clustering(space).fit(scores, side), 9)
+    errors = []
+    for row in scores.values:
+        estimate = method.estimate(row[method.coreset_]).score
+        errors.append(estimate - row @ scores.weights)
+    assert np.isclose(method.radius_, conformal_radius(errors, 0.95), atol=1e-6)
+    assert np.isnan(ready(Clustering(space, folds=0).fit(scores, side), 9).radius_)
+
+
+def test_intervals_of_texts_hold_their_promise():
+    held = []
+    for seed in range(12):
+        scores = with_texts(answers(seed, models=80, items=150))
+        source, target = scores.split("random", seed=seed)
+        truth = target.truth().to_numpy()
+        found = simulate(TextClustering().fit(source), target, 15, seed)
+        ends = np.array([estimate.interval for estimate in found])
+        held.extend((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    assert 0.9 < np.mean(held) <= 1
+
+
+def test_tables_without_texts():
+    scores = answers()
+    with pytest.raises(
+        ValueError, match="needs the items' texts: give .* a column 'text'"
+    ):
+        TextClustering().fit(scores)
+    side = np.random.default_rng(0).random((60, 4))
+    assert len(simulate(TextClustering().fit(scores, side), scores, 5)) == 24
+    with pytest.raises(ValueError, match="space='text' needs an array of 60 items"):
+        TextClustering().fit(scores, side[:3])
+    half = with_texts(scores)
+    half.items.loc["q7", "text"] = None
+    with pytest.raises(
+        ValueError, match="1 of 60 items have no text \\(first: 'q7'\\)"
+    ):
+        TextClustering().fit(half)
+    assert "kmeans_text" not in list_methods(scores)
+    assert {"kmeans", "kmeans_text"} <= set(list_methods(with_texts(scores)))
+
+
+def test_points_with_the_names_of_the_items():
+    "A data frame finds its items in any order, and within tasks"
+    scores = with_texts(answers())
+    points = pd.DataFrame(text_embeddings(scores.items["text"]), scores.items.index)
+    turned = points.sample(frac=1, random_state=0)
+    one, other = (ready(TextClustering().fit(scores, p), 7) for p in (points, turned))
+    np.testing.assert_array_equal(one.coreset_, other.coreset_)
+    frame = compare(scores, ["per_task(kmeans_text)"], [6], trials=2, side=turned)
+    assert frame["asked"].eq(6).all()
+    with pytest.raises(ValueError, match="side has no row for item 'q9': add it"):
+        TextClustering().fit(scores, points.drop(index="q9"))
+
+
+def test_a_saved_clustering_of_texts_holds_neither_texts_nor_points(tmp_path):
+    scores = with_texts(answers())
+    source, target = scores.split("random", seed=1)
+    method = ready(TextClustering().fit(source), 10)
+    save_method(method, tmp_path)
+    content = b"".join(
+        path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    )
+    assert b"train" not in content and b"_points" not in content
+    again = load_method(tmp_path)
+    first, second = simulate(method, target), simulate(again, target)
+    assert [e.interval for e in first] == [e.interval for e in second]
+    with pytest.raises(ValueError, match="kmeans_text was loaded without its sources"):
+        ready(again, 20)
+
+
+def test_they_are_known_by_name():
     assert isinstance(get_method("kmeans", n_init=3), Clustering)
+    assert isinstance(get_method("kmeans_text", n_init=3), TextClustering)
+    assert get_method("kmeans_text").space == "text"

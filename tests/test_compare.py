@@ -498,7 +498,7 @@ def test_a_broken_estimate_is_repaired_and_said():
 @pytest.mark.filterwarnings("ignore")
 def test_the_smallest_table_can_be_compared(name):
     "Two models, two items: one source, one target"
-    scores = Scores([[0, 1], [1, 0.5]])
+    scores = Scores([[0, 1], [1, 0.5]], pd.DataFrame({"text": ["one", "two"]}))
     frame = compare(scores, name, [1, 2], 2, sources=0.5)
     assert len(frame) == 2 * 2 and frame["score"].between(0, 1).all()
     whole = frame[frame["asked"] == 2]

@@ -105,6 +105,7 @@ def tables(draw):
     values[rng.random(values.shape) < draw(st.sampled_from([0, 0.1, 0.5]))] = np.nan
     items = pd.DataFrame({"task": [f"task{i % 3}" for i in range(n_items)]})
     items["weight"] = draw(st.sampled_from([np.ones, rng.random, one_counts]))(n_items)
+    items["text"] = [f"question {i % 5}" for i in range(n_items)]
     items.index = [f"item-{i}" for i in range(n_items)]
     return Scores(values, items, [f"model-{i}" for i in range(n_models)])
 
