@@ -83,7 +83,7 @@ def check_ready(method) -> None:  # a Method
     if not hasattr(method, "budget_"):
         raise ValueError(f"{type(method).__name__} has no budget yet: give one")
 
-# %% ../nbs/core/02_method.ipynb #034a5745
+# %% ../nbs/core/02_method.ipynb #73476993
 @dataclass(eq=False)
 class Method:
     "The frame that every method fills: fit, prepare, run"
@@ -103,6 +103,7 @@ class Method:
         self.items_ = source.items.drop(columns="text", errors="ignore")
         self.weights_ = source.weights
         self.source_mean_ = float(known.mean())
+        self.partial_ = "full_score" in source.models  # a part of the benchmark
         self.fingerprint_ = source.fingerprint()
         return self
 
@@ -193,7 +194,7 @@ def check_request(
         )
     return wanted.astype(int)
 
-# %% ../nbs/core/02_method.ipynb #cca0b55f
+# %% ../nbs/core/02_method.ipynb #5efb3dc0
 def complete(
     estimate: Estimate,  # as the method returned it
     method: Method,  # fitted, for the items' names, weights and costs
@@ -204,7 +205,8 @@ def complete(
     score, (low, high) = estimate.score, estimate.interval
     scored, notes = ~np.isnan(seen), estimate.notes
     predicted, how = estimate.predicted, estimate.how
-    if scored.all() and len(asked) == len(method.items_):
+    whole = len(asked) == len(method.items_) and not getattr(method, "partial_", False)
+    if scored.all() and whole:
         score = low = high = float(seen @ method.weights_[asked])
         how, predicted = "exact: every item was asked", np.full(len(seen), np.nan)
     elif not np.isfinite(score) or not scored.any():

@@ -502,3 +502,10 @@ def test_other_methods_budgets_and_trials_do_not_matter(name):
     rows = compared(1).set_index(["method", "budget", "trial"])
     among = rows.loc[(name, 12, 0)].reset_index()[alone.columns]
     pd.testing.assert_frame_equal(alone, among)
+
+
+def test_all_items_of_a_part_are_not_the_whole_benchmark():
+    source, target = halves()
+    source.models["full_score"] = source.performance() / 2
+    for estimate in estimates(get_method("random").fit(source), target, 60):
+        assert not estimate.how.startswith("exact")

@@ -145,7 +145,7 @@ def double(good):
 
 
 def put(value):
-    return lambda good: {**good, good.index[1]: value}
+    return lambda good: {**good, good.index[1 % len(good)]: value}
 
 
 BAD = {

@@ -84,15 +84,29 @@ def slice_of(start, stop):
     return np.arange(SIZE["models"] + 1)[start:stop]
 
 
-def zoo_comparison():
-    "compare on the zoo, all methods, 3 budgets, 5 trials, two processes (wall time)"
+SAMPLING = ["random", "stratified", "difference", "aipw"]
+CLUSTERS = ["kmeans", "anchor_points", "tailored_bench"]
+CURVES = ["p_irt", "gp_irt", "anchor_irt", "adaptive_irt", "sort_and_search"]
+
+
+def zoo_comparison(some):
+    "compare on the zoo, 3 budgets, 5 trials, two processes (wall time)"
     from benchnb.compare import compare
     from benchnb.method import list_methods
     from benchnb.sources import load
 
-    start = time.perf_counter()
-    compare(load("zoo"), list_methods(), [20, 40, 80], trials=5, n_jobs=2)
+    zoo, start = load("zoo"), time.perf_counter()
+    compare(zoo, some or list_methods(zoo), [20, 40, 80], trials=5, n_jobs=2)
     return time.perf_counter() - start
+
+
+def item_curves(models, items, dims):
+    "A fit of item response theory; GSM8K's sources where the size is theirs"
+    from benchnb.methods.irt import fit_irt
+
+    gsm8k = (models, items) == (75, 1319)
+    table = gsm8k_or_like()[0] if gsm8k else made_up(models, items)
+    return cpu(lambda: fit_irt(table.values, dims=dims))
 
 
 def import_time():
@@ -105,10 +119,13 @@ WORK = {
     **{f"TailoredBench, 75 targets, {n} items": (tailored_trial, (n,), 1.5)
        for n in (20, 25, 30, 35, 40)},
     **{f"1,000 x 100,000, {name}": (large, (name,), aim)
-       for name, aim in [("random", 5), ("stratified", 5), ("difference", 5),
-                         ("aipw", 5), ("kmeans", None), ("anchor_points", None),
+       for name, aim in [*((name, 5) for name in SAMPLING),
+                         *((name, None) for name in [*CLUSTERS[:2], *CURVES]),
                          ("tailored_bench", 120)]},
-    "compare on the zoo, 2 processes": (zoo_comparison, (), 60),
+    "item curves, 75 x 1,319, D = 2": (item_curves, (75, 1319, 2), 5),
+    "item curves, 2,630 x 1,480, D = 2": (item_curves, (2630, 1480, 2), 60),
+    "compare on the zoo, seven methods": (zoo_comparison, (SAMPLING + CLUSTERS,), 60),
+    "compare on the zoo, all methods": (zoo_comparison, (None,), None),
 }  # fmt: skip
 
 
