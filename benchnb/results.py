@@ -58,7 +58,7 @@ def field_scores(
         return scores.select(models=~np.isnan(scores.values).any(axis=1))
     return scores
 
-# %% ../nbs/results/61_results.ipynb #f06dcd07
+# %% ../nbs/results/61_results.ipynb #dbdc8f45
 def measure_field(
     names: list[str] | None = None,  # data sets; None: all of FIELD
     budgets: tuple = (50, 100),  # items asked
@@ -69,11 +69,12 @@ def measure_field(
     "Compare all methods on all data, in the random and in the ability split"
     parts = []
     for name in names or FIELD:
+        scores = field_scores(name)
         for split in ("random", "ability"):
             journal = journals and Path(journals, f"field_{name}_{split}.jsonl")
             frame = compare(
-                field_scores(name),
-                list_methods(),
+                scores,
+                list_methods(scores),
                 budgets,
                 trials or FIELD[name],
                 split,
@@ -106,18 +107,18 @@ def field() -> pd.DataFrame:  # one row per data set, split, method and budget
     "The stored table over all methods and data"
     return pd.read_csv(field_path())
 
-# %% ../nbs/results/61_results.ipynb #28fdf767
+# %% ../nbs/results/61_results.ipynb #7a7d73e5
 def field_table(
     frame: pd.DataFrame,  # what field returned
     split: str,  # random or ability
     budget: int,  # 50 or 100
     value: str = "relative",  # or coverage, kendall, mae, width
 ) -> pd.DataFrame:  # methods x data sets, with the mean over the data sets
-    "One figure for every method and data set, the best method first"
+    "One figure for every method and data set, best first; no mean if one is missing"
     part = frame[(frame["split"] == split) & (frame["budget"] == budget)]
     table = part.pivot(index="method", columns="data", values=value)
     table = table[[name for name in FIELD if name in table]]
-    table.insert(0, "mean", table.mean(axis=1))
+    table.insert(0, "mean", table.mean(axis=1, skipna=False))
     return table.sort_values("mean")
 
 # %% ../nbs/results/61_results.ipynb #8df1f25f
