@@ -33,7 +33,8 @@ $(VENV)/.dev: settings.ini setup.py | $(BIN)/python
 
 run: $(VENV)/.core
 	@mkdir -p out
-	$(BIN)/benchnb compare zoo --budgets 20,40,80 --trials 5 --jobs 2 --out out/zoo.csv --plot out/zoo.png
+	$(BIN)/benchnb compare zoo --methods random,stratified,aipw,kmeans,tailored_bench,gp_irt,adaptive_irt,metabench \
+	  --budgets 20,40,80 --trials 3 --jobs 2 --out out/zoo.csv --plot out/zoo.png
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal

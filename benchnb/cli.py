@@ -327,7 +327,7 @@ def _find_modules(args: argparse.Namespace) -> None:
     if any(":" in name for name in args.methods or []):
         sys.path.append(os.getcwd())
 
-# %% ../nbs/core/60_cli.ipynb #587535a7
+# %% ../nbs/core/60_cli.ipynb #79546288
 def compare_command(args: argparse.Namespace) -> None:
     "Run a comparison, print its table, write what was asked for"
     from benchnb.compare import compare, over_trials, summary
@@ -340,7 +340,7 @@ def compare_command(args: argparse.Namespace) -> None:
     journal = _journal(args)
     frame = compare(
         scores,
-        args.methods or list_methods(),
+        args.methods or list_methods(scores),
         args.budgets,
         args.trials,
         args.split,
