@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['COMPARE_HELP', 'COMPARE_EXAMPLE', 'PLAN_HELP', 'PLAN_EXAMPLE', 'TABLES_HELP', 'TABLES_EXAMPLE', 'RESULTS', 'ENDINGS',
-           'make_parser', 'format_summary', 'compare_command', 'format_plan', 'plan_command', 'tables_command',
-           'data_command', 'main']
+           'make_parser', 'format_summary', 'note_lines', 'compare_command', 'format_plan', 'plan_command',
+           'tables_command', 'data_command', 'main']
 
 # %% ../nbs/core/60_cli.ipynb #dfd059ae
 import argparse
@@ -49,7 +49,7 @@ def _budgets(text: str) -> list[int]:
         raise argparse.ArgumentTypeError("give at least one budget, such as 30")
     return budgets
 
-# %% ../nbs/core/60_cli.ipynb #16f0281a
+# %% ../nbs/core/60_cli.ipynb #c6f20bae
 COMPARE_HELP = """Compare methods on a table of scores.
 
 SCORES is one of
@@ -63,8 +63,8 @@ targets, which it estimates from BUDGET items each. Printed is the mean over the
 trials and its standard error. With --out or --rows, a run that was stopped goes
 on when the same command is given again.
 
-A long table has a row per model and item. Optional columns: task, weight, cost
-(of the item); family, released, part, n_params, full_score (of the model).
+A long table has a row per model and item. Optional columns: task, weight, cost,
+text (of the item); family, released, part, n_params, full_score (of the model).
 
   model,item,score,task
   small-1,q1,1,algebra
@@ -86,7 +86,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message):
         self.exit(2, f"benchnb: error: {message} (see {self.prog} --help)\n")
 
-# %% ../nbs/core/60_cli.ipynb #b185a0bd
+# %% ../nbs/core/60_cli.ipynb #0b157362
 def _method_list() -> str:
     "Names of the methods in the library, without importing one"
     from importlib.resources import files
@@ -96,7 +96,9 @@ def _method_list() -> str:
         for file in files("benchnb.methods").iterdir()
         if file.name.endswith(".py")
     ]
-    names = re.findall(r'^    name = "(\w+)"', "\n".join(chapters), flags=re.M)
+    names = re.findall(
+        r'^@register\n.*?^    name = "(\w+)"', "\n".join(chapters), flags=re.M | re.S
+    )
     return "\n".join(textwrap.wrap(", ".join(sorted(names)), 70))
 
 # %% ../nbs/core/60_cli.ipynb #8e597dac
@@ -327,7 +329,22 @@ def _find_modules(args: argparse.Namespace) -> None:
     if any(":" in name for name in args.methods or []):
         sys.path.append(os.getcwd())
 
-# %% ../nbs/core/60_cli.ipynb #79546288
+# %% ../nbs/core/60_cli.ipynb #abcfaf81
+def note_lines(
+    frame: pd.DataFrame,  # what compare returned
+    most: int = 6,  # notes
+) -> list[str]:  # lines of at most 80 columns
+    "Which methods noted what, and for how many estimates"
+    noted = frame[frame["notes"] != ""]
+    counts = noted.groupby(["method", "notes"], sort=False).size()
+    total = frame.groupby("method").size()
+    lines = []
+    for (method, note), count in counts.nlargest(most).items():
+        text = f"{method}, {count} of {total[method]} estimates: {note}"
+        lines += textwrap.wrap(text, 78, subsequent_indent="  ")
+    return ["", *lines] if lines else []
+
+# %% ../nbs/core/60_cli.ipynb #a60f7965
 def compare_command(args: argparse.Namespace) -> None:
     "Run a comparison, print its table, write what was asked for"
     from benchnb.compare import compare, over_trials, summary
@@ -362,6 +379,8 @@ def compare_command(args: argparse.Namespace) -> None:
         "\nMAE: mean absolute error. cover, width: share of 95% intervals that hold the"
         "\ntruth, and their width (-: no interval). ms: the method's time per target."
     )
+    for line in note_lines(frame):
+        print(line)
     _write_results(args, frame, figures)
     if journal:
         journal.unlink(missing_ok=True)
@@ -404,13 +423,17 @@ def format_plan(
     ]
     return "\n".join(lines)
 
-# %% ../nbs/core/60_cli.ipynb #bdb2cef8
+# %% ../nbs/core/60_cli.ipynb #70dd4498
 def _plan_goal(args: argparse.Namespace, total: int) -> str:
     "What the items are for, in words; an impossible width is refused before the work"
     from benchnb.planning import textbook_items, width_of_error
 
     if args.mae is not None:
-        width_of_error(args.mae)
+        if width_of_error(args.mae) > 1:
+            raise ValueError(
+                f"--mae {args.mae:g} is as large as an error can be: write 0.02 for "
+                "2 points"
+            )
         return f"a mean error of {100 * args.mae:g} points ({args.mae:g})"
     textbook_items(args.width, total)
     return f"an interval of {100 * args.width:g} points (width {args.width:g})"
@@ -434,7 +457,7 @@ def _plan_journals(args):
     kinds = ("items", "sources")
     return [Path(f"{args.out}.{kind}.journal") if args.out else None for kind in kinds]
 
-# %% ../nbs/core/60_cli.ipynb #7d3bc0e3
+# %% ../nbs/core/60_cli.ipynb #c0520e31
 def plan_command(args: argparse.Namespace) -> None:
     "Measure both curves and print what they say"
     from benchnb.planning import items_needed, sources_needed
@@ -443,7 +466,9 @@ def plan_command(args: argparse.Namespace) -> None:
     _check_files(args)
     _find_modules(args)
     scores = load_table(args.scores)
-    goal, budget = _plan_goal(args, scores.shape[1]), min(50, scores.shape[1])
+    goal, budget = _plan_goal(args, scores.shape[1]), min(
+        50, max(1, scores.shape[1] // 2)
+    )
     items, sources = _measure_plan(args, scores, budget)
     first = items.iloc[0]
     print(f"{args.scores}: {str(scores).removeprefix('Scores: ')}")
@@ -453,6 +478,11 @@ def plan_command(args: argparse.Namespace) -> None:
     )
     needed = items_needed(items, args.width, args.mae)
     print(format_plan(needed, sources_needed(sources), goal, budget))
+    if first.sources < 19:
+        print(
+            "\nA 95% interval that comes from errors on left-out sources needs 19 of them:"
+            f"\nwith {first.sources}, such methods can promise no width below 1."
+        )
     if args.out:
         both = pd.concat({"items": items, "sources": sources}, names=["curve", "row"])
         both = both.reset_index("curve")

@@ -27,7 +27,7 @@ from . import metrics
 from .method import Method, check_budget, get_method, parameters, ready, simulate
 from .scores import Scores, check_place
 
-# %% ../nbs/core/03_compare.ipynb #3e2cafb4
+# %% ../nbs/core/03_compare.ipynb #c4234384
 def run_trial(
     method: Method,  # fitted on the sources
     label: str,  # its name in the frame
@@ -52,6 +52,7 @@ def run_trial(
             "asked": [len(estimate.items) for estimate in estimates],
             "cost": [estimate.cost for estimate in estimates],
             "seconds": [estimate.seconds for estimate in estimates],
+            "notes": ["; ".join(estimate.notes) for estimate in estimates],
         }
     )
 
@@ -279,7 +280,7 @@ def _run(key, *piece):
     with _alone():
         return key, run_trial(copy.copy(piece[0]), *piece[1:])
 
-# %% ../nbs/core/03_compare.ipynb #3a5f759c
+# %% ../nbs/core/03_compare.ipynb #ce7b0e82
 def compare(
     scores: Scores,  # models x items, all known (NaN is allowed, and stays unscored)
     methods: list | dict,  # names or methods; a dict gives them labels
@@ -318,7 +319,13 @@ def compare(
             for key, rows in _run_split(pool, methods, now, parts, keys, seed, side):
                 book.add(key, rows)
                 bar.update()
-    return pd.concat([book.done[keys[piece]] for piece in pieces], ignore_index=True)
+    parts = [book.done[keys[piece]] for piece in pieces]
+    return pd.concat(parts, ignore_index=True).assign(notes=lambda t: _notes(t))
+
+
+def _notes(frame):
+    "What the methods noted; empty for pieces of a journal that has no notes"
+    return frame["notes"].fillna("") if "notes" in frame else ""
 
 # %% ../nbs/core/03_compare.ipynb #2b5fefd8
 def _run_split(pool, methods, pieces, parts, keys, seed, side):

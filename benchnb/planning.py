@@ -148,7 +148,7 @@ def plan_methods(
     there = list_methods(table)
     return [name for name in METHODS if name in there]
 
-# %% ../nbs/results/63_planning.ipynb #99c034bd
+# %% ../nbs/results/63_planning.ipynb #95752fa2
 BUDGETS = (20, 50, 100, 200, 400, 800, 1600, 3200)
 
 
@@ -156,7 +156,10 @@ def plan_budgets(
     total: int,  # items of the benchmark
 ) -> list[int]:  # all below the total, at least one
     "Budgets of a plan: roughly doubling, as far as the benchmark goes"
-    return [budget for budget in BUDGETS if budget < total] or [total]
+    tried = {budget for budget in BUDGETS if budget < total}
+    if len(tried) < 3:
+        tried |= {max(1, total * part // 4) for part in (1, 2, 3)}
+    return sorted(tried)
 
 # %% ../nbs/results/63_planning.ipynb #aed0df51
 FIGURES = ("mae", "kendall", "coverage", "width")

@@ -4,6 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize, root
+from scipy.special import expit
+
 from benchnb.methods import irt
 from benchnb.methods.irt import (
     IRT,
@@ -14,8 +17,6 @@ from benchnb.methods.irt import (
     plain_bank,
     validation_error,
 )
-from scipy.optimize import minimize, root
-from scipy.special import expit
 
 
 def world(models=60, items=15, dims=1, seed=0):

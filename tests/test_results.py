@@ -52,16 +52,13 @@ def test_cells_are_means_and_errors_of_trials(table):
     assert mae["trials"] == 4 and mae["data"] == "gsm8k, given split"
 
 
-def test_impossible_cells_exclude_what_was_measured_or_is_still_to_come():
+def test_impossible_cells_exclude_what_was_measured():
     done = pd.DataFrame(
         {"table": ["table 7"], "row": ["ARC / Cosine"], "column": ["mae"]}
     )
     cells = not_possible(done).set_index(["table", "row", "column"])
     assert ("table 7", "ARC / Cosine", "mae") not in cells.index
     assert ("table 7", "POPE / Cosine", "mae") in cells.index
-    assert not any(
-        row.startswith("GSM8K / gp-IRT") for _, row, _ in cells.index
-    )  # that baseline comes with its own chapter
     assert (cells["reason"] != "").all()
 
 
@@ -95,7 +92,7 @@ def test_field_is_stored_and_read_back(tmp_path):
     for split in ("random", "ability"):
         means = field_table(stored, split, 50)
         assert means.loc["random"].round(6).eq(1).all()  # relative to itself
-        assert means["mean"].is_monotonic_increasing
+        assert means["mean"].dropna().is_monotonic_increasing
     assert {"aipw", "random"} <= set(stored["method"])
     several = stored["trials"] > 1
     assert stored.loc[several, "relative_se"].notna().all()

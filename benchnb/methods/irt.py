@@ -6,7 +6,7 @@
 __all__ = ['BLOCK', 'KINDS', 'BOUNDS', 'FEW', 'WIDEST', 'IRT', 'answer_pull', 'Abilities', 'first_abilities', 'ItemPrior',
            'fit_irt', 'Fit', 'held_out_folds', 'validation_error', 'compare_dims', 'plain_bank', 'fit_bank']
 
-# %% ../../nbs/methods/23_irt.ipynb #e8456ca4
+# %% ../../nbs/methods/23_irt.ipynb #37427264
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,8 +16,6 @@ import numpy as np
 import pandas as pd
 from fastcore.basics import patch
 from scipy.special import expit, logit
-
-from ..scores import Scores
 
 # %% ../../nbs/methods/23_irt.ipynb #8a07b62a
 @dataclass(eq=False)
