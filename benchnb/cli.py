@@ -457,7 +457,7 @@ def _plan_journals(args):
     kinds = ("items", "sources")
     return [Path(f"{args.out}.{kind}.journal") if args.out else None for kind in kinds]
 
-# %% ../nbs/core/60_cli.ipynb #c0520e31
+# %% ../nbs/core/60_cli.ipynb #9359ed39
 def plan_command(args: argparse.Namespace) -> None:
     "Measure both curves and print what they say"
     from benchnb.planning import items_needed, sources_needed
@@ -480,8 +480,8 @@ def plan_command(args: argparse.Namespace) -> None:
     print(format_plan(needed, sources_needed(sources), goal, budget))
     if first.sources < 19:
         print(
-            "\nA 95% interval that comes from errors on left-out sources needs 19 of them:"
-            f"\nwith {first.sources}, such methods can promise no width below 1."
+            "\nA 95% interval that comes from errors on left-out sources needs 19 of "
+            f"them:\nwith {first.sources}, such methods promise no width below 1."
         )
     if args.out:
         both = pd.concat({"items": items, "sources": sources}, names=["curve", "row"])

@@ -27,7 +27,7 @@ from . import metrics
 from .method import Method, check_budget, get_method, parameters, ready, simulate
 from .scores import Scores, check_place
 
-# %% ../nbs/core/03_compare.ipynb #c4234384
+# %% ../nbs/core/03_compare.ipynb #c0b932ce
 def run_trial(
     method: Method,  # fitted on the sources
     label: str,  # its name in the frame
@@ -51,8 +51,8 @@ def run_trial(
             "high": ends[:, 1],
             "asked": [len(estimate.items) for estimate in estimates],
             "cost": [estimate.cost for estimate in estimates],
-            "seconds": [estimate.seconds for estimate in estimates],
             "notes": ["; ".join(estimate.notes) for estimate in estimates],
+            "seconds": [estimate.seconds for estimate in estimates],
         }
     )
 

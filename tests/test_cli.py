@@ -324,7 +324,7 @@ def test_a_plan_names_items_and_sources_for_every_method(call):
     assert "24 models x 60 items, 3 tasks" in text
     first, second = text.split("\n\n")[1:3]
     assert first.startswith("items for an interval of 30 points (width 0.3)")
-    assert second.startswith("source models that are enough, with 50 items")
+    assert second.startswith("source models that are enough, with 30 items")
     assert [line.split()[0] for line in first.splitlines()[1:]] == ["textbook", *QUICK]
     assert [line.split()[0] for line in second.splitlines()[1:]] == QUICK
     assert "mean error of 5 points" in call(

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import warnings
 import textwrap
 from pathlib import Path
 
@@ -25,7 +26,9 @@ from benchnb.compare import METRICS, compare, over_trials, summary
 from benchnb.method import Estimate, Method, get_method, list_methods, register
 from benchnb.scores import SPLITS, Scores, zoo_path
 
-COLUMNS = "method budget trial target truth score low high asked cost seconds".split()
+COLUMNS = (
+    "method budget trial target truth score low high asked cost notes seconds".split()
+)
 NUMBERS = itertools.count()  # every module of somebody else's has another name
 FIGURES = "mae rmse kendall pearson spearman coverage width seconds".split()
 
@@ -562,3 +565,13 @@ def test_new_code_does_not_go_on_with_old_pieces(tmp_path, monkeypatch):
     del sys.modules["changing"]
     linecache.clearcache()
     assert _piece_key("mine", get_method("changing:Mine"), 5, 0) != key
+
+
+def test_what_a_method_noted_is_in_the_frame():
+    few = table().select(models=np.arange(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        frame = compare(few, ["gp_irt", "random"], [10], trials=1, sources=0.5)
+    noted = frame.set_index("method")["notes"]
+    assert noted["gp_irt"].str.contains("too few for item curves").all()
+    assert (noted["random"] == "").all()

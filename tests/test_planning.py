@@ -263,7 +263,7 @@ def test_unsorted_curves_read_the_same(items, sources):
 
 
 def test_numbers_of_a_plan():
-    assert plan_budgets(15) == [15]
+    assert plan_budgets(15) == [3, 7, 11] and plan_budgets(1) == [1]
     assert plan_budgets(10**6) == list(BUDGETS)
     assert source_counts(6) == [6] and source_counts(300)[-1] == 300
     for left in range(1, 200):

@@ -360,9 +360,9 @@ def _turned(bank):
         covariance=carry @ bank.covariance @ carry.T,
     )
 
-# %% ../../nbs/methods/23_irt.ipynb #93bed825
+# %% ../../nbs/methods/23_irt.ipynb #ca5a6832
 def fit_irt(
-    values: np.ndarray,  # answers of the sources in [0, 1], models x items, NaN: unknown
+    values: np.ndarray,  # the sources' answers in [0, 1], models x items; NaN: unknown
     kind: str = "2pl",  # 1pl, 2pl, 3pl or 4pl
     dims: int = 1,  # abilities per model; more than one for 2pl only
     max_iter: int = 200,  # rounds at most
