@@ -7,8 +7,8 @@ import json
 import signal
 import subprocess
 import sys
-import warnings
 import textwrap
+import warnings
 from pathlib import Path
 
 import numpy as np
