@@ -217,7 +217,7 @@ def test_few_sources_leave_an_estimate_and_a_note(cls, models):
 
 
 def test_curves_that_have_not_settled_are_noted(monkeypatch):
-    import benchnb.methods.tiny_benchmarks as module
+    import benchnb.methods.irt as module
 
     def hasty(*args, **settings):
         return fit_irt(*args, **{**settings, "max_iter": 1})

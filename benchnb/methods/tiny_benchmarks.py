@@ -6,7 +6,7 @@
 __all__ = ['DIMS', 'SETTLED', 'Anchors', 'k_means_anchors', 'draw_anchors', 'anchor_mean', 'trust_in_anchors', 'item_curves',
            'choose_dims', 'TinyBenchmarks', 'AnchorIRT', 'PIRT', 'GPIRT']
 
-# %% ../../nbs/methods/24_tiny_benchmarks.ipynb #7f3143a9
+# %% ../../nbs/methods/24_tiny_benchmarks.ipynb #585a44b9
 import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,9 +19,8 @@ from ..ideas.medoids import Medoids, distinct_columns
 from ..method import Coreset, Estimate, register
 from benchnb.methods.irt import (
     IRT,
-    fit_irt,
+    fit_bank,
     held_out_folds,
-    plain_bank,
     validation_error,
 )
 from ..scores import Scores, fill_gaps, weighted_means
@@ -126,7 +125,7 @@ def trust_in_anchors(
         return np.ones(np.shape(noise))
     return np.divide(error**2, total, out=np.ones(np.shape(total)), where=total > 0)
 
-# %% ../../nbs/methods/24_tiny_benchmarks.ipynb #a117d7d8
+# %% ../../nbs/methods/24_tiny_benchmarks.ipynb #749c8b35
 DIMS = (1, 2, 5)  # numbers of abilities to try
 SETTLED = 2e-3  # change of the fitted chances at which curves have settled
 
@@ -135,12 +134,8 @@ def item_curves(
     values: np.ndarray,  # sources x items, NaN where not evaluated
     dims: int,  # abilities; fewer where the sources are few
 ) -> IRT:  # with a note if it is a stop-gap
-    "Curves of all items; with fewer than three sources `plain_bank`"
-    answered = int((~np.isnan(values).all(axis=1)).sum())
-    if answered < 3:
-        return plain_bank(values)
-    dims = min(dims, max(1, answered // 4))
-    return fit_irt(values, dims=dims, tolerance=SETTLED)
+    "Curves of all items, not polished to the last digit"
+    return fit_bank(values, dims=dims, tolerance=SETTLED)
 
 # %% ../../nbs/methods/24_tiny_benchmarks.ipynb #c2e3630d
 def choose_dims(
