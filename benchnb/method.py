@@ -6,9 +6,9 @@
 __all__ = ['Estimate', 'check_budget', 'check_fitted', 'check_ready', 'Method', 'Coreset', 'method_rng', 'ready', 'Cohort',
            'check_request', 'complete', 'Conversation', 'simulate', 'check_items', 'parameters', 'save_method',
            'UnknownMethod', 'load_method', 'register', 'list_methods', 'get_method', 'Session', 'check_answers',
-           'shares', 'PerTask']
+           'shares', 'ratio_budget', 'short_notes', 'PerTask']
 
-# %% ../nbs/core/02_method.ipynb #be1d5c85
+# %% ../nbs/core/02_method.ipynb #adf79ad0
 import copy
 import difflib
 import hashlib
@@ -26,9 +26,10 @@ import numpy as np
 import pandas as pd
 from fastcore.basics import patch
 
+from .metrics import rank_among
 from .scores import Scores, replace_file
 
-# %% ../nbs/core/02_method.ipynb #7dfd4135
+# %% ../nbs/core/02_method.ipynb #2882e715
 @dataclass
 class Estimate:
     "What a method says about one target model"
@@ -37,6 +38,8 @@ class Estimate:
     interval: tuple[float, float] = (np.nan, np.nan)  # low and high end
     predicted: np.ndarray | None = None  # a score for every item, shape (items,)
     per_task: pd.Series | None = None  # a score for every task
+    rank: float = np.nan  # place of the score among the sources', 1: best
+    task_ranks: pd.Series | None = None  # the same for every task
     level: float = 0.95  # promised coverage of the interval
     how: str = ""  # how the interval was made
     notes: tuple[str, ...] = ()  # what a reader must know: fallbacks, warnings
@@ -83,7 +86,7 @@ def check_ready(method) -> None:  # a Method
     if not hasattr(method, "budget_"):
         raise ValueError(f"{type(method).__name__} has no budget yet: give one")
 
-# %% ../nbs/core/02_method.ipynb #73476993
+# %% ../nbs/core/02_method.ipynb #e2462f56
 @dataclass(eq=False)
 class Method:
     "The frame that every method fills: fit, prepare, run"
@@ -105,6 +108,7 @@ class Method:
         self.source_mean_ = float(known.mean())
         self.partial_ = "full_score" in source.models  # a part of the benchmark
         self.fingerprint_ = source.fingerprint()
+        self.standing_ = _standing(source)
         return self
 
     def prepare(
@@ -123,6 +127,14 @@ class Method:
     ) -> Generator[np.ndarray, np.ndarray, Estimate]:
         "The conversation with one target: yield item positions, be told scores"
         raise NotImplementedError(f"{type(self).__name__} needs a method run(rng)")
+
+# %% ../nbs/core/02_method.ipynb #01a28792
+def _standing(source):
+    "Scores of the sources, one column for the whole and one per task: who stands where"
+    by_task = source.performance(by="task").reindex(
+        columns=source.items["task"].unique()
+    )
+    return np.column_stack([source.truth(), by_task])
 
 # %% ../nbs/core/02_method.ipynb #3c9c2011
 @dataclass(eq=False)
@@ -194,7 +206,7 @@ def check_request(
         )
     return wanted.astype(int)
 
-# %% ../nbs/core/02_method.ipynb #5efb3dc0
+# %% ../nbs/core/02_method.ipynb #2b233881
 def complete(
     estimate: Estimate,  # as the method returned it
     method: Method,  # fitted, for the items' names, weights and costs
@@ -218,12 +230,16 @@ def complete(
     if predicted is not None:
         predicted = np.array(predicted, dtype=float)
         predicted[asked[scored]] = seen[scored]
+    per_task = _per_task(estimate.per_task, predicted, method)
+    rank, task_ranks = _places(method, score if scored.any() else np.nan, per_task)
     return replace(
         estimate,
         score=score,
         interval=(float(low), float(high)),
         predicted=predicted,
-        per_task=_per_task(estimate.per_task, predicted, method),
+        per_task=per_task,
+        rank=rank,
+        task_ranks=task_ranks,
         how=how,
         notes=notes,
         items=list(method.items_.index[asked]),
@@ -248,6 +264,29 @@ def _per_task(per_task, predicted, method):
         mean = np.bincount(codes, predicted * method.weights_)
         mean /= np.bincount(codes, method.weights_)
     return pd.Series(mean, pd.Index(names, name="task"))
+
+# %% ../nbs/core/02_method.ipynb #78223f84
+def _places(method, score, per_task):
+    "Places of the scores among those of the sources; NaN where nothing is known"
+    standing = getattr(method, "standing_", None)  # an older saved method has none
+    if standing is None or np.isnan(score):
+        return np.nan, None
+    rank = _place(score, standing[:, 0])
+    if per_task is None:
+        return rank, None
+    names = pd.Index(method.items_["task"].unique()).map(str)
+    columns = names.get_indexer(per_task.index.map(str))
+    scores = zip(per_task, standing[:, 1:].T[columns], strict=True)
+    places = [_place(value, among) for value, among in scores]
+    return rank, pd.Series(places, per_task.index)
+
+
+def _place(score, among):
+    "Place of one score among others, as in the chapter on metrics"
+    known = among[~np.isnan(among)]
+    if np.isnan(score) or not known.size:
+        return np.nan
+    return float(rank_among(score, known))
 
 # %% ../nbs/core/02_method.ipynb #27bc9d73
 class Conversation:
@@ -725,33 +764,66 @@ def _read_session(path):
             f"{str(path)!r} is damaged ({error}): restore it from a copy"
         ) from error
 
-# %% ../nbs/core/02_method.ipynb #ee33946f
+# %% ../nbs/core/02_method.ipynb #bd997831
 def shares(
     budget: int,  # items to ask in all
     sizes: np.ndarray,  # items of each task
+    least: int = 1,  # items that every task should get; all of a smaller one
 ) -> np.ndarray:  # items to ask of each task, at least 1; they sum to budget
-    "Share a budget in proportion to task sizes, by largest remainders"
+    "Share a budget in proportion to task sizes, with a floor, by largest remainders"
     sizes = np.asarray(sizes)
     if budget < len(sizes):
         raise ValueError(
             f"a budget of {budget} cannot pay one item for each of {len(sizes)} tasks: "
             f"give at least {len(sizes)}"
         )
-    exact = budget * sizes / sizes.sum()
-    share = np.maximum(np.floor(exact), 1).astype(int)
-    while share.sum() > budget:  # small tasks were lifted to 1: larger ones pay
-        share[np.argmax(np.where(share > 1, share - exact, -np.inf))] -= 1
-    rest = np.argsort(share - exact, kind="stable")[: budget - share.sum()]
-    share[rest] += 1
-    return np.minimum(share, sizes)
+    floor = np.minimum(sizes, max(least, 1))
+    if floor.sum() > budget:
+        return shares(budget, floor)  # too dear: the floor sinks, for all alike
+    bends = np.sort(np.append(floor / sizes, 1.0))  # ratios where a task leaves it
+    spent = np.clip(np.outer(bends, sizes), floor, sizes).sum(axis=1)
+    exact = np.clip(np.interp(budget, spent, bends) * sizes, floor, sizes)
+    share = np.floor(exact + 1e-9).astype(int)
+    rest = np.argsort(share - exact, kind="stable")
+    share[rest[: min(budget, sizes.sum()) - share.sum()]] += 1
+    return share
 
-# %% ../nbs/core/02_method.ipynb #7d347e82
+# %% ../nbs/core/02_method.ipynb #f11a4bf3
+def ratio_budget(
+    ratio: float,  # share of the items, in (0, 1]
+    sizes: np.ndarray,  # items of each task
+    least: int = 1,  # items that every task gets; all of a smaller one
+) -> int:  # items in all
+    "The budget that asks this share of every task"
+    if not 0 < ratio <= 1:
+        raise ValueError(f"ratio must lie in (0, 1], got {ratio}: 0.1 is a tenth")
+    wanted = np.maximum(np.round(ratio * np.asarray(sizes)), least)
+    return int(np.minimum(sizes, wanted).sum())
+
+# %% ../nbs/core/02_method.ipynb #8ffe0f14
+def short_notes(
+    share: np.ndarray,  # items to ask of each task
+    sizes: np.ndarray,  # items of each task
+    least: int,  # items that every task should get
+) -> tuple[str, ...]:  # nothing, or one line
+    "What to tell a reader if some tasks get fewer items than they should"
+    floor = np.minimum(sizes, least)
+    short = int((share < floor).sum())
+    if not short:
+        return ()
+    return (
+        f"{short} of {len(floor)} tasks were asked fewer than {least} items: "
+        f"a budget of {floor.sum()} would do",
+    )
+
+# %% ../nbs/core/02_method.ipynb #3e62f7ae
 @register
 @dataclass(eq=False)
 class PerTask(Method):
     "A method run in every task with its share of the budget"
 
     method: Method = None  # not fitted; copied for every task
+    least: int = 1  # items that every task should get
 
     name = "per_task"
 
@@ -773,8 +845,9 @@ class PerTask(Method):
         "Prepare every copy for its share"
         super().prepare(budget, rng)
         sizes = np.array([len(place) for place in self.places_])
-        each = zip(self.parts_, shares(budget, sizes), strict=True)
-        for part, share in each:
+        share = shares(budget, sizes, self.least)
+        self.notes_ = list(short_notes(share, sizes, self.least))
+        for part, share in zip(self.parts_, share, strict=True):
             part.prepare(int(share), np.random.default_rng(rng.integers(2**63)))
         return self
 
@@ -807,7 +880,7 @@ class _TaskTalk(Conversation):
         "Positions in the whole benchmark of what this task wants"
         return self.place[self.wanted]
 
-# %% ../nbs/core/02_method.ipynb #5484c85d
+# %% ../nbs/core/02_method.ipynb #b734ac95
 def _add_up(method, estimates):
     "One estimate from one per task: weights as the tasks', errors independent"
     mass = np.array([method.weights_[place].sum() for place in method.places_])
@@ -816,6 +889,7 @@ def _add_up(method, estimates):
     score = mass @ scores
     below, above = np.sqrt(((mass * np.abs(ends.T - scores)) ** 2).sum(axis=1))
     notes = [note for estimate in estimates for note in estimate.notes]
+    notes += getattr(method, "notes_", [])
     if min(len(estimate.items) for estimate in estimates) < 5:
         notes.append("some tasks were asked fewer than 5 items: the interval is rough")
     predicted = None

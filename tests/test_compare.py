@@ -551,20 +551,20 @@ def test_two_runs_do_not_write_one_journal(tmp_path):
 
 def test_new_code_does_not_go_on_with_old_pieces(tmp_path, monkeypatch):
     "The pieces of a method whose source has changed are done again"
-    from benchnb.compare import _piece_key
+    from benchnb.compare import piece_key
     from benchnb.method import get_method
 
     monkeypatch.syspath_prepend(tmp_path)
     code = "from benchnb import Coreset\n\n\nclass Mine(Coreset):\n    name = 'mine'\n"
     (tmp_path / "changing.py").write_text(code)
-    key = _piece_key("mine", get_method("changing:Mine"), 5, 0)
+    key = piece_key("mine", get_method("changing:Mine"), 5, 0)
     import linecache
     import sys
 
     (tmp_path / "changing.py").write_text(code + "    answer = 1\n")
     del sys.modules["changing"]
     linecache.clearcache()
-    assert _piece_key("mine", get_method("changing:Mine"), 5, 0) != key
+    assert piece_key("mine", get_method("changing:Mine"), 5, 0) != key
 
 
 def test_what_a_method_noted_is_in_the_frame():

@@ -426,6 +426,37 @@ def test_shares_of_a_budget_are_fair_and_spend_it_all(sizes, data):
     assert (np.diff(share[order]) >= -1).all()  # larger tasks do not get much less
 
 
+def clipped_shares(budget, floor, sizes):
+    "The same part of every task, but no less than its floor: the part by bisection"
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        part = (low + high) / 2
+        dear = np.clip(part * sizes, floor, sizes).sum() > budget
+        low, high = (low, part) if dear else (part, high)
+    return np.clip(high * sizes, floor, sizes)
+
+
+@given(
+    st.lists(st.integers(1, 50), min_size=1, max_size=9), st.integers(1, 60), st.data()
+)
+@examples(100)
+def test_shares_with_a_floor_are_fair_above_it(sizes, least, data):
+    sizes = np.array(sizes)
+    floor = np.minimum(sizes, least)
+    budget = data.draw(st.integers(len(sizes), int(sizes.sum())), "budget")
+    share = shares(budget, sizes, least)
+    assert share.sum() == budget
+    assert (share >= 1).all() and (share <= sizes).all()
+    order = np.argsort(sizes, kind="stable")
+    assert (np.diff(share[order]) >= -1).all()
+    if floor.sum() > budget:  # nobody gets more while others lack
+        assert (share <= floor).all()
+    else:
+        assert (share >= floor).all()
+        exact = clipped_shares(budget, floor, sizes)
+        assert (np.abs(share - exact) < 1).all()
+
+
 # Tables and their files --------------------------------------------------------
 
 names = st.lists(st.text(min_size=1), min_size=2, max_size=5, unique=True)
