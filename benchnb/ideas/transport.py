@@ -5,12 +5,12 @@
 # %% auto #0
 __all__ = ['column_distances', 'NotSolved', 'transport_plan', 'slice_masses', 'in_order', 'synthetic_items']
 
-# %% ../../nbs/ideas/14_transport.ipynb #f9f420fe
+# %% ../../nbs/ideas/14_transport.ipynb #54064669
 import warnings
 
 import numpy as np
 
-from ..scores import Scores
+from .medoids import distinct_columns
 
 # %% ../../nbs/ideas/14_transport.ipynb #35b194f3
 def column_distances(
@@ -110,9 +110,13 @@ def _carry(rows, left, right, number):
         return _carry(rows, left, right, 2 * number)
     return arrived * right.shape[1]
 
-# %% ../../nbs/ideas/14_transport.ipynb #77379d6d
+# %% ../../nbs/ideas/14_transport.ipynb #c093f0eb
 def _plan(left, right, heaps, holes, number):
-    "The plan of one slice: the cheapest one, unless slices have become very thin"
+    "The plan of one slice: the cheapest, identical items taken together"
     if number > 1 and max(len(heaps), len(holes)) <= 2:
         return in_order(heaps, holes)
-    return transport_plan(column_distances(left, right), heaps, holes)
+    (first, heap), (other, hole) = distinct_columns(left), distinct_columns(right)
+    mass, size = np.bincount(heap, heaps), np.bincount(hole, holes)
+    cost = column_distances(left[:, first], right[:, other])
+    share = transport_plan(cost, mass, size) / np.outer(mass, size)
+    return share[heap][:, hole] * np.outer(heaps, holes)
