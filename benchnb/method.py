@@ -816,7 +816,7 @@ def short_notes(
         f"a budget of {floor.sum()} would do",
     )
 
-# %% ../nbs/core/02_method.ipynb #3e62f7ae
+# %% ../nbs/core/02_method.ipynb #0ac45c47
 @register
 @dataclass(eq=False)
 class PerTask(Method):
@@ -845,9 +845,9 @@ class PerTask(Method):
         "Prepare every copy for its share"
         super().prepare(budget, rng)
         sizes = np.array([len(place) for place in self.places_])
-        share = shares(budget, sizes, self.least)
-        self.notes_ = list(short_notes(share, sizes, self.least))
-        for part, share in zip(self.parts_, share, strict=True):
+        numbers = shares(budget, sizes, self.least)
+        self.notes_ = list(short_notes(numbers, sizes, self.least))
+        for part, share in zip(self.parts_, numbers, strict=True):
             part.prepare(int(share), np.random.default_rng(rng.integers(2**63)))
         return self
 

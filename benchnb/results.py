@@ -121,8 +121,11 @@ def field_table(
     table.insert(0, "mean", table.mean(axis=1, skipna=False))
     return table.sort_values("mean")
 
-# %% ../nbs/results/61_results.ipynb #8df1f25f
-REPRODUCE = {"tailored_bench": "benchnb.reproduce.tailored_bench"}
+# %% ../nbs/results/61_results.ipynb #b771d3cf
+REPRODUCE = {
+    "tailored_bench": "benchnb.reproduce.tailored_bench",
+    "collaborative_filtering": "benchnb.reproduce.collaborative_filtering",
+}
 
 
 def recompute(

@@ -612,7 +612,7 @@ def test_few_complete_sources_give_usual_settings_and_no_interval():
     [estimate, *_] = simulate(cf, target, 20)
     assert np.isnan(estimate.interval).all() and estimate.how == ""
     assert cf.settings_ == [5, 2.0, 0.5]
-    assert any("too few sources" in note for note in estimate.notes)
+    assert any("fewer than two sources" in note for note in estimate.notes)
 
 
 def test_nothing_held_out_is_no_interval_and_the_same_estimate():
@@ -730,7 +730,7 @@ def test_sources_that_are_all_alike_say_the_same_of_any_target():
     alike = Scores(np.repeat(source.values[:1], 22, axis=0), source.items)
     finite(simulate(holding_out(alike), target), 29)
     notes = simulate(holding_out(alike), target)[0].notes
-    assert any("too few sources" in note for note in notes)  # all are copies
+    assert any("fewer than two sources" in note for note in notes)  # all are copies
 
 
 def test_one_source_is_too_few_and_the_estimate_says_so():

@@ -6,7 +6,7 @@
 __all__ = ['SIMILAR', 'UNIMPORTANCE', 'QUANTILES', 'importance', 'cosine_to', 'nearest_models', 'next_items', 'TaskView',
            'item_neighbours', 'predictions', 'grid_scores', 'CollaborativeFiltering']
 
-# %% ../../nbs/methods/31_collaborative_filtering.ipynb #465b2225
+# %% ../../nbs/methods/31_collaborative_filtering.ipynb #04510bcf
 import copy
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from fastcore.basics import patch
 
 from ..ideas.intervals import conformal_radius
 from ..ideas.transport import synthetic_items
-from ..method import Estimate, Method, ratio_budget, register, shares, short_notes
+from ..method import Estimate, Method, register, shares, short_notes
 from ..scores import Scores, fill_gaps
 
-# %% ../../nbs/methods/31_collaborative_filtering.ipynb #472bf47a
+# %% ../../nbs/methods/31_collaborative_filtering.ipynb #79a71df3
 def importance(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
     how: str = "variance",  # equation 7; "split": equation 14, for 0 and 1 only
@@ -33,7 +33,7 @@ def importance(
         apart = np.abs(2 * filled.sum(axis=0) - count)
         return np.where(count > 1, 1 / np.maximum(apart, 0.5), 0.0)
     if how != "variance":
-        raise ValueError(f"importance is 'variance' or 'split', not {how!r}")
+        raise ValueError(f"how must be 'variance' or 'split', got {how!r}")
     away = np.where(known, values - filled.sum(axis=0) / np.maximum(count, 1), 0.0)
     return (away**2).sum(axis=0) / np.maximum(count - 1, 1)
 
@@ -156,7 +156,7 @@ def grid_scores(
         sums[:, place] += (weights * models) @ (~near).T
     return sums
 
-# %% ../../nbs/methods/31_collaborative_filtering.ipynb #a15c25a6
+# %% ../../nbs/methods/31_collaborative_filtering.ipynb #5f9d7240
 @register
 @dataclass(eq=False)
 class CollaborativeFiltering(Method):
@@ -168,7 +168,7 @@ class CollaborativeFiltering(Method):
     item_similarity: float = 0.0  # tau_2, in [0, 1]
     task_similarity: float = 0.95  # tau_0, in [0, 1]
     general: float = 0.5  # alpha, in [0, 1]: weight of what divides all sources
-    rounds: int = 3  # requests: the probe, and how often it grows
+    rounds: int = 3  # requests in all: the probe, and rounds - 1 more
     how: str = "variance"  # importance: equation 7, or "split": equation 14
     least: int = 20  # items of a task that should be asked
     transport: bool = True  # borrow from similar tasks
@@ -198,7 +198,7 @@ class CollaborativeFiltering(Method):
         self._copies = source.near_copies() if self.held_out else None
         return self
 
-# %% ../../nbs/methods/31_collaborative_filtering.ipynb #3bfd3d1d
+# %% ../../nbs/methods/31_collaborative_filtering.ipynb #95849c27
 _RANGES = {
     "similar": (1, np.inf),
     "unimportance": (0, np.inf),
@@ -211,7 +211,7 @@ _RANGES = {
     "pool": (1, np.inf),
     "exact_up_to": (1, np.inf),
     "held_out": (0, np.inf),
-    "level": (0, 1),
+    "level": (0.01, 0.999),
 }
 
 
@@ -229,7 +229,8 @@ def _check_settings(method):
             kind = "a whole number" if name in _WHOLE else "a number"
             raise TypeError(f"{name} must be {kind}, got {value!r}")
         if not low <= value <= high:
-            raise ValueError(f"{name} must lie in [{low}, {high}], got {value!r}")
+            place = f"at least {low}" if high == np.inf else f"in [{low}, {high}]"
+            raise ValueError(f"{name} must be {place}, got {value!r}")
 
 # %% ../../nbs/methods/31_collaborative_filtering.ipynb #89f63520
 @patch
@@ -320,7 +321,7 @@ def similar_tasks(
     ranked = np.argsort(-cosine, axis=1, kind="stable")
     return [row[cosine[i, row] >= self.task_similarity] for i, row in enumerate(ranked)]
 
-# %% ../../nbs/methods/31_collaborative_filtering.ipynb #172f712a
+# %% ../../nbs/methods/31_collaborative_filtering.ipynb #9eeaad74
 @patch
 def view(
     self: CollaborativeFiltering,
@@ -335,34 +336,45 @@ def view(
     items = place[~np.isin(place, own[0])]
     weights = self.weights_ / max(self.weights_[place].sum(), 1e-300)
     rest = self.values_[:, items]
-    selected, answers = self.values_[:, own[0]], own[1]
-    synthetic = (0.0, 0.0)
-    if len(borrowed[0]) and len(items):
-        made, told = synthetic_items(
-            self.values_[:, borrowed[0]],
-            rest,
-            borrowed[1],
-            self.exact_up_to,
-            self.binary_,
-        )
-        selected, answers = np.hstack([selected, made]), np.append(answers, told)
-        synthetic = (float(weights[items] @ told), float(weights[items].sum()))
+    selected, answers, told = self.with_borrowed(own, borrowed, rest)
+    by_item, similarity = item_neighbours(selected, answers, rest)
     models = np.cumsum(self.values_[np.ix_(alike, items)], axis=0, dtype=np.float64)
     last = np.minimum(numbers, len(alike))
-    by_item, similarity = item_neighbours(selected, answers, rest)
     divides = importance(selected, self.how)
     return TaskView(
-        items,
-        weights[items],
-        float(weights[own[0]] @ own[1]),
-        self.importance_[items],
-        float(divides.mean()) if divides.size else 0.0,
-        rest.mean(axis=0, dtype=np.float64),
-        by_item,
-        models[last - 1] / last[:, np.newaxis],
-        similarity,
-        synthetic,
+        items=items,
+        weights=weights[items],
+        answered=float(weights[own[0]] @ own[1]),
+        importance=self.importance_[items],
+        threshold=float(divides.mean()) if divides.size else 0.0,
+        mean=rest.mean(axis=0, dtype=np.float64),
+        by_item=by_item,
+        by_model=models[last - 1] / last[:, np.newaxis],
+        similarity=similarity,
+        synthetic=(
+            (0.0, 0.0)
+            if told is None
+            else (weights[items] @ told, weights[items].sum())
+        ),
     )
+
+# %% ../../nbs/methods/31_collaborative_filtering.ipynb #f6fca00d
+@patch
+def with_borrowed(
+    self: CollaborativeFiltering,
+    own: tuple[np.ndarray, np.ndarray],  # positions and answers in this task
+    borrowed: tuple[np.ndarray, np.ndarray],  # in similar tasks
+    rest: np.ndarray,  # sources x items of the task without an answer
+) -> tuple:  # sources x selected and synthetic items, answers, those of synthetic ones
+    "Selected items, and what optimal transport makes of the borrowed ones"
+    selected, answers = self.values_[:, own[0]], own[1]
+    if not (len(borrowed[0]) and rest.shape[1]):
+        return selected, answers, None
+    there = self.values_[:, borrowed[0]]
+    made, told = synthetic_items(
+        there, rest, borrowed[1], self.exact_up_to, self.binary_
+    )
+    return np.hstack([selected, made]), np.append(answers, told), told
 
 # %% ../../nbs/methods/31_collaborative_filtering.ipynb #5ceaa5af
 @patch
@@ -401,14 +413,17 @@ def held_out_scores(
         scores.append((sums + more) / (1 + weight))
     return np.stack(scores)
 
-# %% ../../nbs/methods/31_collaborative_filtering.ipynb #e769fe4e
+# %% ../../nbs/methods/31_collaborative_filtering.ipynb #9db40d03
 @patch
 def prepare(
     self: CollaborativeFiltering, budget: int, rng: np.random.Generator
 ) -> CollaborativeFiltering:
     "Share the budget among the tasks; choose settings on held-out sources"
     if self.held_out and not hasattr(self, "_raw"):
-        raise ValueError(f"{self.name} was loaded without its sources: fit it again")
+        raise ValueError(
+            f"{self.name} was loaded without its sources' facts, prepared for one "
+            "budget: leave the budget out, or fit it again for another"
+        )
     Method.prepare(self, budget, rng)
     sizes = np.bincount(self.task_)
     self.numbers_ = self.numbers(budget)
@@ -443,7 +458,7 @@ def numbers(
     number[others] = np.diff(np.minimum(room, rest), prepend=0)
     return number
 
-# %% ../../nbs/methods/31_collaborative_filtering.ipynb #a28f3d90
+# %% ../../nbs/methods/31_collaborative_filtering.ipynb #57a94645
 @patch
 def choose_settings(
     self: CollaborativeFiltering,
@@ -459,7 +474,10 @@ def choose_settings(
     rows = rng.permutation(able)[: self.held_out]
     seeds = rng.integers(2**31, size=len(rows))
     if len(rows) < 2:
-        self.notes_.append("too few sources to hold out: usual settings, no interval")
+        self.notes_.append(
+            "fewer than two sources have answered every item and have others beside "
+            "their copies: usual settings, no interval"
+        )
         return
     pairs = zip(rows, seeds, strict=True)
     found = np.stack([self.held_out_scores(row, seed) for row, seed in pairs])
@@ -468,6 +486,17 @@ def choose_settings(
     best = np.unravel_index(mean.argmin(), mean.shape)
     pairs = zip(self._grid, best, strict=True)
     self.settings_ = [grid[place] for grid, place in pairs]
+    self.judge(errors, total)
+
+# %% ../../nbs/methods/31_collaborative_filtering.ipynb #c76b0be8
+@patch
+def judge(
+    self: CollaborativeFiltering,
+    errors: np.ndarray,  # of the tasks, sources x settings
+    total: np.ndarray,  # of the benchmark's score, sources x settings
+) -> None:
+    "Set `held_out_errors_` and `radius_`: each source by the settings of the others"
+    rows = range(len(errors))
     rest = (errors.sum(axis=0) - errors) / (len(rows) - 1)
     others = np.round(rest, 9).reshape(len(rows), -1).argmin(axis=1)
     self.held_out_errors_, own = (
@@ -475,6 +504,12 @@ def choose_settings(
         for table in (errors, total)
     )
     self.radius_ = conformal_radius(own, self.level)
+    if np.isinf(self.radius_):
+        need = int(np.ceil(self.level / (1 - self.level)))
+        self.notes_.append(
+            f"the interval is everything: {self.level:.0%} needs {need} held-out "
+            f"sources, there are {len(rows)}"
+        )
 
 # %% ../../nbs/methods/31_collaborative_filtering.ipynb #8bf2ad53
 @patch

@@ -100,6 +100,23 @@ def zoo_comparison(some):
     return time.perf_counter() - start
 
 
+def mmlu_size(name, tasks, items):
+    "One new model, task by task at a ratio of .1: choose, ask and predict"
+    from benchnb.method import PerTask, get_method
+    from benchnb.methods.collaborative_filtering import CollaborativeFiltering
+    from benchnb.reproduce import collaborative_filtering as chapter
+
+    source, target = chapter.of_mmlu_size(tasks=tasks, items=items)
+    sizes = source.items["task"].value_counts(sort=False).to_numpy()
+    budget = chapter.ratio_budget(0.1, sizes, 20)
+    if name == "collaborative_filtering":
+        method = CollaborativeFiltering(held_out=0)
+    else:
+        method = PerTask(get_method(name), least=20)
+    seconds = chapter.timed(method, source, target, budget)
+    return seconds["select"] + seconds["predict"]
+
+
 def item_curves(models, items, dims):
     "A fit of item response theory; GSM8K's sources where the size is theirs"
     from benchnb.methods.irt import fit_irt
@@ -122,6 +139,11 @@ WORK = {
        for name, aim in [*((name, 5) for name in SAMPLING),
                          *((name, None) for name in [*CLUSTERS[:2], *LINE]),
                          ("tailored_bench", 120)]},
+    **{f"MMLU's size, one model, {name}": (mmlu_size, (name, 57, 14_000), aim)
+       for name, aim in [("collaborative_filtering", 2.5), ("random", None),
+                         ("sort_and_search", None), ("kmeans", None)]},
+    "twice that, collaborative_filtering": (
+        mmlu_size, ("collaborative_filtering", 114, 28_000), 5),
     "item curves, 75 x 1,319, D = 2": (item_curves, (75, 1319, 2), 5),
     "item curves, 2,630 x 1,480, D = 2": (item_curves, (2630, 1480, 2), 60),
     "compare on the zoo, seven methods": (zoo_comparison, (SAMPLING + CLUSTERS,), 60),
