@@ -62,9 +62,7 @@ def test_a_finished_piece_is_not_run_again(small, tmp_path, monkeypatch):
 
 
 def test_the_number_of_processes_changes_nothing(small):
-    one, two = (
-        chapter.measure("e", "small", FEW, (0.3,), 2, n_jobs=n) for n in (1, 2)
-    )
+    one, two = (chapter.measure("e", "small", FEW, (0.3,), 2, n_jobs=n) for n in (1, 2))
     pd.testing.assert_frame_equal(one, two)
 
 
