@@ -7,7 +7,7 @@ __all__ = ['SETTINGS', 'FIGURE_5', 'FEW', 'MORE', 'SWEEPS', 'TIMED', 'leaderboar
            'task_figures', 'task_trial', 'measure', 'errors_by_ratio', 'against', 'sweep_methods', 'sweeps', 'table_1',
            'is_personal', 'complements', 'timed', 'of_mmlu_size', 'table_3', 'all_cells', 'reproduce']
 
-# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #f8ab2ad5
+# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #2e089688
 import hashlib
 import time
 from collections.abc import Callable
@@ -19,6 +19,7 @@ import pandas as pd
 
 from .. import metrics
 from ..compare import Journal, piece_key
+from ..ideas.transport import transport_plan
 from benchnb.method import (
     Conversation,
     Method,
@@ -139,7 +140,7 @@ def task_trial(
         rows.append(row)
     return pd.DataFrame(rows)
 
-# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #1d652bb0
+# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #9b09a14d
 def measure(
     name: str,  # of the experiment, and of its journal
     setting: str,  # one of SETTINGS
@@ -180,9 +181,7 @@ def measure(
 
     pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     runs = pool(delayed(piece)(*one) for one in todo)
-    for label, trial, rows in tqdm(
-        runs, total=len(todo), disable=not path, leave=False
-    ):
+    for label, trial, rows in tqdm(runs, total=len(todo), disable=None, leave=False):
         book.add(keys[label, trial], rows)
     book.close()
     frame = pd.concat([book.done[key] for key in keys.values()], ignore_index=True)
@@ -341,7 +340,7 @@ def of_mmlu_size(
     scores = Scores(right.astype(np.float32), pd.DataFrame({"task": task.astype(str)}))
     return scores.select(models=np.arange(models)), scores.select(models=[models])
 
-# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #b5c1861b
+# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #58e30bda
 TIMED = {
     "MMLU / Random": ("random", {}),
     "MMLU / Sort&Search": ("sort_and_search", {}),
@@ -357,6 +356,7 @@ def table_3(
     "Table 3 on this machine"
     from threadpoolctl import threadpool_limits
 
+    transport_plan(np.eye(2))  # so that loading a library is nobody's time
     source, target = of_mmlu_size()
     sizes = source.items["task"].value_counts(sort=False).to_numpy()
     budget = ratio_budget(0.1, sizes, 20)

@@ -102,10 +102,13 @@ def zoo_comparison(some):
 
 def mmlu_size(name, tasks, items):
     "One new model, task by task at a ratio of .1: choose, ask and predict"
+    import numpy as np
+
     from benchnb.method import PerTask, get_method
     from benchnb.methods.collaborative_filtering import CollaborativeFiltering
     from benchnb.reproduce import collaborative_filtering as chapter
 
+    chapter.transport_plan(np.eye(2))  # loading POT is nobody's time
     source, target = chapter.of_mmlu_size(tasks=tasks, items=items)
     sizes = source.items["task"].value_counts(sort=False).to_numpy()
     budget = chapter.ratio_budget(0.1, sizes, 20)
