@@ -7,14 +7,16 @@ __all__ = ['COMPARE_HELP', 'COMPARE_EXAMPLE', 'PLAN_HELP', 'PLAN_EXAMPLE', 'TABL
            'make_parser', 'format_summary', 'note_lines', 'compare_command', 'format_plan', 'plan_command',
            'tables_command', 'data_command', 'main']
 
-# %% ../nbs/core/60_cli.ipynb #dfd059ae
+# %% ../nbs/core/60_cli.ipynb #dab6f1b4
 import argparse
 import logging
 import os
 import re
 import sys
 import textwrap
+import threading
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -518,7 +520,7 @@ def data_command(args: argparse.Namespace) -> None:
             size = f"{row.models:,} x {row.items:,}"
             print(f"  {row.Index:<20}{size:>15}  {row.what[:41]}")
 
-# %% ../nbs/core/60_cli.ipynb #8d4a2bba
+# %% ../nbs/core/60_cli.ipynb #1dae92ba
 def main(
     argv: list[str] | None = None,  # arguments; None: those of the command line
 ) -> int:  # exit code: 0, or 2 for a mistake of the user's, 130 when stopped
@@ -528,7 +530,7 @@ def main(
             stream.reconfigure(errors="replace")
     args = None
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _quiet_when_stopped():
             warnings.showwarning = _show_warning
             logging.basicConfig(format="benchnb: note: %(message)s")
             logging.getLogger("benchnb").setLevel(logging.INFO)
@@ -549,6 +551,29 @@ def main(
         print(f"benchnb: stopped{more}", file=sys.stderr)
         return 130
     return 0
+
+# %% ../nbs/core/60_cli.ipynb #df35fe48
+@contextmanager
+def _quiet_when_stopped():
+    "What a pool's threads say while Ctrl-C ends them is no news; all else is told"
+    said, before = [], threading.excepthook
+    threading.excepthook = said.append
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise  # the threads may outlive this call: they stay quiet
+    except BaseException:
+        _tell(said, before)
+        raise
+    else:
+        _tell(said, before)
+
+
+def _tell(said, before):
+    "Put the former hook back, and hand it what was held back"
+    threading.excepthook = before
+    for failure in said:
+        before(failure)
 
 # %% ../nbs/core/60_cli.ipynb #53127c28
 def _flush() -> None:
