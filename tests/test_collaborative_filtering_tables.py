@@ -61,6 +61,33 @@ def test_a_finished_piece_is_not_run_again(small, tmp_path, monkeypatch):
         chapter.measure("e", "small", FEW, (0.4,), 3, journals=tmp_path)
 
 
+def test_a_stopped_run_keeps_its_pieces_and_lets_others_in(
+    small, tmp_path, monkeypatch
+):
+    whole, count = chapter.measure("e", "small", FEW, (0.3,), 2), []
+    trial = chapter.task_trial
+
+    def stopped(*args, **more):
+        if len(count) == 2:
+            raise KeyboardInterrupt
+        count.append(1)
+        return trial(*args, **more)
+
+    monkeypatch.setattr(chapter, "task_trial", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        chapter.measure("e", "small", FEW, (0.3,), 2, journals=tmp_path)
+    monkeypatch.setattr(chapter, "task_trial", trial)
+    pieces = (tmp_path / "e.jsonl").read_text().count("key")
+    again = chapter.measure("e", "small", FEW, (0.3,), 2, journals=tmp_path)
+    assert pieces >= 1
+    pd.testing.assert_frame_equal(again, whole)
+
+
+def test_an_unknown_setting_is_named(small):
+    with pytest.raises(ValueError, match="unknown setting 'smal'. Known: small"):
+        chapter.measure("e", "smal", FEW)
+
+
 def test_the_number_of_processes_changes_nothing(small):
     one, two = (chapter.measure("e", "small", FEW, (0.3,), 2, n_jobs=n) for n in (1, 2))
     pd.testing.assert_frame_equal(one, two)

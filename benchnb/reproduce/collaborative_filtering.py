@@ -7,10 +7,11 @@ __all__ = ['SETTINGS', 'FIGURE_5', 'FEW', 'MORE', 'SWEEPS', 'TIMED', 'leaderboar
            'task_figures', 'task_trial', 'measure', 'errors_by_ratio', 'against', 'sweep_methods', 'sweeps', 'table_1',
            'is_personal', 'complements', 'timed', 'of_mmlu_size', 'table_3', 'all_cells', 'reproduce']
 
-# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #2e089688
+# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #2466b39a
 import hashlib
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -140,7 +141,16 @@ def task_trial(
         rows.append(row)
     return pd.DataFrame(rows)
 
-# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #9b09a14d
+# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #88507d2e
+def _setting(name, targets):
+    "A setting by its name, perhaps with fewer targets"
+    if name not in SETTINGS:
+        known = "; ".join(SETTINGS)
+        raise ValueError(f"unknown setting {name!r}. Known: {known}")
+    here = SETTINGS[name]
+    return here if targets is None else replace(here, targets=targets)
+
+# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #ea8ae048
 def measure(
     name: str,  # of the experiment, and of its journal
     setting: str,  # one of SETTINGS
@@ -156,34 +166,27 @@ def measure(
     from joblib import Parallel, delayed
     from tqdm.auto import tqdm
 
-    here = SETTINGS[setting]
-    here = here if targets is None else replace(here, targets=targets)
+    here = _setting(setting, targets)
     scores = here.load()
     more = [] if targets is None else [targets]
     what = repr([name, setting, ratios, scores.fingerprint(), *more])
     path = journals and Path(journals, f"{name}.jsonl")
     book = Journal(path, hashlib.sha256(what.encode()).hexdigest()[:16])
-    keys = {
-        (label, trial): piece_key(label, method, 0, trial)
-        for label, method in methods.items()
-        for trial in range(trials)
-    }
-    todo = [piece for piece, key in keys.items() if key not in book.done]
+    pieces = [(label, trial) for label in methods for trial in range(trials)]
+    keys = {(k, t): piece_key(k, methods[k], 0, t) for k, t in pieces}
+    todo = [piece for piece in pieces if keys[piece] not in book.done]
 
-    def piece(label, trial):
+    def run(label, trial):
         parts = here.parts(scores, trial)
         more = dict(side=side, least=here.least)
-        return (
-            label,
-            trial,
-            task_trial(methods[label], label, parts, ratios, trial, **more),
-        )
+        rows = task_trial(methods[label], label, parts, ratios, trial, **more)
+        return (label, trial), rows
 
-    pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    runs = pool(delayed(piece)(*one) for one in todo)
-    for label, trial, rows in tqdm(runs, total=len(todo), disable=None, leave=False):
-        book.add(keys[label, trial], rows)
-    book.close()
+    with closing(book):  # also when it is stopped: then others may go on
+        pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+        runs = pool(delayed(run)(*piece) for piece in todo)
+        for piece, rows in tqdm(runs, total=len(todo), disable=None, leave=False):
+            book.add(keys[piece], rows)
     frame = pd.concat([book.done[key] for key in keys.values()], ignore_index=True)
     return frame.assign(setting=setting)
 
@@ -379,7 +382,7 @@ def table_3(
     frame = pd.DataFrame(rows)
     return frame.assign(total=frame["select"] + frame["predict"])
 
-# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #85a8da70
+# %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #81c51bb0
 def _cells(frame, table, row, columns, data, reason):
     "Means and standard errors over trials as cells"
     parts = []
@@ -390,7 +393,8 @@ def _cells(frame, table, row, columns, data, reason):
         parts.append(cells.assign(column=name))
     facts = dict(paper="collaborative_filtering", table=table, data=data)
     verdict = dict(verdict="on other data", reason=reason)
-    return pd.concat(parts).assign(**facts, **verdict)
+    cells = pd.concat(parts).sort_values("row", kind="stable")
+    return cells.assign(**facts, **verdict)
 
 # %% ../../nbs/results/64_collaborative_filtering_tables.ipynb #22b49db2
 def all_cells(
