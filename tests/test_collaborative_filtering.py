@@ -916,6 +916,13 @@ def test_a_number_that_is_not_whole_is_named(name, value):
     refuses(lambda: simulate(method(**{name: value}).fit(source), target, 29), name)
 
 
+@pytest.mark.parametrize("name", ["transport", "count_synthetic"])
+def test_a_switch_is_on_or_off(name):
+    source, _ = world(0, True)
+    for value in ("no", 1, None):
+        refuses(lambda v=value: method(**{name: v}).fit(source), name, repr(value))
+
+
 @pytest.mark.parametrize("level", [0.0, 1.0])
 def test_a_level_that_no_interval_can_keep_is_named(level):
     source, _ = world(0, True)

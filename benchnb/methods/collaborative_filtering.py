@@ -198,7 +198,7 @@ class CollaborativeFiltering(Method):
         self._copies = source.near_copies() if self.held_out else None
         return self
 
-# %% ../../nbs/methods/31_collaborative_filtering.ipynb #95849c27
+# %% ../../nbs/methods/31_collaborative_filtering.ipynb #6e637255
 _RANGES = {
     "similar": (1, np.inf),
     "unimportance": (0, np.inf),
@@ -220,6 +220,10 @@ _WHOLE = ("similar", "rounds", "least", "pool", "held_out")
 
 def _check_settings(method):
     "Refuse a setting outside its range, by name"
+    for name in ("transport", "count_synthetic"):
+        if not isinstance(getattr(method, name), (bool, np.bool_)):
+            value = getattr(method, name)
+            raise TypeError(f"{name} must be True or False, got {value!r}")
     for name, (low, high) in _RANGES.items():
         value = getattr(method, name)
         if value is None and name in ("similar", "unimportance", "quantile"):
