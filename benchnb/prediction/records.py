@@ -549,7 +549,7 @@ def _read_harness(path):
     frame = frame.assign(subtask=part, task=task, total_params=size)
     return check_records(frame, duplicates="first")
 
-# %% ../../nbs/prediction/50_records.ipynb #61caec79
+# %% ../../nbs/prediction/50_records.ipynb #8be154ed
 OPENLLM = {  # benchmark: metric, shots
     "arc": ("acc_norm", 25),
     "hellaswag": ("acc_norm", 10),
@@ -565,14 +565,14 @@ def _read_openllm(path):
     wide = _text_file(pd.read_csv, path, "CSV file").rename(columns={"name": "model"})
     wide["truthfulqa"] = wide["truthfulqa"].replace(0, np.nan)
     arch = wide["arch"].str.replace("ForCausalLM", "").where(wide["arch"] != "error")
-    wide["family"] = wide["model"].map(family).fillna(arch)
+    wide["family"] = wide["model"].map(family).fillna(arch).str.lower()
     wide["total_params"] = wide["size"].where(wide["size"] > 0) * 1e9
     names = ["family", "model", "total_params"]
     frame = wide.melt(names, list(OPENLLM), "task", "score").dropna()
     facts = pd.DataFrame(frame["task"].map(OPENLLM).tolist(), frame.index)
     return check_records(frame.assign(metric=facts[0], shots=facts[1]), "percent")
 
-# %% ../../nbs/prediction/50_records.ipynb #e5a79b02
+# %% ../../nbs/prediction/50_records.ipynb #48b2f798
 HELM = {"EM": "exact_match", "F1": "f1", "Equivalent": "exact_match"}
 GPT3 = r"(?:^|-)(?:ada|babbage|curie|davinci|cushman)\b"
 
@@ -586,7 +586,7 @@ def _read_helm(path):
     frame["score"] = pd.to_numeric(frame["score"], errors="coerce")
     parts = frame["subtask"].str.extract(r"^(?P<task>.*) - (?P<metric>\w+)")
     frame = frame.assign(task=parts["task"], metric=parts["metric"].map(HELM), shots=5)
-    first = frame["model"].str.extract(r"^([A-Za-z]+)", expand=False)
+    first = frame["model"].str.extract(r"^([A-Za-z]+\d?)", expand=False)
     named = frame["model"].map(family).fillna(first.str.lower())
     named = named.mask(frame["model"].str.contains(GPT3), "gpt-3")
     size = (
@@ -606,7 +606,7 @@ def _read_papers(path):
     facts = _text_file(pd.read_csv, facts, "CSV file").set_index("Model Name")
     frame = wide.melt("model", var_name="task", value_name="score")
     frame["score"] = pd.to_numeric(frame["score"], errors="coerce")
-    shots = frame["task"].str.extract(r"(\d+)[- ]shot", expand=False).fillna(0)
+    shots = frame["task"].str.extract(r"(\d+)[- ]shot", expand=False).fillna("0")
     name = frame["task"].str.lower().str.replace(r"\s*\(.*", "", regex=True)
     told = frame["model"].map(facts["family"])
     told = told.fillna(frame["model"].str.split("[ -]").str[0]).str.lower()
@@ -765,7 +765,7 @@ def made_records(
     frame["task"] = [f"t{t}" for t in task]
     return check_records(frame.assign(metric="acc", shots=shot, score=score))
 
-# %% ../../nbs/prediction/50_records.ipynb #e94e2a5e
+# %% ../../nbs/prediction/50_records.ipynb #fc944be3
 def plot_scaling(
     records: pd.DataFrame,  # checked records with sizes
     families: Iterable[str],  # families to show
@@ -777,15 +777,15 @@ def plot_scaling(
 
     subtasks, families = list(subtasks), list(families)
     figure, axes = plt.subplots(
-        1, len(subtasks), figsize=(6.5, 2.8), sharey=True, squeeze=False
+        1, len(subtasks), figsize=(6.5, 2.6), sharey=True, squeeze=False
     )
     for ax, part in zip(axes[0], subtasks, strict=True):
         shown = records[(records["subtask"] == part) & records["family"].isin(families)]
-        first = ax is axes[0, 0]
-        keys = {"hue": "family", "hue_order": families, "legend": first, "marker": "o"}
+        last = ax is axes[0, -1]
+        keys = {"hue": "family", "hue_order": families, "legend": last, "marker": "o"}
         sns.lineplot(shown, x="total_params", y="score", errorbar=None, ax=ax, **keys)
         ax.set(xscale="log", xlabel="parameters", title=part, ylabel="score (0 to 1)")
-        ax.title.set_fontsize(9)
-    axes[0, 0].legend(fontsize=7, title=None)
+        ax.title.set_fontsize(8)
+    axes[0, -1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     figure.tight_layout()
     return figure
