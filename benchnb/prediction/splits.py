@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['KEYS', 'SETTINGS', 'Fold', 'record_keys', 'key_folds', 'product_folds', 'held_out_models', 'beyond', 'scenario_fold',
-           'split_records', 'plot_split', 'leaks', 'carried_settings']
+           'unseen_records', 'split_records', 'plot_split', 'leaks', 'carried_settings']
 
 # %% ../../nbs/prediction/52_splits.ipynb #58be5565
 from collections.abc import Iterable, Sequence
@@ -173,40 +173,38 @@ def scenario_fold(
         train = np.sort(np.concatenate([train, dev2]))
     return Fold(train, dev2 if scenario == "S2" else dev1, tested)
 
-# %% ../../nbs/prediction/52_splits.ipynb #77099930
-def _unseen(records, fold, unit):
-    "Positions in the test set of records whose task or family is not in train"
+# %% ../../nbs/prediction/52_splits.ipynb #48ae970d
+def unseen_records(
+    records: pd.DataFrame,  # checked records
+    fold: Fold,  # positions
+    unit: str = "subtask",  # what a task is: subtask or task
+) -> np.ndarray:  # of each test record: is its task or family missing in train?
+    "Test records of a task or a family that never trained"
     bad = np.zeros(len(fold.test), dtype=bool)
-    culprit = None
     for column in (unit, "family"):
-        names = records[column].to_numpy()
-        new = ~np.isin(names[fold.test], names[fold.train])
-        if new.any() and culprit is None:
-            culprit = f"{column} {names[fold.test][np.argmax(new)]!r}"
-        bad |= new
-    return bad, culprit
+        codes, names = pd.factorize(records[column])
+        seen = np.zeros(len(names), dtype=bool)
+        seen[codes[fold.train]] = True
+        bad |= ~seen[codes[fold.test]]
+    return bad
 
+# %% ../../nbs/prediction/52_splits.ipynb #1cb0dd6b
+def _told(records, fold, unit, unseen, name):
+    "A fold after what was told about unseen tasks and families"
+    bad = unseen_records(records, fold, unit)
+    if bad.any() and unseen == "refuse":
+        row = records.iloc[fold.test[np.argmax(bad)]]
+        raise ValueError(
+            f"{name}: the test set has {row[unit]!r} of family {row['family']!r}, and "
+            "training lacks that task or family; pass unseen='keep' or 'drop'"
+        )
+    if unseen == "drop":
+        fold = fold._replace(test=fold.test[~bad])
+    if min(map(len, fold)) == 0:
+        raise ValueError(f"{name} leaves a set empty: there are too few records")
+    return fold
 
-def _seen_only(records, folds, unit, unseen, name):
-    "Folds after what was told about unseen tasks and families"
-    done = []
-    for number, fold in enumerate(folds):
-        bad, culprit = _unseen(records, fold, unit)
-        if culprit and unseen == "refuse":
-            raise ValueError(
-                f"{name}, fold {number}: {culprit} of the test set is never seen in "
-                "training; pass unseen='drop' or 'keep', or remove it"
-            )
-        if unseen == "drop":
-            fold = fold._replace(test=fold.test[~bad])
-        if not len(fold.train) or not len(fold.test) or not len(fold.dev):
-            raise ValueError(
-                f"{name}, fold {number} is empty: there are too few records"
-            )
-        done.append(fold)
-    return done
-
-# %% ../../nbs/prediction/52_splits.ipynb #c06a8732
+# %% ../../nbs/prediction/52_splits.ipynb #8e5526bc
 def split_records(
     records: pd.DataFrame,  # checked records
     name: str,  # one of SETTINGS
@@ -215,11 +213,11 @@ def split_records(
     unit: str = "subtask",  # what a task is: subtask (a part) or task (the whole)
     scenario: str = "S1",  # for E1 to E2.2: S1, S2 or S3
     hold: int | tuple[str, str] | None = None,  # for E1 to E2.2, see beyond
-    unseen: str = "refuse",  # test records of a task or family not in train; drop; keep
+    unseen: str = "keep",  # test records of a task or family not in train; drop; refuse
 ) -> list[Fold]:  # (train, dev, test), arrays of positions
     "The folds of a setting; a setting that the records cannot carry is refused"
     if unseen not in ("refuse", "drop", "keep"):
-        raise ValueError(f"unseen is refuse, drop or keep, not {unseen!r}")
+        raise ValueError(f"unseen is keep, drop or refuse, not {unseen!r}")
     if name not in SETTINGS:
         raise ValueError(f"no setting {name!r}: there are {', '.join(SETTINGS)}")
     records = records.reset_index(drop=True)
@@ -229,7 +227,7 @@ def split_records(
         found = product_folds(records, seed=seed, unit=unit)
     else:
         found = [scenario_fold(beyond(records, name, hold), scenario, seed)]
-    return _seen_only(records, found, unit, unseen, name)
+    return [_told(records, fold, unit, unseen, name) for fold in found]
 
 # %% ../../nbs/prediction/52_splits.ipynb #61aec67f
 def plot_split(
@@ -270,23 +268,25 @@ def leaks(
     seen = np.concatenate([keys[fold.train], keys[fold.dev]])
     return int(np.isin(keys[fold.test], seen).sum())
 
-# %% ../../nbs/prediction/52_splits.ipynb #87c54b87
+# %% ../../nbs/prediction/52_splits.ipynb #b7c554e2
 def carried_settings(
     records: pd.DataFrame,  # checked records
-    unit: str = "subtask",  # what a task is: subtask or task
+    unit: str = "subtask",  # what a task is: subtask (a part) or task (the whole)
 ) -> dict[str, str]:  # setting -> "yes", "= L1" or the like, or why not
-    "Which settings these records can carry"
+    "Which settings the records can carry; (n): so many test records of unseen names"
     parts = {name: record_keys(records, key, unit) for name, key in KEYS.items()}
-    counts = {name: len(np.unique(keys)) for name, keys in parts.items()}
-    easier = {"L2.1": ["L1"], "L2.2": ["L1"], "L3": ["L2.1", "L2.2"]}
+    counts = {name: keys.max() for name, keys in parts.items()}
+    easier = {"L2.1": ["L1"], "L2.2": ["L1"], "L3": ["L1", "L2.1", "L2.2"]}
     said = {}
     for name in SETTINGS:
         same = [e for e in easier.get(name, []) if counts[e] == counts[name]]
         try:
-            split_records(records, name, unit=unit)
-            said[name] = f"= {said[same[0]].removeprefix('= ')}" if same else "yes"
-            if said[name] == "= yes":
-                said[name] = f"= {same[0]}"
+            found = split_records(records, name, unit=unit)
         except ValueError as error:
             said[name] = str(error)
+            continue
+        lost = sum(unseen_records(records, fold, unit).sum() for fold in found)
+        said[name] = (f"= {same[0]}" if same else "yes") + (
+            f" ({lost})" if lost else ""
+        )
     return said
