@@ -9,10 +9,10 @@ __all__ = ['COLUMNS', 'PARAMS', 'NAMES', 'METRICS', 'PREFERRED', 'KEY', 'NUMBERS
            'from_bigbench', 'size_in_name', 'from_lm_eval', 'RecordSource', 'load_records', 'describe_records',
            'record_sets', 'made_records', 'plot_scaling']
 
-# %% ../../nbs/prediction/50_records.ipynb #18ab9374
-import gzip
+# %% ../../nbs/prediction/50_records.ipynb #27b78d24
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -439,7 +439,7 @@ def size_in_name(
         float(f"{number}.{tenths}" if tenths else number) * {"b": 1e9, "m": 1e6}[unit]
     )
 
-# %% ../../nbs/prediction/50_records.ipynb #f222051d
+# %% ../../nbs/prediction/50_records.ipynb #ec5b2a0e
 HARNESS_METRICS = ["acc", "exact_match", "f1", "em", "mc2", "acc_norm"]
 
 
@@ -457,12 +457,15 @@ def _harness_model(found):
     "The model's name and its size, as far as the file tells"
     config = found.get("config") or {}
     given = config.get("model_args") or ""
-    given = given.get("pretrained", "") if isinstance(given, dict) else str(given)
+    if isinstance(given, dict):
+        given = ",".join(f"{key}={value}" for key, value in given.items())
     named = re.search(r"pretrained=([^,]+)", given)
-    name = found.get("model_name") or (named[1] if named else config.get("model", ""))
+    name = found.get("model_name") or (named[1] if named else config.get("model"))
+    if not name:
+        return "", np.nan
     return str(name), config.get("model_num_parameters") or size_in_name(name)
 
-# %% ../../nbs/prediction/50_records.ipynb #e217b198
+# %% ../../nbs/prediction/50_records.ipynb #ddf39714
 def from_lm_eval(
     found: Mapping | str | Path,  # a results file of lm-evaluation-harness, or its path
     family_name: str | None = None,  # None: told by the model's name
@@ -478,6 +481,8 @@ def from_lm_eval(
         raise ValueError("no results in the file: give a results_*.json of the harness")
     name, size = _harness_model(found)
     name, size = model or name, total_params or size
+    if not name:
+        raise ValueError("the file does not name its model: pass model='...'")
     groups = found.get("group_subtasks") or {}
     parent = {part: group for group, parts in groups.items() for part in parts}
     rows = []
@@ -499,10 +504,10 @@ def _shots(found, task):
     run = (found.get("config") or {}).get("num_fewshot")
     return next((n for n in (named, own, run) if n is not None), 0)
 
-# %% ../../nbs/prediction/50_records.ipynb #3df7766b
+# %% ../../nbs/prediction/50_records.ipynb #87054c24
 def _read_bbh(path):
     "BIG-Bench Hard; a part is a task with one of two prompts"
-    frame = _text_file(pd.read_csv, path, "CSV file")
+    frame = pd.read_csv(path)
     frame = frame[
         (frame["filter"] == "flexible-extract") & (frame["task"] != "overall")
     ]
@@ -549,7 +554,7 @@ def _read_harness(path):
     frame = frame.assign(subtask=part, task=task, total_params=size)
     return check_records(frame, duplicates="first")
 
-# %% ../../nbs/prediction/50_records.ipynb #8be154ed
+# %% ../../nbs/prediction/50_records.ipynb #73c1b05c
 OPENLLM = {  # benchmark: metric, shots
     "arc": ("acc_norm", 25),
     "hellaswag": ("acc_norm", 10),
@@ -562,7 +567,7 @@ OPENLLM = {  # benchmark: metric, shots
 
 def _read_openllm(path):
     "The first Open LLM Leaderboard"
-    wide = _text_file(pd.read_csv, path, "CSV file").rename(columns={"name": "model"})
+    wide = pd.read_csv(path).rename(columns={"name": "model"})
     wide["truthfulqa"] = wide["truthfulqa"].replace(0, np.nan)
     arch = wide["arch"].str.replace("ForCausalLM", "").where(wide["arch"] != "error")
     wide["family"] = wide["model"].map(family).fillna(arch).str.lower()
@@ -572,16 +577,14 @@ def _read_openllm(path):
     facts = pd.DataFrame(frame["task"].map(OPENLLM).tolist(), frame.index)
     return check_records(frame.assign(metric=facts[0], shots=facts[1]), "percent")
 
-# %% ../../nbs/prediction/50_records.ipynb #48b2f798
+# %% ../../nbs/prediction/50_records.ipynb #3589d269
 HELM = {"EM": "exact_match", "F1": "f1", "Equivalent": "exact_match"}
 GPT3 = r"(?:^|-)(?:ada|babbage|curie|davinci|cushman)\b"
 
 
 def _read_helm(path):
     "HELM's scenarios with exact match or F1; up to five examples in the prompt"
-    wide = _text_file(pd.read_csv, path, "CSV file").rename(
-        columns={"Metric": "subtask"}
-    )
+    wide = pd.read_csv(path).rename(columns={"Metric": "subtask"})
     frame = wide.melt("subtask", var_name="model", value_name="score")
     frame["score"] = pd.to_numeric(frame["score"], errors="coerce")
     parts = frame["subtask"].str.extract(r"^(?P<task>.*) - (?P<metric>\w+)")
@@ -600,10 +603,10 @@ def _read_helm(path):
 
 def _read_papers(path):
     "Numbers from papers; without a number of shots, zero-shot"
-    wide = _text_file(pd.read_csv, path, "CSV file")
+    wide = pd.read_csv(path)
     wide = wide.rename(columns={wide.columns[0]: "model"})
     facts = path.parent / "cpp_model_feature.csv"
-    facts = _text_file(pd.read_csv, facts, "CSV file").set_index("Model Name")
+    facts = pd.read_csv(facts).set_index("Model Name")
     frame = wide.melt("model", var_name="task", value_name="score")
     frame["score"] = pd.to_numeric(frame["score"], errors="coerce")
     shots = frame["task"].str.extract(r"(\d+)[- ]shot", expand=False).fillna("0")
@@ -619,9 +622,9 @@ def _read_papers(path):
 
 def _read_benchpress(path):
     "Recent models; a family is a provider, and no size is known"
-    wide = _text_file(pd.read_csv, path, "CSV file").rename(columns={"id": "model"})
+    wide = pd.read_csv(path).rename(columns={"id": "model"})
     facts = path.parent / "benchpress_models.csv"
-    provider = _text_file(pd.read_csv, facts, "CSV file").set_index("id")["provider"]
+    provider = pd.read_csv(facts).set_index("id")["provider"]
     frame = wide.melt("model", var_name="task", value_name="score").dropna()
     frame = frame[
         frame.groupby("task")["score"].transform("max") <= 100
@@ -691,7 +694,23 @@ RECORDS = {
     ),
 }
 
-# %% ../../nbs/prediction/50_records.ipynb #13b75c4f
+# %% ../../nbs/prediction/50_records.ipynb #e00b098d
+def _whole(read, path, name):
+    "What `read` makes of a file; the error of a damaged one names it"
+    try:
+        return read(path)
+    except FileNotFoundError:
+        raise
+    except (ValueError, TypeError, LookupError, OSError, EOFError, zlib.error) as error:
+        if str(path) in str(error):
+            raise
+        what = "no column " if isinstance(error, KeyError) else ""
+        reason = what + str(error).splitlines()[0]
+        raise ValueError(
+            f"{str(path)!r} is no whole table of {name} ({reason}): copy it again"
+        ) from error
+
+# %% ../../nbs/prediction/50_records.ipynb #b25d3d8f
 def load_records(
     name: str,  # one of RECORDS
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
@@ -702,7 +721,7 @@ def load_records(
     source, folder = RECORDS[name], data_folder(folder)
     for file in source.files:
         if folder is not None and (folder / file).exists():
-            return source.read(folder / file)
+            return _whole(source.read, folder / file, name)
     raise FileNotFoundError(
         f"{name} is not here: set BENCHNB_DATA to a folder with {source.files[0]}"
     )
