@@ -633,7 +633,7 @@ def _read_benchpress(path):
     frame = frame.assign(metric="percent", shots=0)
     return check_records(frame, "percent", unknown_size="keep")
 
-# %% ../../nbs/prediction/50_records.ipynb #d571a9f5
+# %% ../../nbs/prediction/50_records.ipynb #6e4e1983
 def _read_bigbench(path):
     "BIG-bench's own records, by the six filters"
     raw = read_bigbench(path) if path.is_dir() else read_authors_csv(path)
@@ -651,7 +651,7 @@ class RecordSource:
     what: str  # in words
     licence: str
 
-
+# %% ../../nbs/prediction/50_records.ipynb #9fbbd196
 _CPP, _ALL = "cf-model-benchmark-matrices", (
     "filtered_v2",
     "filtered_preferred_only_v2",

@@ -47,7 +47,7 @@ def record_keys(
     keys = records.assign(size=size, subtask=records[unit])
     return keys.groupby(list(columns)).ngroup().to_numpy()
 
-# %% ../../nbs/prediction/52_splits.ipynb #b3d72fb6
+# %% ../../nbs/prediction/52_splits.ipynb #0436ae4a
 def key_folds(
     keys: np.ndarray,  # number of each record's key
     folds: int = 10,  # each key is tested in one of them
@@ -57,6 +57,8 @@ def key_folds(
     from sklearn.model_selection import KFold, train_test_split
 
     count = keys.max() + 1
+    if folds < 2:
+        raise ValueError(f"folds must be 2 or more, got {folds}")
     if count < max(folds, 3):
         raise ValueError(
             f"{count} groups of records cannot make {folds} folds: ask for fewer folds"
@@ -123,7 +125,23 @@ def held_out_models(
         for name, family in zip(["E2.1", "E2.2"], chosen, strict=True)
     }
 
-# %% ../../nbs/prediction/52_splits.ipynb #819f735a
+# %% ../../nbs/prediction/52_splits.ipynb #50142186
+def _more_shots(records, least):
+    "Of each record: as many shots, or more; None: the largest number"
+    shots = np.unique(records["shots"])
+    if records.groupby("subtask")["shots"].nunique().max() < 2:
+        raise ValueError(
+            "E1 needs a task asked with two or more numbers of shots; here each has "
+            "one: use another setting"
+        )
+    test = (records["shots"] >= (shots[-1] if least is None else least)).to_numpy()
+    if test.all() or not test.any():
+        which = "all records have" if test.all() else "no records with"
+        there = ", ".join(map(str, shots[1:]))
+        raise ValueError(f"{which} {least} or more shots: hold one of {there}")
+    return test
+
+# %% ../../nbs/prediction/52_splits.ipynb #6cbb2913
 def beyond(
     records: pd.DataFrame,  # checked records
     name: str,  # E1, E2.1 or E2.2
@@ -131,15 +149,7 @@ def beyond(
 ) -> np.ndarray:  # of each record: is it for the test?
     "The records outside the range of the others (appendix C.3)"
     if name == "E1":
-        shots = np.unique(records["shots"])
-        asked = records.groupby("subtask")["shots"].nunique()
-        if asked.max() < 2:
-            raise ValueError(
-                "E1 needs a task asked with two or more numbers of shots; here each has "
-                "one: use another setting"
-            )
-        limit = shots[-1] if hold is None else hold
-        return (records["shots"] >= limit).to_numpy()
+        return _more_shots(records, hold)
     family, model = held_out_models(records)[name] if hold is None else hold
     of_family = records["family"] == family
     test = of_family & (records["model"] == model)
@@ -204,7 +214,7 @@ def _told(records, fold, unit, unseen, name):
         raise ValueError(f"{name} leaves a set empty: there are too few records")
     return fold
 
-# %% ../../nbs/prediction/52_splits.ipynb #8e5526bc
+# %% ../../nbs/prediction/52_splits.ipynb #26c8fe44
 def split_records(
     records: pd.DataFrame,  # checked records
     name: str,  # one of SETTINGS
@@ -220,6 +230,8 @@ def split_records(
         raise ValueError(f"unseen is keep, drop or refuse, not {unseen!r}")
     if name not in SETTINGS:
         raise ValueError(f"no setting {name!r}: there are {', '.join(SETTINGS)}")
+    if unit not in ("subtask", "task"):
+        raise ValueError(f"unit is subtask or task, not {unit!r}")
     records = records.reset_index(drop=True)
     if name in KEYS:
         found = key_folds(record_keys(records, KEYS[name], unit), folds, seed)
