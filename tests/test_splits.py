@@ -134,10 +134,8 @@ def test_seed_decides_and_the_table_is_not_changed(name):
     before = records.copy()
     first, again, other = (split_records(records, name, seed=s) for s in (1, 1, 2))
     pd.testing.assert_frame_equal(records, before)
-    same = [
-        (a == b).all() for f, g in zip(first, again, strict=True) for a, b in zip(f, g)
-    ]
-    assert all(same)
+    for f, g in zip(first, again, strict=True):
+        assert all((a == b).all() for a, b in zip(f, g, strict=True))
     assert any(set(f.dev) != set(g.dev) for f, g in zip(first, other, strict=True))
 
 

@@ -324,7 +324,7 @@ def bigbench_rows(
     frame["flop_matched_params"] = model["flop_matched_non_embedding_params"]
     return frame.assign(**{name: model[name] for name in PARAMS[:2]})
 
-# %% ../../nbs/prediction/50_records.ipynb #c4a6bfc7
+# %% ../../nbs/prediction/50_records.ipynb #41ebb52c
 def _example_counts(folder):
     "Examples of each part of a JSON task: subtask -> number"
     counts = {}
@@ -336,19 +336,24 @@ def _example_counts(folder):
     return counts
 
 
+def _score_rows(path):
+    "Rows of a score file; None for a JSON file of another kind"
+    found = json.loads(path.read_text("utf-8"))
+    if not isinstance(found, dict) or not {"model", "scores"} <= set(found):
+        return None
+    return bigbench_rows(found, path.parents[1].name)
+
+# %% ../../nbs/prediction/50_records.ipynb #309bd5a0
 def read_bigbench(
     folder: str | Path,  # BIG-bench's folder benchmark_tasks
 ) -> pd.DataFrame:  # rows of all score files; also programmatic and examples (or NaN)
     "The score files of BIG-bench below a folder, not yet filtered"
     tables, folder = [], Path(folder)
     for path in sorted(folder.glob("*/results/*.json")):
-        task = path.parent.parent
-        found = _text_file(lambda p: json.loads(p.read_text("utf-8")), path, "JSON")
-        if isinstance(found, dict) and {"model", "scores"} <= set(found):
-            rows = _text_file(
-                lambda _: bigbench_rows(found, task.name), path, "score file"
-            )
-            tables.append(rows.assign(programmatic=(task / "task.py").is_file()))
+        rows = _text_file(_score_rows, path, "JSON file")
+        if rows is not None:
+            talks = (path.parents[1] / "task.py").is_file()
+            tables.append(rows.assign(programmatic=talks))
     if not tables:
         raise FileNotFoundError(
             f"no score files in {str(folder)!r}: give BIG-bench's folder benchmark_tasks"

@@ -6,14 +6,12 @@
 __all__ = ['KEYS', 'SETTINGS', 'Fold', 'record_keys', 'key_folds', 'product_folds', 'held_out_models', 'beyond', 'scenario_fold',
            'unseen_records', 'split_records', 'plot_split', 'leaks', 'carried_settings']
 
-# %% ../../nbs/prediction/52_splits.ipynb #58be5565
-from collections.abc import Iterable, Sequence
+# %% ../../nbs/prediction/52_splits.ipynb #a06f06bb
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-
-from .records import RECORDS, load_records
 
 # %% ../../nbs/prediction/52_splits.ipynb #cdd73962
 KEYS = {
