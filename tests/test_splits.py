@@ -277,9 +277,9 @@ def test_a_family_with_one_model():
 @pytest.mark.parametrize(
     "records, words",
     [
-        (made_records(2), "3 or more of family, there are 2"),
-        (made_records(1), "3 or more of family, there is 1"),
-        (made_records(tasks=2), "3 or more of subtask, there are 2"),
+        (made_records(2), "3 or more of family, but has 2"),
+        (made_records(1), "3 or more of family, but has 1"),
+        (made_records(tasks=2), "3 or more of subtask, but has 2"),
     ],
     ids=["two families", "one family", "two tasks"],
 )

@@ -343,7 +343,7 @@ def _score_rows(path):
         return None
     return bigbench_rows(found, path.parents[1].name)
 
-# %% ../../nbs/prediction/50_records.ipynb #309bd5a0
+# %% ../../nbs/prediction/50_records.ipynb #7db1a591
 def read_bigbench(
     folder: str | Path,  # BIG-bench's folder benchmark_tasks
 ) -> pd.DataFrame:  # rows of all score files; also programmatic and examples (or NaN)
@@ -356,7 +356,7 @@ def read_bigbench(
             tables.append(rows.assign(programmatic=talks))
     if not tables:
         raise FileNotFoundError(
-            f"no score files in {str(folder)!r}: give BIG-bench's folder benchmark_tasks"
+            f"no score files in {str(folder)!r}: give BIG-bench's benchmark_tasks"
         )
     raw = pd.concat(tables, ignore_index=True)
     counts = {}

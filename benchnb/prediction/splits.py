@@ -70,7 +70,7 @@ def key_folds(
         found.append(Fold(*(np.flatnonzero(role[keys] == r) for r in range(3))))
     return found
 
-# %% ../../nbs/prediction/52_splits.ipynb #4fc3be6c
+# %% ../../nbs/prediction/52_splits.ipynb #83a3fd11
 def product_folds(
     records: pd.DataFrame,  # checked records
     groups: tuple[int, int] = (3, 3),  # sets of families, sets of tasks
@@ -83,8 +83,8 @@ def product_folds(
         code, names = pd.factorize(records[column], sort=True)
         if len(names) < count:
             raise ValueError(
-                f"L3 composition needs {count} or more of {column}, there "
-                f"{'is' if len(names) == 1 else 'are'} {len(names)}: use another setting"
+                f"L3 composition needs {count} or more of {column}, but has "
+                f"{len(names)}: use another setting"
             )
         sets.append((rng.permutation(len(names)) % count)[code])
     keys = record_keys(records, KEYS["L3"], unit)
