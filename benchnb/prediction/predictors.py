@@ -25,7 +25,7 @@ from ..ideas.intervals import conformal_radius
 from ..metrics import kendall, pearson
 from .records import RecordFeatures
 
-# %% ../../nbs/prediction/51_predictors.ipynb #c0250769
+# %% ../../nbs/prediction/51_predictors.ipynb #42454020
 def evaluate(
     frame: pd.DataFrame,  # test records, with their score
     predicted: np.ndarray,  # a prediction of each
@@ -33,22 +33,17 @@ def evaluate(
     "RMSE, R2 and the correlations within tasks, averaged over tasks (equation 1)"
     truth, predicted = frame["score"].to_numpy(float), np.asarray(predicted, float)
     if truth.shape != predicted.shape:
-        raise ValueError(
-            f"{len(truth)} records need as many predictions, got {predicted.shape}"
-        )
+        size = predicted.shape
+        raise ValueError(f"{len(truth)} records need as many predictions, got {size}")
     error, spread = ((predicted - truth) ** 2).mean(), truth.var()
     place = frame.groupby(["task", "subtask"], observed=True).indices.values()
     within = [(truth[i], predicted[i]) for i in place if np.ptp(truth[i]) > 0]
-    found = {
-        "rmse": float(np.sqrt(error)),
-        "r2": float(1 - error / spread) if spread else np.nan,
-    }
+    found = {"rmse": np.sqrt(error), "r2": 1 - error / spread if spread else np.nan}
     for name, measure in {"pearson": pearson, "kendall": kendall}.items():
         each = np.array([measure(*pair) for pair in within])
-        found[name] = (
-            float(each[~np.isnan(each)].mean()) if (~np.isnan(each)).any() else np.nan
-        )
-    return found
+        each = each[~np.isnan(each)]
+        found[name] = each.mean() if each.size else np.nan
+    return {name: float(value) for name, value in found.items()}
 
 # %% ../../nbs/prediction/51_predictors.ipynb #85879f29
 def key_folds(
@@ -72,7 +67,7 @@ def key_folds(
         inside = [np.flatnonzero(np.isin(code, which)) for which in (dev, test)]
         yield np.setdiff1d(np.arange(len(code)), np.concatenate(inside)), *inside
 
-# %% ../../nbs/prediction/51_predictors.ipynb #016d242d
+# %% ../../nbs/prediction/51_predictors.ipynb #da689fbc
 _COLUMNS = [
     "family",
     "model",
@@ -101,16 +96,12 @@ def _check_score(frame, score):
     "One score in [0, 1] for each record"
     score = np.asarray(score, dtype=float)
     if score.shape != (len(frame),):
-        raise ValueError(
-            f"{len(frame)} records need as many scores, got shape {score.shape}"
-        )
+        size = score.shape
+        raise ValueError(f"{len(frame)} records need as many scores, got shape {size}")
     outside = score[~((score >= 0) & (score <= 1))]
     if outside.size:
-        hint = (
-            "divide by 100"
-            if np.nanmax(outside, initial=0) > 1
-            else "drop these records"
-        )
+        percent = np.nanmax(outside, initial=0) > 1
+        hint = "divide by 100" if percent else "drop these records"
         raise ValueError(f"scores must lie in [0, 1], got {outside[0]}: {hint}")
     return score
 
@@ -349,13 +340,12 @@ class TaskKNN(ModelKNN):
         like = similarity(values.T, base, self.kind, self.support, self.shrink)
         return (base + neighbours(values.T - base, like, self.k, self.least)).T
 
-# %% ../../nbs/prediction/51_predictors.ipynb #215c30ee
+# %% ../../nbs/prediction/51_predictors.ipynb #798e3590
 def _ridge(rest, known, other, penalty):
     "Bias and vector of each row, given those of the columns (equation 5)"
     x = np.hstack([np.ones((len(other), 1)), other])
-    gram = (known @ (x[:, :, None] * x[:, None]).reshape(len(x), -1)).reshape(
-        len(rest), x.shape[1], -1
-    )
+    square = (x[:, :, None] * x[:, None]).reshape(len(x), -1)
+    gram = (known @ square).reshape(len(rest), x.shape[1], x.shape[1])
     right = np.where(known > 0, rest, 0) @ x
     return np.linalg.solve(gram + penalty * np.eye(x.shape[1]), right[..., None])[
         ..., 0
@@ -373,12 +363,9 @@ def alternate(
     "Biases and factors by alternating ridge regressions (equation 5)"
     known, total = (~np.isnan(z)).astype(float), np.zeros(z.shape)
     for start in range(starts):
-        rng, mean, c = (
-            np.random.default_rng(seed + start),
-            np.nanmean(z),
-            np.zeros((z.shape[1], 1)),
-        )
+        rng = np.random.default_rng(seed + start)
         v = rng.normal(0, 0.01, (z.shape[1], rank))
+        mean, c = np.nanmean(z), np.zeros((z.shape[1], 1))
         for _ in range(rounds):
             a, u = np.split(_ridge(z - mean - c.T, known, v, penalty), [1], axis=1)
             c, v = np.split(_ridge((z - mean - a).T, known.T, u, penalty), [1], axis=1)
@@ -386,38 +373,29 @@ def alternate(
         total += mean + a + c.T + u @ v.T
     return total / starts
 
-# %% ../../nbs/prediction/51_predictors.ipynb #0ed31a73
+# %% ../../nbs/prediction/51_predictors.ipynb #a147ac10
 def to_logit(
-    values: np.ndarray,  # models x tasks, shares in [0, 1] where logit holds; NaN: unknown
-    logit: (
-        np.ndarray | bool
-    ) = True,  # columns that are shares; the others stay as they are
+    values: np.ndarray,  # models x tasks, shares in [0, 1]; NaN: unknown
     edge: float = 0.005,  # shares are kept this far from 0 and 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # z-scores, mean and spread per column
     "Logits, each column brought to mean 0 and spread 1"
     share = np.clip(values, edge, 1 - edge)
-    z = np.where(logit, np.log(share / (1 - share)), values)
+    z = np.log(share / (1 - share))
     count = (~np.isnan(z)).sum(axis=0)
-    mean = np.divide(
-        np.nansum(z, axis=0),
-        count,
-        where=count > 0,
-        out=np.full(len(count), np.nanmean(z)),
-    )
-    square = np.nansum((z - mean) ** 2, axis=0)
-    spread = np.sqrt(
-        np.divide(square, count, where=count > 0, out=np.zeros(len(count)))
-    )
+    some = np.maximum(count, 1)
+    mean = np.where(count > 0, np.nansum(z, axis=0) / some, np.nanmean(z))
+    spread = np.sqrt(np.nansum((z - mean) ** 2, axis=0) / some)
     spread[spread < 1e-8] = 1
     return (z - mean) / spread, mean, spread
 
 
 def from_logit(
-    z: np.ndarray, mean: np.ndarray, spread: np.ndarray, logit: np.ndarray | bool = True
-) -> np.ndarray:
+    z: np.ndarray,  # z-scores, models x tasks
+    mean: np.ndarray,  # of each column's logits
+    spread: np.ndarray,  # of each column's logits
+) -> np.ndarray:  # shares in [0, 1]
     "Back from z-scores of logits to scores"
-    z = z * spread + mean
-    return np.where(logit, 1 / (1 + np.exp(-np.where(logit, z, 0))), z)
+    return 1 / (1 + np.exp(-(z * spread + mean)))
 
 # %% ../../nbs/prediction/51_predictors.ipynb #b724428f
 @dataclass(eq=False, repr=False)
@@ -614,7 +592,7 @@ def network(
             layers += [torch.nn.ReLU(), torch.nn.Dropout(dropout)]
     return torch.nn.Sequential(*layers)
 
-# %% ../../nbs/prediction/51_predictors.ipynb #183378ca
+# %% ../../nbs/prediction/51_predictors.ipynb #1efdb4af
 @dataclass(eq=False, repr=False)
 class MLP(FeaturePredictor):
     "A small network, the epoch that is best on the dev set (section 3.3 g)"
@@ -631,6 +609,8 @@ class MLP(FeaturePredictor):
     def regress(self, x, y, dev):
         rng = np.random.default_rng(self.seed)
         self.network_ = network(x.shape[1], self.hidden, self.dropout, rng)
+        if dev is None and len(x) < 2:
+            raise ValueError("one record is not enough: the network needs a dev set")
         if dev is None:
             held = np.random.default_rng(self.seed).permutation(len(x)) < len(x) / 9
             x, y, dev = x[~held], y[~held], (x[held], y[held])
@@ -785,7 +765,7 @@ GRIDS = {
     },
 }
 
-# %% ../../nbs/prediction/51_predictors.ipynb #03fe6397
+# %% ../../nbs/prediction/51_predictors.ipynb #32c4bd0e
 def draw_settings(
     grid: dict[str, list],  # values of each setting
     trials: int,  # different combinations wanted, at least 1
@@ -799,11 +779,12 @@ def draw_settings(
     rng = np.random.default_rng(seed)
     chosen = rng.choice(total, size=min(trials, total), replace=False)
     places = np.unravel_index(chosen, sizes) if sizes else ()
+    columns = [
+        [values[place] for place in column]
+        for values, column in zip(grid.values(), places, strict=True)
+    ]
     return [
-        {
-            name: values[place[trial]]
-            for (name, values), place in zip(grid.items(), places, strict=True)
-        }
+        dict(zip(grid, [c[trial] for c in columns], strict=True))
         for trial in range(len(chosen))
     ]
 
@@ -959,7 +940,7 @@ class _Best:
             old[better] = new.detach()[better]
         self.count += 1
 
-# %% ../../nbs/prediction/51_predictors.ipynb #cdb7ff66
+# %% ../../nbs/prediction/51_predictors.ipynb #67e1b539
 def fit_many(
     x: np.ndarray,  # features, records x features
     y: np.ndarray,  # scores, in [0, 1]
@@ -978,17 +959,13 @@ def fit_many(
     "Train many small networks together, each on its own records"
     torch = _torch()
     x, y = np.asarray(x, dtype=np.float32), np.asarray(y, dtype=np.float32)
-    train, dev = (
-        _check_rows(*pair, len(x)) for pair in (("train", train), ("dev", dev))
-    )
+    train, dev = _check_rows("train", train, len(x)), _check_rows("dev", dev, len(x))
     seeds = list(range(len(train)) if seeds is None else seeds)
     if not len(train) == len(dev) == len(seeds):
-        raise ValueError(
-            f"{len(train)} networks, {len(dev)} dev sets and {len(seeds)} seeds differ"
-        )
-    steps, how = math.ceil((train > 0).sum(axis=1).max() / batch), dict(
-        lr=lr, weight_decay=weight_decay
-    )
+        counts = f"{len(train)} rows of train, {len(dev)} of dev, {len(seeds)} seeds"
+        raise ValueError(f"networks have one of each, got {counts}")
+    steps = math.ceil((train > 0).sum(axis=1).max() / batch)
+    how = dict(lr=lr, weight_decay=weight_decay)
     tensors, found = [torch.tensor(part, device=device) for part in (x, y)], []
     size = together or (512 if torch.device(device).type == "cuda" else 16)
     for start in range(0, len(train), size):
