@@ -156,8 +156,10 @@ def test_neighbours_against_a_slow_reference(k, least):
     found = neighbours(rest, like, k, least)
     for u in range(len(values)):
         for i in range(values.shape[1]):
-            near = [(like[u, v], rest[v, i]) for v in range(len(values))
-                    if v != u and not np.isnan(rest[v, i]) and like[u, v] > 0]  # fmt: skip
+            others = [v for v in range(len(values)) if like[u, v] > 0]
+            near = [
+                (like[u, v], rest[v, i]) for v in others if not np.isnan(rest[v, i])
+            ]
             near = sorted(near, reverse=True)[:k]
             slow = 0
             if len(near) >= least:
@@ -200,15 +202,21 @@ def test_scikit_learns_contract(name, records):
 @pytest.mark.parametrize("name", NAMES)
 def test_new_models_and_tasks_get_a_prediction(name, records):
     one = get_predictor(name, **FAST.get(name, {})).fit(records, records["score"])
-    for new in (dict(task="new", subtask="new"), dict(family="Z", model="Z-1b"),
-                dict(metric="new"), dict(shots=64), dict(total_params=np.nan)):  # fmt: skip
+    for new in (
+        dict(task="new", subtask="new"),
+        dict(family="Z", model="Z-1b"),
+        dict(metric="new"),
+        dict(shots=64),
+        dict(total_params=np.nan),
+    ):
         assert np.isfinite(one.predict(records.head(9).assign(**new))).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_family_with_one_model_and_few_records(name, records):
-    few = pd.concat([records[records["family"] == "A"],
-                     records[records["family"] == "B"].head(1)])  # fmt: skip
+    few = pd.concat(
+        [records[records["family"] == "A"], records[records["family"] == "B"].head(1)]
+    )
     one = get_predictor(name, **FAST.get(name, {})).fit(few, few["score"])
     assert np.isfinite(one.predict(records)).all()
     some = records.head(2)
@@ -302,7 +310,9 @@ def test_folds_keep_keys_together_and_use_every_record_once(keys, records):
 
 
 def test_search_takes_the_best_on_dev(records):
-    train, dev, _ = (records.iloc[p] for p in next(key_folds(records, ["model", "task"])))
+    train, dev, _ = (
+        records.iloc[p] for p in next(key_folds(records, ["model", "task"]))
+    )
     best, trials = search("svd", train, dev, trials=4)
     assert trials["r2"].is_monotonic_decreasing and len(trials) == 4
     again, _ = search("svd", train, dev, trials=4, n_jobs=2)
@@ -341,7 +351,10 @@ def test_intervals_hold_what_they_promise():
 def table(records):
     pytest.importorskip("torch")
     x, y = RecordFeatures().fit_transform(records), records["score"].to_numpy()
-    part = np.stack([np.random.default_rng(k).permutation(len(x)) % 5 for k in range(5)])
+    part = (
+        np.random.default_rng(0).permuted(np.tile(np.arange(len(x)), (5, 1)), axis=1)
+        % 5
+    )
     return x, y, part
 
 
@@ -376,7 +389,8 @@ def test_weights_count_records(table):
 
 def test_networks_with_different_numbers_of_records(table):
     x, y, part = table
-    train = (part > 0) & (np.arange(len(x)) < np.array([[192], [150], [90], [40], [12]]))
+    first = np.array([192, 150, 90, 40, 12])[:, np.newaxis]
+    train = (part > 0) & (np.arange(len(x)) < first)
     many = fit_many(x, y, train, part == 0, together=3, **SMALL)
     other = fit_many(x, y, train, part == 0, together=5, **SMALL)
     assert np.allclose(many.dev_r2, other.dev_r2, atol=1e-4)
