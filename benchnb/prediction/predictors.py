@@ -132,11 +132,11 @@ class Predictor(RegressorMixin, BaseEstimator):
         _check_frame(frame)
         return np.clip(self.guess(frame), 0, 1)
 
-# %% ../../nbs/prediction/51_predictors.ipynb #c91a4f33
+# %% ../../nbs/prediction/51_predictors.ipynb #b477ff91
 MODEL = ["family", "model"]  # what makes a row
 TASK = ["task", "subtask", "metric", "shots"]  # what makes a column
 
-
+# %% ../../nbs/prediction/51_predictors.ipynb #3e25fc2f
 def score_matrix(
     frame: pd.DataFrame,  # records
     score: np.ndarray,  # their scores
@@ -151,7 +151,7 @@ def score_matrix(
     mean = np.divide(total, count, out=np.full(count.size, np.nan), where=count > 0)
     return mean.reshape(shape)
 
-
+# %% ../../nbs/prediction/51_predictors.ipynb #ff32065d
 def _codes(frame, names, index):
     "Position of each record in the index; new: the position after the last"
     found = index.get_indexer(pd.MultiIndex.from_frame(frame[names]))
@@ -315,7 +315,7 @@ def neighbours(
         np.divide(total, weight, out=found[:, column], where=enough)
     return found
 
-# %% ../../nbs/prediction/51_predictors.ipynb #3e9f192f
+# %% ../../nbs/prediction/51_predictors.ipynb #9d813557
 @dataclass(eq=False, repr=False)
 class ModelKNN(MatrixPredictor):
     "Similar models' distance from the baseline (section 3.3 c)"
@@ -331,7 +331,7 @@ class ModelKNN(MatrixPredictor):
         like = similarity(values, base, self.kind, self.support, self.shrink)
         return base + neighbours(values - base, like, self.k, self.least)
 
-
+# %% ../../nbs/prediction/51_predictors.ipynb #549f8a2d
 class TaskKNN(ModelKNN):
     "The model's distance from the baseline on similar tasks (section 3.3 d)"
 
@@ -340,7 +340,7 @@ class TaskKNN(ModelKNN):
         like = similarity(values.T, base, self.kind, self.support, self.shrink)
         return (base + neighbours(values.T - base, like, self.k, self.least)).T
 
-# %% ../../nbs/prediction/51_predictors.ipynb #798e3590
+# %% ../../nbs/prediction/51_predictors.ipynb #198bd039
 def _ridge(rest, known, other, penalty):
     "Bias and vector of each row, given those of the columns (equation 5)"
     x = np.hstack([np.ones((len(other), 1)), other])
@@ -351,7 +351,7 @@ def _ridge(rest, known, other, penalty):
         ..., 0
     ]
 
-
+# %% ../../nbs/prediction/51_predictors.ipynb #613ff99b
 def alternate(
     z: np.ndarray,  # models x tasks, NaN: unknown
     rank: int = 2,  # length of the vectors
@@ -373,7 +373,7 @@ def alternate(
         total += mean + a + c.T + u @ v.T
     return total / starts
 
-# %% ../../nbs/prediction/51_predictors.ipynb #a147ac10
+# %% ../../nbs/prediction/51_predictors.ipynb #88bac5b4
 def to_logit(
     values: np.ndarray,  # models x tasks, shares in [0, 1]; NaN: unknown
     edge: float = 0.005,  # shares are kept this far from 0 and 1
@@ -388,7 +388,7 @@ def to_logit(
     spread[spread < 1e-8] = 1
     return (z - mean) / spread, mean, spread
 
-
+# %% ../../nbs/prediction/51_predictors.ipynb #4ef013a3
 def from_logit(
     z: np.ndarray,  # z-scores, models x tasks
     mean: np.ndarray,  # of each column's logits
@@ -414,7 +414,7 @@ def risk(
     others = (total[code] - size + prior * mean) / ((n[code] - 1 + prior) * mean)
     return whole, others
 
-# %% ../../nbs/prediction/51_predictors.ipynb #861de470
+# %% ../../nbs/prediction/51_predictors.ipynb #7da06446
 @dataclass(eq=False, repr=False)
 class LogitFactors(MatrixPredictor):
     "Low-rank completion of logits, with an interval (BenchPress)"
@@ -435,7 +435,7 @@ class LogitFactors(MatrixPredictor):
             z, self.rank, self.penalty, self.rounds, self.starts, self.seed
         )
 
-
+# %% ../../nbs/prediction/51_predictors.ipynb #f3bf1c89
 @patch
 def hidden_errors(
     self: LogitFactors,
@@ -455,7 +455,7 @@ def hidden_errors(
         errors[held] = (guess - truth[rows, columns]) / spread[columns]
     return errors
 
-
+# %% ../../nbs/prediction/51_predictors.ipynb #690daf9d
 @patch
 def predict_interval(
     self: LogitFactors,
@@ -674,7 +674,7 @@ def train(
     self.epoch_ = int(np.argmin(self.dev_errors_))
     net.load_state_dict(best)
 
-# %% ../../nbs/prediction/51_predictors.ipynb #c44a1bcf
+# %% ../../nbs/prediction/51_predictors.ipynb #ccd06c06
 PREDICTORS = {
     "model_task": ModelTask,
     "svd": SVD,
@@ -687,7 +687,7 @@ PREDICTORS = {
     "mlp": MLP,
 }
 
-
+# %% ../../nbs/prediction/51_predictors.ipynb #1a946ceb
 def get_predictor(
     name: str,  # a name of the table above
     **settings,  # of the predictor
@@ -697,7 +697,7 @@ def get_predictor(
         raise ValueError(f"no predictor {name!r}; there are {', '.join(PREDICTORS)}")
     return PREDICTORS[name](**settings)
 
-# %% ../../nbs/prediction/51_predictors.ipynb #4a5b9c95
+# %% ../../nbs/prediction/51_predictors.ipynb #69d1a5c4
 def cross_validate(
     frame: pd.DataFrame,  # records with their score
     predictors: dict[str, Predictor],  # by the name in the result; they are copied
@@ -717,7 +717,7 @@ def cross_validate(
             )
     return pd.DataFrame(found)
 
-
+# %% ../../nbs/prediction/51_predictors.ipynb #02afb6e2
 def with_errors(
     folds: pd.DataFrame,  # from cross_validate
 ) -> pd.DataFrame:  # a row per predictor: mean and standard error over folds
@@ -832,7 +832,7 @@ def search(
     table = pd.DataFrame([rows[place] for place in order])
     return best.fit(train, train["score"], dev=dev), table
 
-# %% ../../nbs/prediction/51_predictors.ipynb #42036259
+# %% ../../nbs/prediction/51_predictors.ipynb #5bbb78a9
 @dataclass(eq=False)
 class ManyMLPs:
     "Small networks of one shape, trained together"
@@ -845,7 +845,7 @@ class ManyMLPs:
     def __len__(self):
         return len(self.dev_r2)
 
-
+# %% ../../nbs/prediction/51_predictors.ipynb #07be62ed
 @patch
 def predict(
     self: ManyMLPs,
