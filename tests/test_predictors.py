@@ -27,6 +27,7 @@ from benchnb.prediction.predictors import (
     get_predictor,
     neighbours,
     network,
+    risk,
     search,
     similarity,
     to_logit,
@@ -333,6 +334,18 @@ def test_cross_validation_leaves_predictors_unfitted(records):
     found = cross_validate(records, {"base": one}, folds_by(records, ["task"], 3))
     assert found["fold"].tolist() == [0, 1, 2] and not hasattr(one, "table_")
     assert with_errors(found).index.tolist() == ["base"]
+
+
+def test_no_error_judges_itself():
+    rng = np.random.default_rng(0)
+    errors, code = rng.normal(size=30), rng.integers(4, size=30)
+    whole, others = risk(errors, code, 5)
+    size = np.minimum(abs(errors), 5 * np.median(abs(errors)))
+    for cell in range(30):
+        rest = (code == code[cell]) & (np.arange(30) != cell)
+        total = size[rest].sum() + 3 * size.mean()
+        assert math.isclose(others[cell], total / (rest.sum() + 3) / size.mean())
+    assert whole.shape == (5,) and whole[4] == 1
 
 
 def test_intervals_hold_what_they_promise():
