@@ -254,6 +254,46 @@ def transfer_gpu(queries):
     )  # fmt: skip
 
 
+def networks(count, device="cpu"):
+    "Small networks on BBH's records, together; the note compares one by one"
+    import numpy as np
+    import torch
+
+    from benchnb.prediction.predictors import MLP, fit_many, network
+    from benchnb.prediction.records import RecordFeatures, load_records, made_records
+
+    if device == "cuda" and not torch.cuda.is_available():
+        return 0.0, "no GPU here"
+    try:
+        records = load_records("bbh")
+    except (ValueError, OSError):  # as many models, tasks and prompts
+        records = made_records(families=25, sizes=3, tasks=27, shots=(0, 3))
+    x, y = RecordFeatures().fit_transform(records), records["score"].to_numpy()
+    rngs = [np.random.default_rng(seed) for seed in range(count)]
+    part = np.stack([rng.permutation(len(x)) % 10 for rng in rngs])  # 0: dev, 1: test
+    clock = time.perf_counter if device == "cuda" else time.process_time
+    fit_many(x, y, part[:2] > 1, part[:2] == 0, epochs=1, device=device)  # warm up
+    start = clock()
+    many = fit_many(x, y, part > 1, part == 0, device=device)
+    together, found, start = clock() - start, [], clock()
+    for seed, some in enumerate(part):
+        one, rng = MLP(seed=seed, device=device), np.random.default_rng(seed)
+        one.network_ = network(x.shape[1], one.hidden, one.dropout, rng)
+        one.train(x[some > 1], y[some > 1], (x[some == 0], y[some == 0]), rng)
+        with torch.no_grad():
+            guess = one.network_(torch.tensor(x, device=device))[:, 0].clamp(0, 1)
+        found.append(guess.cpu().numpy())
+    single = clock() - start
+    error = [(part == 1) * (guess - y) ** 2 for guess in (many.predict(x), found)]
+    spread = np.array([y[some == 1].var() for some in part])
+    r2 = 1 - np.sum(error, axis=2) / (part == 1).sum(axis=1) / spread
+    return together, (
+        f"{single:.1f} s one by one, {single / together:.1f} times as long; test R2 "
+        f"{r2[0].mean():.4f} and {r2[1].mean():.4f}, "
+        f"one network's differs by up to {abs(r2[0] - r2[1]).max():.4f}"
+    )
+
+
 def import_time():
     "import benchnb"
     return cpu(lambda: __import__("benchnb"))
@@ -283,6 +323,8 @@ WORK = {
        for name, aim in [("lazy", 30), ("stochastic", None)]},
     "transfer, 5 exemplars, 400 questions": (transfer, (200,), None),
     "transfer, GPU, 1.1B weights": (transfer_gpu, (2000,), None),
+    "100 networks on BBH together": (networks, (100,), 30),
+    "100 networks on BBH together, GPU": (networks, (100, "cuda"), None),
     "compare on the zoo, seven methods": (zoo_comparison, (SAMPLING + CLUSTERS,), 60),
     "compare on the zoo, all methods": (zoo_comparison, (None,), None),
 }  # fmt: skip
