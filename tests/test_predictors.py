@@ -24,7 +24,7 @@ from benchnb.prediction.predictors import (
     fit_many,
     from_logit,
     get_predictor,
-    key_folds,
+    folds_by,
     neighbours,
     network,
     search,
@@ -264,9 +264,9 @@ def test_bad_settings_are_refused(records):
     with pytest.raises(ValueError, match="trials must be at least 1"):
         draw_settings({}, 0)
     with pytest.raises(ValueError, match="cannot be split into 99 folds"):
-        next(key_folds(records, ["family"], folds=99))
+        next(folds_by(records, ["family"], folds=99))
     with pytest.raises(ValueError, match="no column 'colour'"):
-        next(key_folds(records, ["colour"]))
+        next(folds_by(records, ["colour"]))
     with pytest.raises(ValueError, match="needs a dev set"):
         MLP().fit(records.head(1), records["score"].head(1))
     with pytest.raises(ValueError, match="as many predictions"):
@@ -300,7 +300,7 @@ def test_metrics_by_hand():
 @pytest.mark.parametrize("keys", [["family"], ["family", "task"], ["task", "shots"]])
 def test_folds_keep_keys_together_and_use_every_record_once(keys, records):
     tested = []
-    for parts in key_folds(records, keys, folds=4):
+    for parts in folds_by(records, keys, folds=4):
         together = np.concatenate(parts)
         assert sorted(together) == list(range(len(records)))
         seen = [set(map(tuple, records.iloc[p][keys].to_numpy())) for p in parts]
@@ -311,7 +311,7 @@ def test_folds_keep_keys_together_and_use_every_record_once(keys, records):
 
 def test_search_takes_the_best_on_dev(records):
     train, dev, _ = (
-        records.iloc[p] for p in next(key_folds(records, ["model", "task"]))
+        records.iloc[p] for p in next(folds_by(records, ["model", "task"]))
     )
     best, trials = search("svd", train, dev, trials=4)
     assert trials["r2"].is_monotonic_decreasing and len(trials) == 4
@@ -330,7 +330,7 @@ def test_every_grid_fits_its_predictor(name):
 
 def test_cross_validation_leaves_predictors_unfitted(records):
     one = ModelTask()
-    found = cross_validate(records, {"base": one}, key_folds(records, ["task"], 3))
+    found = cross_validate(records, {"base": one}, folds_by(records, ["task"], 3))
     assert found["fold"].tolist() == [0, 1, 2] and not hasattr(one, "table_")
     assert with_errors(found).index.tolist() == ["base"]
 
@@ -338,7 +338,7 @@ def test_cross_validation_leaves_predictors_unfitted(records):
 def test_intervals_hold_what_they_promise():
     records = made_records(families=6, sizes=4, tasks=20, shots=(0,), noise=0.05)
     held = []
-    for train, _, test in key_folds(records, ["model", "task"], folds=5):
+    for train, _, test in folds_by(records, ["model", "task"], folds=5):
         known, hidden = records.iloc[train], records.iloc[test]
         one = LogitFactors(starts=3).fit(known, known["score"])
         low, high = one.predict_interval(hidden)

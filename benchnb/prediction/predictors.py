@@ -479,7 +479,7 @@ class FeaturePredictor(Predictor):
         "Fit the regressor"
         raise NotImplementedError(f"{type(self).__name__} needs regress(x, y, dev)")
 
-# %% ../../nbs/prediction/51_predictors.ipynb #9c9878e7
+# %% ../../nbs/prediction/51_predictors.ipynb #2dfde782
 @dataclass(eq=False, repr=False)
 class RandomForest(FeaturePredictor):
     "The mean of deep trees on resampled records (section 3.3 e)"
@@ -489,7 +489,7 @@ class RandomForest(FeaturePredictor):
     min_samples_split: int = 2
     min_samples_leaf: int = 1
     max_features: float | str = 0.6  # features tried at a split
-    max_samples: float = 1.0  # records drawn for a tree
+    max_samples: float | None = None  # share of the records drawn for a tree; None: 1
     seed: int = 0
 
     def regress(self, x, y, dev):
