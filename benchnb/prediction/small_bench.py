@@ -7,7 +7,8 @@ __all__ = ['task_positions', 'chosen_positions', 'check_budget', 'check_family',
            'family_pairs', 'Evaluation', 'evaluate_subset', 'evaluation_parts', 'TaskTable', 'task_table',
            'conditional_means', 'moments', 'Surrogate', 'as_known', 'hidden_r_squared', 'NetworkRecovery', 'with_ninth',
            'network_r_squared', 'evaluate_many', 'Journal', 'read_journal', 'random_subsets', 'Searched', 'best_of',
-           'beam_search', 'greedy_search', 'annealing', 'finalists', 'task_vectors', 'task_value', 'kmeans_subset']
+           'beam_search', 'greedy_search', 'annealing', 'finalists', 'task_vectors', 'task_value', 'kmeans_subset',
+           'published_small_bench']
 
 # %% ../../nbs/prediction/53_small_bench.ipynb #8b16057a
 import json
@@ -234,10 +235,10 @@ def conditional_means(
     weights = np.linalg.solve(system, right).transpose(0, 2, 1)
     return mean + weights @ covariance[place]
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #b83994fd
+# %% ../../nbs/prediction/53_small_bench.ipynb #9bc527c2
 def moments(
     values: np.ndarray,  # models x columns
-    shrinkage: float = 0.3,  # alpha
+    shrinkage: float = 0.2,  # alpha
 ) -> tuple[np.ndarray, np.ndarray]:  # means, shrunken covariance
     "Means and covariance of columns (equation 3)"
     mean = values.mean(axis=0)
@@ -245,7 +246,7 @@ def moments(
     shrunk = (1 - shrinkage) * sample + shrinkage * np.diag(np.diag(sample))
     return mean, shrunk + 1e-9 * np.eye(len(mean))
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #7b66c034
+# %% ../../nbs/prediction/53_small_bench.ipynb #91d64879
 class Surrogate:
     "The recovery of many subsets in closed form (equations 1 to 3)"
 
@@ -254,7 +255,7 @@ class Surrogate:
         records: pd.DataFrame,  # checked records
         dev_families: str | Sequence[str] | None = None,  # newcomers; None: all able
         test_family: str | None = None,  # put away
-        shrinkage: float = 0.3,  # alpha of equation 3; above 0
+        shrinkage: float = 0.2,  # alpha of equation 3; above 0
         unit: str = "task",  # or subtask
     ):
         records = records[records["family"] != test_family]
@@ -644,3 +645,21 @@ def kmeans_subset(
         chosen.append(int(task))
         apart[task], apart[:, centre] = np.inf, np.inf
     return np.array(sorted(chosen))
+
+# %% ../../nbs/prediction/53_small_bench.ipynb #d7eb0341
+def published_small_bench(
+    name: str,  # lite, hard, best_of_5000, greedy, beam, kmeans or kmeans_value
+    budget: int | None = None,  # 4, 8, 16, 24, 32 or 42; None: the only one
+) -> list[str]:  # parts of BIG-bench, in the printed order
+    "A list of the paper (appendix G)"
+    table = pd.read_csv(Path(str(files("benchnb")), "data", "small_bench.csv"))
+    if name not in set(table["list"]):
+        there = ", ".join(table["list"].unique())
+        raise ValueError(f"no published list {name!r}: there are {there}")
+    table = table[table["list"] == name]
+    sizes = table["budget"].unique().tolist()
+    if budget is None and len(sizes) == 1:
+        budget = sizes[0]
+    if budget not in sizes:
+        raise ValueError(f"{name} has no budget {budget}: choose one of {sizes}")
+    return table[table["budget"] == budget]["task"].tolist()
