@@ -148,7 +148,9 @@ def test_the_given_table_is_not_changed(made):
 
 def test_duplicates_are_refused_or_merged(made):
     twice = pd.concat([made, made[5:7].assign(score=[0.9, 0.9])])
-    with pytest.raises(ValueError, match="2 duplicated records, first row 288") as error:
+    with pytest.raises(
+        ValueError, match="2 duplicated records, first row 288"
+    ) as error:
         check_records(twice)
     one_line(error)
     first = check_records(twice, duplicates="first")
@@ -169,7 +171,9 @@ def test_other_shots_metric_or_family_is_no_duplicate(made):
 
 def test_unknown_sizes_as_told(made):
     holes = made.assign(total_params=made["total_params"].where(made["family"] != "B"))
-    with pytest.raises(ValueError, match="no total_params for model 'B-0.11b'") as error:
+    with pytest.raises(
+        ValueError, match="no total_params for model 'B-0.11b'"
+    ) as error:
         check_records(holes)
     one_line(error)
     kept = check_records(holes, unknown_size="keep")
@@ -249,7 +253,9 @@ def test_features_do_not_see_the_score_or_the_order(made):
 def test_unknown_names_and_sizes_are_zeros(made):
     features = RecordFeatures().fit(made)
     new = made[:1].assign(task="new", subtask="new", family="new", metric="f1")
-    row = features.transform(new.assign(total_params=np.nan, shots=made["shots"].mean()))
+    row = features.transform(
+        new.assign(total_params=np.nan, shots=made["shots"].mean())
+    )
     np.testing.assert_allclose(row, 0, atol=1e-6)
 
 
@@ -592,7 +598,9 @@ def write_papers(path):
 
 def write_benchpress(path):
     "Two models; a benchmark in Elo is left out"
-    frame = pd.DataFrame({"id": ["a-1", "b-2"], "gpqa": [50, None], "elo": [1200, 1300]})
+    frame = pd.DataFrame(
+        {"id": ["a-1", "b-2"], "gpqa": [50, None], "elo": [1200, 1300]}
+    )
     frame.to_csv(path, index=False)
     facts = pd.DataFrame({"id": ["a-1", "b-2"], "provider": ["A", "B"]})
     facts.to_csv(path.parent / "benchpress_models.csv", index=False)
@@ -658,7 +666,9 @@ def test_records_that_are_not_there(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="no records 'mmlu': there are bigbench, bbh"):
         load_records("mmlu")
     for folder in (None, tmp_path):
-        with pytest.raises(FileNotFoundError, match="bbh is not here: set BENCHNB_DATA"):
+        with pytest.raises(
+            FileNotFoundError, match="bbh is not here: set BENCHNB_DATA"
+        ):
             load_records("bbh", folder)
         assert record_sets(folder).empty
 
