@@ -294,6 +294,38 @@ def networks(count, device="cpu"):
     )
 
 
+def subsets(count=2000, size=8):
+    "Subsets of BBH's tasks by the formula; the note compares networks one by one"
+    import numpy as np
+
+    from benchnb.prediction import small_bench
+    from benchnb.prediction.records import load_records, made_records
+
+    try:
+        records, dev, test = load_records("bbh"), "Qwen1.5", "OPT"
+    except (ValueError, OSError):
+        records = made_records(families=25, sizes=3, tasks=27, shots=(0, 3))
+        dev, test = "A", "B"
+    formula = small_bench.Surrogate(records, dev, test)
+    draws = small_bench.random_subsets(27, size, count)
+    formula(draws[:10])  # warm up
+    quick = cpu(lambda: formula(draws))
+    first = [small_bench.recovery(records, draws[0], dev, test_family=test)]
+    single = cpu(
+        lambda: first.extend(
+            small_bench.recovery(records, one, dev, test_family=test)
+            for one in draws[:5]
+        )
+    )
+    greedy = cpu(lambda: small_bench.greedy_search(formula, 27, 24))
+    ratio = (single / 5) / (quick / count)
+    return quick, (
+        f"{1e6 * quick / count:.0f} us a subset; a network {single / 5:.2f} s, "
+        f"{ratio:,.0f} times as long (mean R2 {np.mean(first):.3f}, "
+        f"{formula(draws[:5]).mean():.3f}); greedy to 24 tasks {greedy:.1f} s"
+    )
+
+
 def import_time():
     "import benchnb"
     return cpu(lambda: __import__("benchnb"))
@@ -325,6 +357,7 @@ WORK = {
     "transfer, GPU, 1.1B weights": (transfer_gpu, (2000,), None),
     "100 networks on BBH together": (networks, (100,), 30),
     "100 networks on BBH together, GPU": (networks, (100, "cuda"), None),
+    "2,000 subsets of BBH's tasks": (subsets, (), 5),
     "compare on the zoo, seven methods": (zoo_comparison, (SAMPLING + CLUSTERS,), 60),
     "compare on the zoo, all methods": (zoo_comparison, (None,), None),
 }  # fmt: skip
