@@ -422,11 +422,12 @@ def _benchpred(what, *size):
     file = "benchpred/benchpred.npz"
     return Source(size, what, "MIT", _BENCHPRED, file, _read_benchpred)
 
-# %% ../nbs/core/05_sources.ipynb #74a452ed
+# %% ../nbs/core/05_sources.ipynb #ef41b87a
 _BENTO = ("Apache 2.0", "tianyi-lab/BenTo @ 8aeb758b")
 _SUBJECTS = "mmlu-ict/mmlu_model_by_subject_accuracy.csv"
 _PROMPTS = "mmlu-ict/mmlu_items_5models.npz"
 
+# %% ../nbs/core/05_sources.ipynb #ae6da1be
 SOURCES = {
     "gsm8k": Source(
         (150, 1319, 1),

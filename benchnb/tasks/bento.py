@@ -445,7 +445,7 @@ class Bm25Sim(BentoSim):
     def matrix(self, source, side):
         return bm25_matrix(task_texts(source))
 
-# %% ../../nbs/tasks/43_bento.ipynb #89074085
+# %% ../../nbs/tasks/43_bento.ipynb #4b1d617c
 @register
 @dataclass(eq=False)
 class Bm25Le(BentoLe):
@@ -453,9 +453,7 @@ class Bm25Le(BentoLe):
 
     name = "bm25_le"
     needs = ("text",)
-
-    def matrix(self, source, side):
-        return bm25_matrix(task_texts(source))
+    matrix = Bm25Sim.matrix
 
 # %% ../../nbs/tasks/43_bento.ipynb #b4a2dd15
 @register
