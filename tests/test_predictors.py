@@ -22,7 +22,6 @@ from benchnb.prediction.predictors import (
     effects,
     evaluate,
     fit_many,
-    folds_by,
     from_logit,
     get_predictor,
     neighbours,
@@ -33,6 +32,7 @@ from benchnb.prediction.predictors import (
     to_logit,
     with_errors,
 )
+from benchnb.prediction.splits import split_records
 from benchnb.prediction.records import RecordFeatures, made_records
 
 FAST = {
@@ -264,10 +264,6 @@ def test_bad_settings_are_refused(records):
         get_predictor("task_knn", kind="cosine").fit(records, records["score"])
     with pytest.raises(ValueError, match="trials must be at least 1"):
         draw_settings({}, 0)
-    with pytest.raises(ValueError, match="cannot be split into 99 folds"):
-        next(folds_by(records, ["family"], folds=99))
-    with pytest.raises(ValueError, match="no column 'colour'"):
-        next(folds_by(records, ["colour"]))
     with pytest.raises(ValueError, match="needs a dev set"):
         MLP().fit(records.head(1), records["score"].head(1))
     with pytest.raises(ValueError, match="as many predictions"):
@@ -298,22 +294,8 @@ def test_metrics_by_hand():
     assert math.isclose(found["pearson"], 0.5)
 
 
-@pytest.mark.parametrize("keys", [["family"], ["family", "task"], ["task", "shots"]])
-def test_folds_keep_keys_together_and_use_every_record_once(keys, records):
-    tested = []
-    for parts in folds_by(records, keys, folds=4):
-        together = np.concatenate(parts)
-        assert sorted(together) == list(range(len(records)))
-        seen = [set(map(tuple, records.iloc[p][keys].to_numpy())) for p in parts]
-        assert not (seen[0] & seen[2] or seen[0] & seen[1] or seen[1] & seen[2])
-        tested += parts[2].tolist()
-    assert sorted(tested) == list(range(len(records)))
-
-
 def test_search_takes_the_best_on_dev(records):
-    train, dev, _ = (
-        records.iloc[p] for p in next(folds_by(records, ["model", "task"]))
-    )
+    train, dev, _ = (records.iloc[p] for p in split_records(records, "L2.1")[0])
     best, trials = search("svd", train, dev, trials=4)
     assert trials["r2"].is_monotonic_decreasing and len(trials) == 4
     again, _ = search("svd", train, dev, trials=4, n_jobs=2)
@@ -331,7 +313,9 @@ def test_every_grid_fits_its_predictor(name):
 
 def test_cross_validation_leaves_predictors_unfitted(records):
     one = ModelTask()
-    found = cross_validate(records, {"base": one}, folds_by(records, ["task"], 3))
+    found = cross_validate(
+        records, {"base": one}, split_records(records, "L3", folds=3)
+    )
     assert found["fold"].tolist() == [0, 1, 2] and not hasattr(one, "table_")
     assert with_errors(found).index.tolist() == ["base"]
 
@@ -351,7 +335,7 @@ def test_no_error_judges_itself():
 def test_intervals_hold_what_they_promise():
     records = made_records(families=6, sizes=4, tasks=20, shots=(0,), noise=0.05)
     held = []
-    for train, _, test in folds_by(records, ["model", "task"], folds=5):
+    for train, _, test in split_records(records, "L2.1", folds=5):
         known, hidden = records.iloc[train], records.iloc[test]
         one = LogitFactors(starts=3).fit(known, known["score"])
         low, high = one.predict_interval(hidden)

@@ -10,7 +10,7 @@ __all__ = ['task_positions', 'chosen_positions', 'check_budget', 'check_family',
            'beam_search', 'greedy_search', 'annealing', 'finalists', 'task_vectors', 'task_value', 'kmeans_subset',
            'published_small_bench']
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #8b16057a
+# %% ../../nbs/prediction/53_small_bench.ipynb #d2d7f4e0
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from fastcore.basics import patch
 from sklearn.base import clone
 
 from .predictors import MLP, Predictor, fit_many
@@ -303,9 +304,14 @@ def hidden_r_squared(
     total, square = hidden @ truth.sum(axis=0), hidden @ (truth**2).sum(axis=0)
     return 1 - (error * hidden).sum(axis=1) / (square - total**2 / count)
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #7ac2ee79
-def _each(self, subsets, batch=256):
-    "R2 of each subset for each newcomer; subsets x newcomers"
+# %% ../../nbs/prediction/53_small_bench.ipynb #03ed8f49
+@patch
+def each(
+    self: Surrogate,
+    subsets: np.ndarray,  # positions of tasks, subsets x size
+    batch: int = 256,  # subsets in one set of operations
+) -> np.ndarray:  # subsets x newcomers
+    "R2 of each subset for each newcomer"
     subsets = np.atleast_2d(np.asarray(subsets, dtype=int))
     check_budget(len(self.names), subsets.shape[1])
     found = np.empty((len(subsets), len(self.folds)))
@@ -316,9 +322,6 @@ def _each(self, subsets, batch=256):
             guess = conditional_means(mean, covariance, truth, known)
             found[rows, number] = hidden_r_squared(guess, truth, ~known)
     return found
-
-
-Surrogate.each = _each
 
 # %% ../../nbs/prediction/53_small_bench.ipynb #72716d3f
 class NetworkRecovery:
@@ -423,8 +426,12 @@ class Journal:
             self.ask(new)
         return np.array([self.kept[key] for key in keys])
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #16c89c61
-def _ask(self, new):
+# %% ../../nbs/prediction/53_small_bench.ipynb #fc64bbdf
+@patch
+def ask(
+    self: Journal,
+    new: list,  # subsets that it does not know, as sorted tuples
+) -> None:
     "Evaluate subsets in batches; keep and write each batch at once"
     from joblib import Parallel, delayed
     from tqdm.auto import tqdm
@@ -443,9 +450,6 @@ def _ask(self, new):
             lines = [json.dumps({"tasks": key, "score": score}) for key, score in rows]
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write("".join(line + "\n" for line in lines))
-
-
-Journal.ask = _ask
 
 # %% ../../nbs/prediction/53_small_bench.ipynb #4bae3547
 def read_journal(
