@@ -227,7 +227,8 @@ def test_killed_work_goes_on(tmp_path):
         "    count.append(1)\n"
         "    return fit(*given)\n"
         "c.fold_guess = once\n"
-        f"c.contest(made_records(families=5), 'L1', ('svd',), 1, 3, 1, {str(tmp_path)!r})"
+        f"c.contest(made_records(families=5), 'L1', ('svd',), 1, 3, 1, "
+        f"{str(tmp_path)!r})"
     )
     ended = subprocess.run([sys.executable, "-c", code], env=dict(os.environ))
     assert ended.returncode == 9

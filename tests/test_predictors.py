@@ -11,6 +11,7 @@ from benchnb.prediction.predictors import (
     GRIDS,
     MLP,
     PREDICTORS,
+    SVD,
     LogitFactors,
     ModelTask,
     TaskKNN,
@@ -32,8 +33,8 @@ from benchnb.prediction.predictors import (
     to_logit,
     with_errors,
 )
-from benchnb.prediction.splits import split_records
 from benchnb.prediction.records import RecordFeatures, made_records
+from benchnb.prediction.splits import split_records
 
 FAST = {
     "random_forest": {"n_estimators": 5},
@@ -404,3 +405,62 @@ def test_the_batch_refuses_what_makes_no_sense(table):
         fit_many(x, y, part > 0, part[:4] == 0)
     with pytest.raises(ValueError, match="train must not be negative"):
         fit_many(x, y, part - 1.0, part == 0)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_a_network_is_the_same_alone_and_in_company(records, dropout):
+    x, y = RecordFeatures().fit_transform(records), records["score"].to_numpy()
+    dev = np.random.default_rng(0).permutation(len(x)) % 9 == 0
+    train = np.stack([~dev, ~dev & (np.arange(len(x)) % 5 == 0), ~dev])
+    how = dict(hidden=(16, 8), batch=32, epochs=4, dropout=dropout)
+    many = fit_many(x, y, train, np.stack([dev] * 3), seeds=[0, 1, 2], **how)
+    again = fit_many(x, y, train, np.stack([dev] * 3), seeds=[0, 1, 2], **how)
+    np.testing.assert_array_equal(many.predict(x), again.predict(x))
+    for number in range(3):
+        rows = slice(number, number + 1)
+        one = fit_many(x, y, train[rows], dev[np.newaxis], seeds=[number], **how)
+        np.testing.assert_allclose(one.predict(x)[0], many.predict(x)[number], atol=1e-4)
+
+
+def test_the_callers_luck_stays_as_it_is(records):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    MLP(epochs=1, dropout=0.5).fit(records, records["score"])
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_the_order_of_records_is_no_matter_to_matrices(records):
+    mixed = records.sample(frac=1, random_state=0)
+    for name in ("model_task", "svd", "model_knn", "task_knn", "logit_factors"):
+        first = get_predictor(name).fit(records, records["score"])
+        second = get_predictor(name).fit(mixed, mixed["score"])
+        np.testing.assert_allclose(first.predict(records), second.predict(records))
+
+
+def test_a_constant_prediction_has_told_no_order():
+    frame = pd.DataFrame({"task": list("aabb"), "subtask": list("aabb")})
+    frame["score"] = [0.1, 0.2, 0.3, 0.4]
+    found = evaluate(frame, [0.1, 0.2, 0.5, 0.5])
+    assert found["pearson"] == pytest.approx(0.5) and found["kendall"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda r: evaluate(r, np.full(len(r), np.nan)), "a prediction is NaN"),
+        (lambda r: ModelTask().fit(r.astype({"shots": str}), r["score"]), "be numbers"),
+        (lambda r: MLP().fit(r, r["score"], dev=r.drop(columns="score")), "its scores"),
+        (lambda r: SVD(lr=50).fit(r, r["score"]), "diverged with lr=50"),
+        (lambda r: LogitFactors(penalty=0).fit(r, r["score"]), "penalty above 0"),
+        (lambda r: MLP(epochs=0).fit(r, r["score"]), "must be 1 or more"),
+        (lambda r: fit_many([[1.0]] * 4, [0.1] * 3, [[1] * 4], [[1] * 4]), "in y for"),
+        (lambda r: fit_many([[1.0]] * 2, [5, 60], [[1, 0]], [[0, 1]]), "in y for"),
+    ],
+)
+def test_what_would_go_wrong_silently_is_refused(records, call, words):
+    with pytest.raises(ValueError, match=words) as error:
+        with np.errstate(all="ignore"):
+            call(records)
+    assert "\n" not in str(error.value)

@@ -25,7 +25,7 @@ from ..ideas.intervals import conformal_radius
 from ..metrics import kendall, pearson
 from .records import COLUMNS, RecordFeatures
 
-# %% ../../nbs/prediction/51_predictors.ipynb #42454020
+# %% ../../nbs/prediction/51_predictors.ipynb #3f810ed7
 def evaluate(
     frame: pd.DataFrame,  # test records, with their score
     predicted: np.ndarray,  # a prediction of each
@@ -36,16 +36,17 @@ def evaluate(
         size = predicted.shape
         raise ValueError(f"{len(truth)} records need as many predictions, got {size}")
     error, spread = ((predicted - truth) ** 2).mean(), truth.var()
+    if np.isnan(predicted).any():
+        raise ValueError("a prediction is NaN: leave its record out, or predict it")
     place = frame.groupby(["task", "subtask"], observed=True).indices.values()
     within = [(truth[i], predicted[i]) for i in place if np.ptp(truth[i]) > 0]
     found = {"rmse": np.sqrt(error), "r2": 1 - error / spread if spread else np.nan}
     for name, measure in {"pearson": pearson, "kendall": kendall}.items():
-        each = np.array([measure(*pair) for pair in within])
-        each = each[~np.isnan(each)]
+        each = np.nan_to_num([measure(*pair) for pair in within])
         found[name] = each.mean() if each.size else np.nan
     return {name: float(value) for name, value in found.items()}
 
-# %% ../../nbs/prediction/51_predictors.ipynb #e5b9e5fd
+# %% ../../nbs/prediction/51_predictors.ipynb #f8295d35
 def _check_frame(frame):
     "A table with the columns of records, or a line that says what it lacks"
     if not isinstance(frame, pd.DataFrame):
@@ -55,6 +56,9 @@ def _check_frame(frame):
         raise ValueError(f"records lack the column {missing[0]!r}; see 50_records")
     if not len(frame):
         raise ValueError("there are no records")
+    for name in ("total_params", "shots"):
+        if not pd.api.types.is_numeric_dtype(frame[name]):
+            raise ValueError(f"{name} must be numbers: run check_records first")
 
 
 def _check_score(frame, score):
@@ -70,7 +74,7 @@ def _check_score(frame, score):
         raise ValueError(f"scores must lie in [0, 1], got {outside[0]}: {hint}")
     return score
 
-# %% ../../nbs/prediction/51_predictors.ipynb #311e1285
+# %% ../../nbs/prediction/51_predictors.ipynb #b133ffd6
 class Predictor(RegressorMixin, BaseEstimator):
     "A scikit-learn regressor on records"
 
@@ -85,7 +89,9 @@ class Predictor(RegressorMixin, BaseEstimator):
         score = _check_score(frame, score)
         if dev is not None:
             _check_frame(dev)
-            _check_score(dev, dev.get("score", []))
+            if "score" not in dev:
+                raise ValueError("the dev set needs its scores: a column 'score'")
+            _check_score(dev, dev["score"])
         self.learn(frame, score, dev)
         return self
 
@@ -122,13 +128,14 @@ def _codes(frame, names, index):
     found = index.get_indexer(pd.MultiIndex.from_frame(frame[names]))
     return np.where(found < 0, len(index), found)
 
-# %% ../../nbs/prediction/51_predictors.ipynb #736698df
+# %% ../../nbs/prediction/51_predictors.ipynb #791f0fe6
 class MatrixPredictor(Predictor):
     "A predictor that completes the matrix of models and tasks"
 
     def learn(self, frame, score, dev=None):
         self.models_, self.tasks_ = (
-            pd.MultiIndex.from_frame(frame[names]).unique() for names in (MODEL, TASK)
+            pd.MultiIndex.from_frame(frame[names].drop_duplicates().sort_values(names))
+            for names in (MODEL, TASK)
         )
         values = score_matrix(frame, score, self.models_, self.tasks_)
         self.table_ = self.complete(values)
@@ -187,7 +194,7 @@ def diagonals(
         inside = column < shape[1]
         yield rows[inside], column[inside]
 
-# %% ../../nbs/prediction/51_predictors.ipynb #462ec088
+# %% ../../nbs/prediction/51_predictors.ipynb #26c9b66e
 def descend(
     values: np.ndarray,  # models x tasks, NaN: unknown
     factors: int,  # length of the vectors
@@ -213,6 +220,8 @@ def descend(
             move = error[:, np.newaxis] * q[u] - penalty * p[i]
             q[u] += lr * (error[:, np.newaxis] * p[i] - penalty * q[u])
             p[i] += lr * move
+    if not np.isfinite(q).all():
+        raise ValueError(f"the descent diverged with lr={lr}: take a smaller one")
     q[~known.any(axis=1)], p[~known.any(axis=0)] = 0, 0  # new ones: no vector
     return mean + b[:, np.newaxis] + c + q @ p.T
 
@@ -379,7 +388,7 @@ def risk(
     others = (total[code] - size + prior * mean) / ((n[code] - 1 + prior) * mean)
     return whole, others
 
-# %% ../../nbs/prediction/51_predictors.ipynb #7da06446
+# %% ../../nbs/prediction/51_predictors.ipynb #1af001a3
 @dataclass(eq=False, repr=False)
 class LogitFactors(MatrixPredictor):
     "Low-rank completion of logits, with an interval (BenchPress)"
@@ -391,6 +400,8 @@ class LogitFactors(MatrixPredictor):
     seed: int = 42
 
     def complete(self, values):
+        if self.penalty <= 0 or self.rank < 1:
+            raise ValueError("logit factors need a penalty above 0 and a rank from 1")
         self.values_, (z, self.mean_, self.spread_) = values, to_logit(values)
         self.z_ = self._fill(z)
         return from_logit(self.z_, self.mean_, self.spread_)
@@ -577,7 +588,7 @@ def network(
             layers += [torch.nn.ReLU(), torch.nn.Dropout(dropout)]
     return torch.nn.Sequential(*layers)
 
-# %% ../../nbs/prediction/51_predictors.ipynb #1efdb4af
+# %% ../../nbs/prediction/51_predictors.ipynb #7bb51e43
 @dataclass(eq=False, repr=False)
 class MLP(FeaturePredictor):
     "A small network, the epoch that is best on the dev set (section 3.3 g)"
@@ -593,20 +604,24 @@ class MLP(FeaturePredictor):
 
     def regress(self, x, y, dev):
         rng = np.random.default_rng(self.seed)
-        self.network_ = network(x.shape[1], self.hidden, self.dropout, rng)
         if dev is None and len(x) < 2:
             raise ValueError("one record is not enough: the network needs a dev set")
         if dev is None:
             held = np.random.default_rng(self.seed).permutation(len(x)) < len(x) / 9
             x, y, dev = x[~held], y[~held], (x[held], y[held])
-        self.train(x, y, dev, rng)
+        if self.epochs < 1 or self.batch < 1:
+            raise ValueError("epochs and batch must be 1 or more")
+        with _torch().random.fork_rng():  # the caller's luck stays as it is
+            self.network_ = network(x.shape[1], self.hidden, self.dropout, rng)
+            _torch().manual_seed(self.seed)  # for dropout
+            self.train(x, y, dev, rng)
 
     def guess(self, frame):
         x = _torch().tensor(self.features_.transform(frame), device=self.device)
         with _torch().no_grad():
             return self.network_(x)[:, 0].double().cpu().numpy()
 
-# %% ../../nbs/prediction/51_predictors.ipynb #e61c1524
+# %% ../../nbs/prediction/51_predictors.ipynb #33a6f110
 @patch
 def train(
     self: MLP,
@@ -617,7 +632,6 @@ def train(
 ) -> None:  # sets the weights, dev_errors_ (mean squared, one per epoch) and epoch_
     "Adam on squared error; keep the best epoch"
     torch, net = _torch(), self.network_.to(self.device)
-    torch.manual_seed(self.seed)  # for dropout
     x, y, *dev = (
         torch.tensor(part, dtype=torch.float32, device=self.device)
         for part in (x, y, *dev)
@@ -827,14 +841,26 @@ def predict(
         found[number] = h[:, 0]
     return found.clip(0, 1)
 
-# %% ../../nbs/prediction/51_predictors.ipynb #77119728
-def _forward(torch, x, weights, biases, dropout=0.0):
+# %% ../../nbs/prediction/51_predictors.ipynb #c51890da
+def _forward(torch, x, weights, biases, masks=()):
     "Equation 7, layer by layer; networks x records"
     for number, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         x = torch.baddbmm(bias, x, weight)
         if number < len(weights) - 1:
-            x = torch.nn.functional.dropout(x.relu_(), dropout, training=dropout > 0)
+            x = x.relu_() if not masks else x.relu() * masks[number]
     return x[..., 0]
+
+
+def _masks(torch, lists, rngs, hidden, dropout, device):
+    "What dropout leaves of each hidden layer, drawn by each network for itself"
+    width, found = max(map(len, lists)), []
+    for size in hidden if dropout else ():
+        mask = np.zeros((len(lists), width, size), dtype=np.float32)
+        for number, (some, rng) in enumerate(zip(lists, rngs, strict=True)):
+            kept = rng.random((len(some), size)) >= dropout
+            mask[number, : len(some)] = kept / (1 - dropout)
+        found.append(torch.tensor(mask, device=device))
+    return found
 
 
 def _check_rows(name, rows, count):
@@ -874,14 +900,14 @@ def _places(torch, lists, counts, device):
         share[number, : len(some)] = count[some] / count[some].sum()
     return torch.tensor(rows, device=device), torch.tensor(share, device=device)
 
-# %% ../../nbs/prediction/51_predictors.ipynb #3fd40e3c
+# %% ../../nbs/prediction/51_predictors.ipynb #bceb383d
 def train_together(
     x,  # features, a tensor of records x features
     y,  # scores, a tensor of records
     train: np.ndarray,  # what each record counts, networks x records; 0: not learned
     dev: np.ndarray,  # the same for the dev sets
     seeds: Sequence[int],  # one per network
-    steps: int,  # of Adam per epoch
+    steps: int,  # of Adam per epoch, for each of them
     hidden: Sequence[int],
     how: dict,  # settings of Adam
     dropout: float,
@@ -900,7 +926,8 @@ def train_together(
         for lists in zip(*cut, strict=True):
             place, share = _places(torch, lists, train, x.device)
             adam.zero_grad()
-            error = _forward(torch, x[place], weights, biases, dropout) - y[place]
+            masks = _masks(torch, lists, rngs, hidden, dropout, x.device)
+            error = _forward(torch, x[place], weights, biases, masks) - y[place]
             (error**2 * share).sum().backward()
             adam.step()
         with torch.no_grad():
@@ -925,7 +952,7 @@ class _Best:
             old[better] = new.detach()[better]
         self.count += 1
 
-# %% ../../nbs/prediction/51_predictors.ipynb #67e1b539
+# %% ../../nbs/prediction/51_predictors.ipynb #8fdca633
 def fit_many(
     x: np.ndarray,  # features, records x features
     y: np.ndarray,  # scores, in [0, 1]
@@ -944,28 +971,43 @@ def fit_many(
     "Train many small networks together, each on its own records"
     torch = _torch()
     x, y = np.asarray(x, dtype=np.float32), np.asarray(y, dtype=np.float32)
+    if len(x) != len(y) or not np.isfinite(x).all() or not ((y >= 0) & (y <= 1)).all():
+        raise ValueError("x must be finite, with a score in [0, 1] in y for each row")
     train, dev = _check_rows("train", train, len(x)), _check_rows("dev", dev, len(x))
     seeds = list(range(len(train)) if seeds is None else seeds)
     if not len(train) == len(dev) == len(seeds):
         counts = f"{len(train)} rows of train, {len(dev)} of dev, {len(seeds)} seeds"
         raise ValueError(f"networks have one of each, got {counts}")
-    steps = math.ceil((train > 0).sum(axis=1).max() / batch)
+    if epochs < 1 or batch < 1:
+        raise ValueError("epochs and batch must be 1 or more")
+    steps = -(-(train > 0).sum(axis=1) // batch)
     how = dict(lr=lr, weight_decay=weight_decay)
     tensors, found = [torch.tensor(part, device=device) for part in (x, y)], []
     size = together or (512 if torch.device(device).type == "cuda" else 16)
-    for start in range(0, len(train), size):
-        some = slice(start, start + size)
-        group = (*tensors, train[some], dev[some], seeds[some])
-        found.append(train_together(*group, steps, hidden, how, dropout, epochs))
-    return _gathered(found, y, dev)
+    groups = _companies(steps, size)
+    for some in groups:
+        group = (*tensors, train[some], dev[some], [seeds[i] for i in some])
+        how_long = (steps[some[0]], hidden, how, dropout, epochs)
+        found.append(train_together(*group, *how_long))
+    return _gathered(found, y, dev, np.argsort(np.concatenate(groups)))
 
-# %% ../../nbs/prediction/51_predictors.ipynb #95cd04f9
-def _gathered(found, y, dev):
-    "The groups' networks as one object"
+# %% ../../nbs/prediction/51_predictors.ipynb #001ff6fd
+def _companies(steps, size):
+    "Networks with equally many steps, at most so many together"
+    groups = []
+    for count in np.unique(steps):
+        at = np.flatnonzero(steps == count)
+        groups += [at[start : start + size] for start in range(0, len(at), size)]
+    return groups
+
+
+def _gathered(found, y, dev, order):
+    "The groups' networks as one object, in their order"
     layers = zip(*(state for state, _, _ in found), strict=True)
-    parts = [np.concatenate([one.cpu().numpy() for one in layer]) for layer in layers]
+    parts = [[one.cpu().numpy() for one in layer] for layer in layers]
+    parts = [np.concatenate(layer)[order] for layer in parts]
     lowest, epoch = (
-        np.concatenate([one.cpu().numpy() for one in some])
+        np.concatenate([one.cpu().numpy() for one in some])[order]
         for some in list(zip(*found, strict=True))[1:]
     )
     share = dev / dev.sum(axis=1, keepdims=True)
