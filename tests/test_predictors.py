@@ -419,7 +419,9 @@ def test_a_network_is_the_same_alone_and_in_company(records, dropout):
     for number in range(3):
         rows = slice(number, number + 1)
         one = fit_many(x, y, train[rows], dev[np.newaxis], seeds=[number], **how)
-        np.testing.assert_allclose(one.predict(x)[0], many.predict(x)[number], atol=1e-4)
+        np.testing.assert_allclose(
+            one.predict(x)[0], many.predict(x)[number], atol=1e-4
+        )
 
 
 def test_the_callers_luck_stays_as_it_is(records):
