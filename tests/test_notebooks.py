@@ -168,6 +168,15 @@ def walk(source):
         return []
 
 
+def test_flags_stand_on_lines_of_their_own():
+    "nbdev reads one flag a line: in `#| data slow` it would not see the second"
+    none_of(
+        place
+        for place, _, source in every_cell()
+        if re.search(r"^#\| *(data|slow|gpu)\b.*\S *(data|slow|gpu)\b", source, re.M)
+    )
+
+
 def test_outputs_are_small_and_without_errors():
     faults = []
     for where, cell, _ in every_cell():
