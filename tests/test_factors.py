@@ -88,7 +88,9 @@ def test_the_chances_that_answers_follow_are_found_again():
 
 def test_gaps_are_skipped():
     values, chance = made_up(models=150, items=80)
-    holes = np.where(np.random.default_rng(3).random(values.shape) < 0.3, np.nan, values)
+    holes = np.where(
+        np.random.default_rng(3).random(values.shape) < 0.3, np.nan, values
+    )
     holes[4] = np.nan  # a source without any answer
     holes[:, 9] = np.nan  # an item that nobody answered
     model = fit_factors(holes, even(80), dims=2)

@@ -6,7 +6,7 @@
 __all__ = ['FACTORS', 'FEWEST', 'SPREAD_GAIN', 'strong_rates', 'item_space', 'draw_with_reserve', 'own_curve', 'chance_outside',
            'misfit', 'spread_places', 'answer_shrinks', 'next_items', 'GuardedIRT', 'leave_out', 'GuardedStatic']
 
-# %% ../../nbs/methods/33_guarded_irt.ipynb #444e3e9e
+# %% ../../nbs/methods/33_guarded_irt.ipynb #792be1fd
 from collections.abc import Generator
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ from benchnb.ideas.factors import (
     locate,
     search_precision,
 )
-from ..ideas.spread import neighbours, spread_sample, survey_estimate
+from ..ideas.spread import spread_sample, survey_estimate
 from ..method import Estimate, Method, register
 from .sampling import inclusion_chances
 from ..scores import Scores, item_means
