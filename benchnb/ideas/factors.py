@@ -202,7 +202,7 @@ def _turned(items, places, weights):
     by[1:, 1:] = axes.T
     return items.carried(by), places @ axes
 
-# %% ../../nbs/ideas/17_factors.ipynb #bb46933c
+# %% ../../nbs/ideas/17_factors.ipynb #855af89c
 @dataclass(eq=False)
 class Factors:
     "A fitted logistic factor model"
@@ -227,7 +227,8 @@ class Factors:
         "Chances of a right answer (equation 4), models x items"
         params, doubt = self.params[items], self.doubt[items]
         design = np.column_stack([np.ones(len(places)), places]).astype(np.float32)
-        variance = pair_products(design) @ doubt.reshape(len(doubt), -1).T.astype("f4")
+        pairs = pair_products(design)
+        variance = pairs @ doubt.reshape(-1, pairs.shape[1]).T.astype(np.float32)
         flatter = 1 / np.sqrt(1 + np.float32(np.pi / 8) * variance)
         eta = design @ params.T.astype(np.float32) * flatter
         return np.float32(0.5) + np.float32(0.5) * np.tanh(eta / 2), flatter
