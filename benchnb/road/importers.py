@@ -311,7 +311,7 @@ def read_logs(
     bar = tqdm(parts, "logs", len(files), disable=hidden, delay=3 * (progress is None))
     return [log for part in bar for log in part]
 
-# %% ../../nbs/road/06_importers.ipynb #0d23ba7d
+# %% ../../nbs/road/06_importers.ipynb #9546e6f6
 _HEAD = re.compile(rb'\{"doc_id": (\d{1,15}), ')
 _TAILS = (b', "filter": ', b', "doc_hash": ')
 
@@ -322,12 +322,13 @@ def read_row(
     "A line as a dict, parsed from its tail where that is safe"
     head = _HEAD.match(line)
     if head and line.find(b'{"doc_id": ', 11) < 0:  # else two lines in one
-        at = next((at for key in _TAILS if (at := line.rfind(key)) > 0), 0)
+        at = line.rfind(_TAILS[0])
+        at = line.rfind(_TAILS[1]) if at < 0 else at
         try:
-            row = json.loads("{" + line[at + 2 :].decode()) if at else {}
+            row = json.loads("{" + line[at + 2 :].decode()) if at > 0 else {}
         except ValueError:  # the key of an inner object
             row = {}
-        if row and all(name in row for name in row.get("metrics") or ()):
+        if row and all(map(row.__contains__, row.get("metrics") or ())):
             row["doc_id"] = int(head[1])
             return row
     return json.loads(line)

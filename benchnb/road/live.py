@@ -62,7 +62,7 @@ def next_budget(
     needed = math.ceil(1.1 * budget * (width / wanted) ** 2)
     return int(min(total, max(needed, budget + max(5, budget // 4))))
 
-# %% ../../nbs/road/19_live.ipynb #7238b5bb
+# %% ../../nbs/road/19_live.ipynb #c9183594
 @contextmanager
 def _locked(folder):
     "Nobody else tells this folder meanwhile"
@@ -72,7 +72,7 @@ def _locked(folder):
         yield
         return
     with open(Path(folder, ".lock"), "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed, or its owner dies
         yield
 
 
@@ -92,7 +92,7 @@ def _read_json(path):
         pass
     raise ValueError(f"{str(path)!r} is damaged: restore it from a copy")
 
-# %% ../../nbs/road/19_live.ipynb #06be5d44
+# %% ../../nbs/road/19_live.ipynb #55b7eae8
 class Live:
     "A live evaluation: its plan, the answers so far, and the session they lead to"
 
@@ -107,11 +107,8 @@ class Live:
                 "benchnb plan SCORES --method M --out DIR"
             )
         self.plan = _read_json(self.folder / "plan.json")
-        file = self.folder / "answers.json"
-        told = _read_json(file) if file.is_file() else {}
-        self.answers = {k: np.nan if v is None else float(v) for k, v in told.items()}
-        self.session = Session.load(self._stage())
-        self._advance()
+        with _locked(self.folder):
+            self._open()
 
     @property
     def items(self) -> pd.DataFrame:  # of the benchmark
@@ -127,7 +124,7 @@ class Live:
         next = f"{len(todo)} items to be run" if todo else "finished"
         return f"Live: {len(self.answers)} of {len(self.items):,} items told, {next}"
 
-# %% ../../nbs/road/19_live.ipynb #8c63b0ec
+# %% ../../nbs/road/19_live.ipynb #5b7e48dd
 @patch
 def _stage(self: Live) -> Path:
     "Where the session with the largest budget lies"
@@ -135,6 +132,19 @@ def _stage(self: Live) -> Path:
     while (self.folder / f"stage-{number}" / "session.json").is_file():
         number += 1
     return self.folder if number == 2 else self.folder / f"stage-{number - 1}"
+
+
+@patch
+def _open(self: Live) -> None:
+    "Read what the folder holds now, and go as far as the answers lead"
+    file = self.folder / "answers.json"
+    told = _read_json(file) if file.is_file() else {}
+    try:
+        self.answers = {k: np.nan if v is None else float(v) for k, v in told.items()}
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{str(file)!r} is damaged: restore it from a copy") from error
+    self.session = Session.load(self._stage())
+    self._advance()
 
 
 @patch
@@ -209,7 +219,7 @@ def start(
     _write_json(folder / "plan.json", plan)
     return Live(folder)
 
-# %% ../../nbs/road/19_live.ipynb #f999c4d8
+# %% ../../nbs/road/19_live.ipynb #81afe1b5
 def make_input(
     names: list,  # items to run
     items: pd.DataFrame,  # facts about all items
@@ -230,19 +240,12 @@ def command(self: Live) -> str:  # empty when the estimate is ready
     todo = self.ask()
     if not todo:
         return ""
-    number = (
-        1 + sum(1 for _ in self.folder.glob("subset_*.json")) if self.answers else 1
-    )
-    plan = self.plan
-    return make_input(
-        todo,
-        self.items,
-        plan["harness"],
-        self.folder,
-        plan["model"],
-        number,
-        plan["sources"],
-    )
+    plan, number = self.plan, 1
+    with _locked(self.folder):
+        if self.answers:
+            number += sum(1 for _ in self.folder.glob("subset_*.json"))
+        how = plan["harness"], self.folder, plan["model"], number, plan["sources"]
+        return make_input(todo, self.items, *how)
 
 # %% ../../nbs/road/19_live.ipynb #6f0115a5
 def log_answers(
@@ -275,7 +278,7 @@ def log_answers(
             answers[name] = float(value)
     return answers
 
-# %% ../../nbs/road/19_live.ipynb #4dce737e
+# %% ../../nbs/road/19_live.ipynb #0fd0b242
 @patch
 def tell(
     self: Live,
@@ -284,7 +287,7 @@ def tell(
 ) -> Live:  # the same, further on
     "Take answers; they are on the disk before anything is made of them"
     with _locked(self.folder):
-        self.__init__(self.folder)  # somebody may have told it meanwhile
+        self._open()  # somebody may have told it meanwhile
         told = 0
         while asked := self.ask():
             new = {name: answers[name] for name in asked if name in answers}
