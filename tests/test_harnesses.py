@@ -68,7 +68,8 @@ def guess():
 
 @task
 def tiny():
-    samples = [Sample(id=n, input=f"Is {n} a number?", target="yes") for n in range(1, 91)]
+    questions = [(n, f"Is {n} a number?") for n in range(1, 91)]
+    samples = [Sample(id=n, input=text, target="yes") for n, text in questions]
     return Task(dataset=samples, solver=guess(), scorer=match())
 """
 OFFLINE = {

@@ -62,7 +62,11 @@ def call(place, capsys):
             code = stop.code or 0
         out, err = capsys.readouterr()
         assert "Traceback" not in err
-        assert max(map(len, out.splitlines()), default=0) <= 80 or "--log" in out
+        assert (
+            max(map(len, out.splitlines()), default=0) <= 80
+            or "--log" in out
+            or "--json" in argv
+        )
         return code, out, err
 
     return say

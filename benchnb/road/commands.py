@@ -7,11 +7,12 @@ __all__ = ['IMPORT_HELP', 'TELL_HELP', 'add_choices', 'read_choices', 'add_impor
            'add_plan_options', 'plan_live', 'print_next', 'add_tell', 'tell_command', 'read_answers', 'add_estimate',
            'estimate_command', 'format_report', 'add_paired', 'paired_command', 'add_methods', 'methods_command']
 
-# %% ../../nbs/road/29_commands.ipynb #24ab5166
+# %% ../../nbs/road/29_commands.ipynb #151e3c38
 import argparse
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 from ..scores import check_place
@@ -143,7 +144,7 @@ def read_budget(
     number = int(re.sub("[_,]", "", found[1]))
     return ("tokens" if (found[2] or "").startswith("t") else "items"), number
 
-# %% ../../nbs/road/29_commands.ipynb #75325d64
+# %% ../../nbs/road/29_commands.ipynb #d201e949
 def add_plan_options(
     add,  # add_argument of the parser of `benchnb plan`
 ) -> None:
@@ -162,12 +163,19 @@ def add_plan_options(
         help="that will run the items: lm-eval, inspect or list (default: lm-eval)",
     )
     add("--model", default="MODEL", help="the new model, for the printed command")
+    add(
+        "--folds",
+        type=int,
+        default=10,
+        help="parts of the sources that a method without intervals leaves out in turn, "
+        "to get one; 0: none (default: 10)",
+    )
 
-# %% ../../nbs/road/29_commands.ipynb #41f2b05d
+# %% ../../nbs/road/29_commands.ipynb #c0531fcc
 def plan_live(args: argparse.Namespace) -> None:
     "Begin an evaluation: fit, choose, write the folder, print what to run"
     from benchnb.method import get_method, load_method
-    from benchnb.road.live import start
+    from benchnb.road.live import errors_if_needed, start
     from benchnb.sources import load_table
 
     if not args.out:
@@ -181,7 +189,12 @@ def plan_live(args: argparse.Namespace) -> None:
         if not number and not args.width_said:
             how["width"], how["seed"] = None, getattr(method, "seed_", 0)
     else:
-        method = get_method(args.method or "random").fit(load_table(args.scores))
+        scores, method = load_table(args.scores), get_method(args.method or "random")
+        if kind == "items" and args.folds:
+            how["errors"] = errors_if_needed(
+                method, scores, number, args.folds, args.seed
+            )
+        method.fit(scores)
     live = start(method, args.out, **how)
     print(f"{live.session.method.name}, {len(live.ask())} items to run first\n")
     print_next(live, args.out)
@@ -317,7 +330,7 @@ def estimate_command(args: argparse.Namespace) -> None:
     report = Live(args.folder).report()
     print(json.dumps(report, indent=1) if args.json else format_report(report))
 
-# %% ../../nbs/road/29_commands.ipynb #0639a888
+# %% ../../nbs/road/29_commands.ipynb #97f32f1f
 def format_report(
     report: dict,  # what Live.report returned
     most: int = 12,  # tasks to list
@@ -333,13 +346,19 @@ def format_report(
         lines[1] += "" if best is None else f"   ({level} {best:g} to {worst:g})"
     lines += _spent_lines(report)
     if report["how"]:
-        lines.append(f"interval  {report['how'][:69]}")
+        lines += _wrapped(f"interval  {report['how']}")
     if missing := report["unscored"]:
         lines.append(f"unscored  {len(missing)} items: {missing[0]}"[:79])
-    lines += [f"note      {note}"[:79] for note in report["notes"][:6]]
+    for note in report["notes"][:6]:
+        lines += _wrapped(f"note      {note}")
     return "\n".join(lines + _task_lines(report["tasks"], most))
 
-# %% ../../nbs/road/29_commands.ipynb #d5bbe3bb
+# %% ../../nbs/road/29_commands.ipynb #0b28f7d9
+def _wrapped(text):
+    "Lines of at most 79 columns, those after the first under the first's words"
+    return textwrap.wrap(text, 79, subsequent_indent=" " * 10)
+
+
 def _spent_lines(report):
     "Items and tokens spent, of what the benchmark costs"
     for name in ("items", "tokens"):
@@ -420,7 +439,7 @@ def paired_command(args: argparse.Namespace) -> None:
     print(f"better    A with probability {found.better:.1%}")
     print(f"items     {found.items} in common")
 
-# %% ../../nbs/road/29_commands.ipynb #74f5f808
+# %% ../../nbs/road/29_commands.ipynb #0bb35d00
 def add_methods(commands) -> None:
     "The arguments of `benchnb methods`"
     _command(
@@ -442,6 +461,7 @@ def methods_command(args: argparse.Namespace) -> None:
     for name in list_methods():
         cls = _METHODS[name]
         subset = "fixed" if issubclass(cls, Coreset) else "adaptive"
-        what = (cls.__doc__ or "").strip().splitlines()[0] if cls.__doc__ else ""
-        needs = f" (needs {', '.join(cls.needs)})" if cls.needs else ""
-        print(f"{name[:25]:<26}{subset:<11}{what}{needs}"[:80])
+        what = (cls.__doc__ or "").strip().partition("\n")[0]
+        what += f" (needs {', '.join(cls.needs)})" if cls.needs else ""
+        what = textwrap.shorten(what, 42, placeholder="...")
+        print(f"{name[:25]:<26}{subset:<11}{what}")
