@@ -57,12 +57,12 @@ def weighted_radius(
     enough = np.flatnonzero(mass >= level * (1 + weights.sum()) - 1e-9)
     return float(errors[order][enough[0]]) if len(enough) else math.inf
 
-# %% ../../nbs/road/19_conformal.ipynb #59f33b40
+# %% ../../nbs/road/19_conformal.ipynb #9be698fd
 def conformal_interval(
     score: float,  # the new model's estimate
     errors: pd.DataFrame,  # truth and estimate of sources, as left_out_errors made it
     level: float = 0.95,  # promised coverage
-    width: float = 1.0,  # bandwidth in standard deviations of the estimates; inf: all alike
+    width: float = 1.0,  # bandwidth in deviations of the estimates; inf: all alike
 ) -> tuple[float, float]:
     "An interval from the errors on sources, those near by counting more"
     estimate = errors["estimate"].to_numpy(dtype=float)

@@ -32,8 +32,8 @@ from benchnb.road.importers import (
     choose,
 )
 
-# %% ../../nbs/road/17_harnesses.ipynb #6949785d
-MOST = 512 * 2**20  # bytes of text that are held at once
+# %% ../../nbs/road/17_harnesses.ipynb #b29ec1da
+MOST = 192 * 2**20  # bytes of text that are held at once; up to four times in memory
 
 
 def array_items(

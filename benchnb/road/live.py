@@ -6,7 +6,7 @@
 __all__ = ['items_for_tokens', 'next_budget', 'Live', 'start', 'make_input', 'log_answers', 'errors_if_needed', 'Paired',
            'paired']
 
-# %% ../../nbs/road/28_live.ipynb #41a4bab7
+# %% ../../nbs/road/28_live.ipynb #00987323
 import copy
 import json
 import math
@@ -26,7 +26,7 @@ from ..method import Estimate, Method, Session, check_budget, ready, simulate
 from ..metrics import rank_among
 from .conformal import conformal_interval, left_out_errors, shift_notes
 from .importers import ASK, Choices, Log, join_logs
-from .subsets import _doc_id, export_subset, make_subset
+from .subsets import doc_ids, export_subset, make_subset
 from ..scores import Scores, replace_file
 
 # %% ../../nbs/road/28_live.ipynb #d4219239
@@ -253,7 +253,7 @@ def command(self: Live) -> str:  # empty when the estimate is ready
         how = plan["harness"], self.folder, plan["model"], number, plan["sources"]
         return make_input(todo, self.items, *how)
 
-# %% ../../nbs/road/28_live.ipynb #6f0115a5
+# %% ../../nbs/road/28_live.ipynb #4bd769fe
 def log_answers(
     logs: list[Log],  # of one model
     items: pd.DataFrame,  # facts about the items of the benchmark
@@ -267,9 +267,13 @@ def log_answers(
             "...): tell those of one"
         )
     scores = join_logs(logs, choices)
-    ours = {(str(items["task"][n]), str(_doc_id(items, n))): n for n in items.index}
-    known = items["hash"].dropna() if "hash" in items else pd.Series(dtype=object)
-    by_hash = {(str(items["task"][n]), h): n for n, h in known.items()}
+    tasks = items["task"].astype(str)
+    ours = dict(zip(zip(tasks, doc_ids(items), strict=True), items.index, strict=True))
+    known = (items["hash"] if "hash" in items else pd.Series(dtype=object)).dropna()
+    by_hash = dict(
+        zip(zip(tasks[known.index], known, strict=True), known.index, strict=True)
+    )
+    known = known.to_dict()
     answers = {}
     for row, value in zip(scores.items.itertuples(), scores.values[0], strict=True):
         name = ours.get((row.task, str(row.doc_id)))
