@@ -216,6 +216,7 @@ def test_mistakes_are_one_line_and_change_nothing(call):
         ([*plan[:-1], "x", "--budget", 99], ["99"]),
         ([*plan[:-1], "x", "--budget", "99tokens"], ["no costs"]),
         (["plan", "s.parquet", "--method", "random", "--budget", 9], ["--out DIR"]),
+        (["plan", "s.parquet", "--budget", 9, "--out", "x"], ["--method"]),
         (["tell", "new", "nowhere"], ["nowhere"]),
         (["tell", "new"], ["name the logs"]),
         (["tell", "logs", "logs"], ["no evaluation in 'logs'"]),

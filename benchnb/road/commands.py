@@ -171,7 +171,7 @@ def add_plan_options(
         "to get one; 0: none (default: 10)",
     )
 
-# %% ../../nbs/road/29_commands.ipynb #c0531fcc
+# %% ../../nbs/road/29_commands.ipynb #906e462b
 def plan_live(args: argparse.Namespace) -> None:
     "Begin an evaluation: fit, choose, write the folder, print what to run"
     from benchnb.method import get_method, load_method
@@ -180,6 +180,8 @@ def plan_live(args: argparse.Namespace) -> None:
 
     if not args.out:
         raise ValueError("--method needs --out DIR: the folder of the evaluation")
+    if Path(args.out).is_dir() and any(Path(args.out).iterdir()):  # before the work
+        raise FileExistsError(f"{args.out!r} is not empty: name a new folder")
     kind, number = args.budget or (None, None)
     how = {"width": args.width if args.width_said or not number else None}
     how["tokens" if kind == "tokens" else "budget"] = number
@@ -189,7 +191,9 @@ def plan_live(args: argparse.Namespace) -> None:
         if not number and not args.width_said:
             how["width"], how["seed"] = None, getattr(method, "seed_", 0)
     else:
-        scores, method = load_table(args.scores), get_method(args.method or "random")
+        if not args.method:
+            raise ValueError("--budget begins an evaluation: name its --method")
+        scores, method = load_table(args.scores), get_method(args.method)
         if kind == "items" and args.folds:
             how["errors"] = errors_if_needed(
                 method, scores, number, args.folds, args.seed
