@@ -420,6 +420,18 @@ def test_killed_at_every_write_nothing_told_is_lost(method, place, monkeypatch):
     assert fresh.session.estimate().score == expected
 
 
+def test_an_answer_that_contradicts_an_earlier_one_changes_nothing(place):
+    live, row = a_live("random")
+    asked = live.ask()
+    live.tell({name: row[name] for name in asked[:5]})
+    before = files_in(Path("new"))
+    other = {name: row[name] for name in asked} | {asked[2]: 1 - row[asked[2]]}
+    with pytest.raises(ValueError, match="was told . before and . now"):
+        live.tell(other)
+    assert files_in(Path("new")) == before
+    assert not live.tell({name: row[name] for name in asked}).ask()
+
+
 def test_damaged_folders_are_refused(place):
     live, row = a_live("random")
     live.tell({name: row[name] for name in live.ask()[:5]})

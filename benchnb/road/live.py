@@ -288,7 +288,7 @@ def log_answers(
             answers[name] = float(value)
     return answers
 
-# %% ../../nbs/road/28_live.ipynb #0fd0b242
+# %% ../../nbs/road/28_live.ipynb #bfdf6d5d
 @patch
 def tell(
     self: Live,
@@ -298,6 +298,7 @@ def tell(
     "Take answers; they are on the disk before anything is made of them"
     with _locked(self.folder):
         self._open()  # somebody may have told it meanwhile
+        self._check_told(answers)
         told = 0
         while asked := self.ask():
             new = {name: answers[name] for name in asked if name in answers}
@@ -312,7 +313,7 @@ def tell(
         self._check_useless(answers)
     return self
 
-# %% ../../nbs/road/28_live.ipynb #d6d3e3aa
+# %% ../../nbs/road/28_live.ipynb #4751e37d
 @patch
 def _keep(self: Live, new: dict) -> None:
     "Check answers and write them down"
@@ -326,8 +327,8 @@ def _keep(self: Live, new: dict) -> None:
 
 
 @patch
-def _check_useless(self: Live, answers: dict) -> None:
-    "Answers of which none was wanted: told before, or a mistake"
+def _check_told(self: Live, answers: dict) -> None:
+    "Refuse answers that contradict what was told before"
     differ = [
         name
         for name, score in answers.items()
@@ -341,6 +342,11 @@ def _check_useless(self: Live, answers: dict) -> None:
             f"item {differ[0]!r} was told {was:g} before and {now:g} now: begin a new "
             "folder for another run"
         )
+
+
+@patch
+def _check_useless(self: Live, answers: dict) -> None:
+    "Of all these answers none was new: told before, or a mistake"
     if self.ask() and not any(name in self.answers for name in answers):
         raise ValueError(
             f"none of the {len(self.ask())} items asked is in these logs "
