@@ -415,6 +415,45 @@ def test_tables_long_and_wide(tmp_path):
     assert import_logs("table", tmp_path).shape == (4, 5)  # all say the same
 
 
+@pytest.mark.parametrize("repeated", ["first", "last", "mean"])
+def test_tables_in_pieces_are_the_same_as_whole(repeated, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {"model": rng.integers(0, 12, 400), "item": rng.integers(0, 30, 400)}
+    )
+    rows["score"] = rng.choice([0, 0.5, 1, np.nan], 400)
+    rows["task"], rows["family"] = rows["item"] % 3, rows["model"] % 4
+    rows["weight"], rows["note"] = 1 + rows["item"] % 2, rng.integers(0, 99, 400)
+    rows = rows.astype({"model": str, "item": str, "task": str, "family": str})
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    choices, found = Choices(repeated=repeated), []
+    for cells in (10**6, 70, 1):
+        monkeypatch.setattr("benchnb.road.tables.CELLS", cells)
+        found.append(import_logs("table", tmp_path / "a.csv", choices))
+    groups = rows.groupby(["model", "item"], sort=False)["score"]
+    pick = {
+        "first": lambda s: s.iloc[0],
+        "last": lambda s: s.iloc[-1],
+        "mean": np.nanmean,
+    }
+    with np.errstate(all="ignore"):
+        once = groups.agg(
+            pick[repeated] if repeated != "mean" else "mean"
+        ).reset_index()
+    facts = rows.drop(columns=["score", "note"]).drop_duplicates()
+    whole = Scores.from_long(once.merge(facts, on=["model", "item"]))
+    for table in found:
+        assert list(table.items) == list(whole.items)
+        families = table.models["family"].astype(str)
+        assert families.equals(whole.models["family"][table.models.index].astype(str))
+        order = whole.select(table.models.index, table.items.index)
+        np.testing.assert_allclose(table.values, order.values, rtol=1e-6)
+        assert (
+            table.items["task"].astype(str) == order.items["task"].astype(str)
+        ).all()
+        assert (table.items["weight"] == order.items["weight"]).all()
+
+
 def test_tables_that_say_nonsense(tmp_path):
     path = tmp_path / "a.csv"
     for text, words in {

@@ -269,7 +269,7 @@ def tell_command(args: argparse.Namespace) -> None:
     print(f"{told} told, {len(live.answers)} of {len(live.items):,} items in all\n")
     print_next(live, args.folder)
 
-# %% ../../nbs/road/29_commands.ipynb #dcd1007f
+# %% ../../nbs/road/29_commands.ipynb #b5085948
 def read_answers(
     format: str,  # of the logs; list is a table of item and score
     paths: list[str],
@@ -277,16 +277,18 @@ def read_answers(
     choices,  # Choices
 ) -> dict[str, float]:
     "Answers to what an evaluation may ask, from logs"
+    import pandas as pd
+
     from benchnb.road.importers import find_logs, read_logs
     from benchnb.road.live import log_answers
-    from benchnb.road.tables import _read_frame, get_format, read_tables
+    from benchnb.road.tables import _frames, get_format, read_tables
 
     if format in ("list", "table"):
         found = {}
         for path in paths:
-            frame = _read_frame(path) if Path(path).is_file() else None
-            if frame is None:
+            if not Path(path).is_file():
                 raise FileNotFoundError(f"no file {path!r}: check the path")
+            frame = pd.concat(_frames(path))
             if {"item", "score"} <= set(frame) and "model" not in frame:
                 keys = [str(name) for name in frame["item"]]
                 found |= dict(zip(keys, map(_score, frame["score"]), strict=True))
