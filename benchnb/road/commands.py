@@ -269,7 +269,7 @@ def tell_command(args: argparse.Namespace) -> None:
     print(f"{told} told, {len(live.answers)} of {len(live.items):,} items in all\n")
     print_next(live, args.folder)
 
-# %% ../../nbs/road/29_commands.ipynb #b5085948
+# %% ../../nbs/road/29_commands.ipynb #66dbb962
 def read_answers(
     format: str,  # of the logs; list is a table of item and score
     paths: list[str],
@@ -306,7 +306,7 @@ def read_answers(
     files = find_logs(paths, kind.belongs, kind.what)
     return log_answers(read_logs(files, kind.read, choices), live.items, choices)
 
-
+# %% ../../nbs/road/29_commands.ipynb #d72a0369
 def _score(value):
     "A score from a table; NaN where there is none"
     try:

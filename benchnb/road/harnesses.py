@@ -152,7 +152,7 @@ def _eval_reductions(archive, names):
         return []
     return json.loads(read_entry(archive, "reductions.json"))
 
-# %% ../../nbs/road/17_harnesses.ipynb #8a260dc3
+# %% ../../nbs/road/17_harnesses.ipynb #6ae54ab8
 def _json_parts(path):
     "The same three of a log in one JSON file"
     text, decode = _large_text(path), json.JSONDecoder().raw_decode
@@ -177,7 +177,7 @@ def _json_parts(path):
         reductions,
     )
 
-
+# %% ../../nbs/road/17_harnesses.ipynb #ca45ea65
 def _expect(text, at, sign):
     "The position after a sign that must stand there"
     if text[at : at + 1] != sign:

@@ -365,7 +365,7 @@ def metric_names(
     )
     return [name for name in names if name in row and as_number(row[name]) is not None]
 
-# %% ../../nbs/road/06_importers.ipynb #2a4ca41e
+# %% ../../nbs/road/06_importers.ipynb #728cb0b2
 LIMIT = 64 * 2**20  # bytes of one line, or of one small file
 _NAME = re.compile(
     r"^samples_(?P<task>.+?)(?:_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+))?\.jsonl?$"
@@ -390,7 +390,7 @@ def _reason(error):
         return "nested too deeply"
     return (str(error).splitlines() or [type(error).__name__])[0][:120]
 
-
+# %% ../../nbs/road/06_importers.ipynb #a9a13e12
 _LAST = {}  # the last results file that was read: one run has a file for each task
 
 
@@ -530,7 +530,7 @@ def _read_parts(path, where, choices):
             ) from error
     return parts, False
 
-# %% ../../nbs/road/06_importers.ipynb #d96369ef
+# %% ../../nbs/road/06_importers.ipynb #95f74c8a
 def _numbers(part, where):
     "Scores as an array; one that is no number is an error"
     try:  # quick where all are numbers or null
@@ -547,7 +547,7 @@ def _numbers(part, where):
         )
     return np.array(numbers, dtype=np.float64)
 
-
+# %% ../../nbs/road/06_importers.ipynb #622ae93c
 def _broken(where, why, choices):
     "What to do about a log that is not whole: False to keep it, True to skip it"
     if choices.interrupted == "error":

@@ -39,7 +39,7 @@ class Subset:
         text = json.dumps(self.ids, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-# %% ../../nbs/road/09_subsets.ipynb #da283e29
+# %% ../../nbs/road/09_subsets.ipynb #6a440a9b
 def _doc_id(items, name):
     "An item's id in its task"
     if "doc_id" in items and pd.notna(items["doc_id"][name]):
@@ -64,7 +64,7 @@ def doc_ids(
     known = zip(given, given.notna(), names, strict=True)
     return [str(value) if there else name for value, there, name in known]
 
-
+# %% ../../nbs/road/09_subsets.ipynb #cb2fbf59
 def make_subset(
     items: pd.DataFrame,  # facts about all items, indexed by name, with task
     chosen: list,  # names of the chosen ones

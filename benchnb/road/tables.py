@@ -246,7 +246,7 @@ def is_openllm(
     "Does the leaderboard name its details so?"
     return name.startswith("details_") and name.endswith(".parquet")
 
-# %% ../../nbs/road/18_tables.ipynb #9ccf6fa8
+# %% ../../nbs/road/18_tables.ipynb #11e89564
 _FACTS = ("task", "weight", "cost", "text", "doc_id", "hash")
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "-"]
 
@@ -270,7 +270,7 @@ def _frames(path):
     else:
         raise ValueError(f"{str(path)!r} is no CSV, TSV, Parquet or JSONL file")
 
-
+# %% ../../nbs/road/18_tables.ipynb #21ee223e
 def _csv_frames(path, sep):
     "CSV; the first column, or those called model and item, are names"
     how = dict(sep=sep, keep_default_na=False, low_memory=False)
@@ -294,7 +294,7 @@ def _parquet_frames(path):
             named = frame.index.name or not isinstance(frame.index, pd.RangeIndex)
             yield frame.reset_index() if named else frame
 
-# %% ../../nbs/road/18_tables.ipynb #dcdbc2fa
+# %% ../../nbs/road/18_tables.ipynb #e5671b65
 def long_table(
     frame: pd.DataFrame,  # long, or wide either way round
     where: str = "the table",  # for messages
@@ -328,7 +328,7 @@ def _all_numbers(column):
     "Is there nothing in a column but numbers?"
     return bool(pd.to_numeric(column, errors="coerce").notna().all())
 
-
+# %% ../../nbs/road/18_tables.ipynb #fff611f3
 def _melt(frame, names, other, where):
     "Columns become rows; a column that holds no numbers is refused"
     frame = frame.rename(columns=str)
@@ -372,7 +372,7 @@ class _Cells:
                 new[: old.shape[0], : old.shape[1]] = old
                 setattr(self, name, new)
 
-# %% ../../nbs/road/18_tables.ipynb #046fc3da
+# %% ../../nbs/road/18_tables.ipynb #361c640f
 @patch
 def add(self: _Cells, frame: pd.DataFrame) -> None:
     "Rows of a long table; an item that a model has already is settled by the choice"
@@ -391,7 +391,7 @@ def add(self: _Cells, frame: pd.DataFrame) -> None:
     self._learn(frame, "item", self.item_facts, ITEM_FACTS, MODEL_FACTS)
     self._learn(frame, "model", self.model_facts, MODEL_FACTS, ITEM_FACTS)
 
-
+# %% ../../nbs/road/18_tables.ipynb #443ce550
 @patch
 def _put(self: _Cells, model, item, score) -> None:
     "One score for each of these cells"
@@ -420,7 +420,7 @@ def _put(self: _Cells, model, item, score) -> None:
     self.values[model[new], item[new]] = score[new]
     self.count[model, item] = 1
 
-# %% ../../nbs/road/18_tables.ipynb #b2f835ea
+# %% ../../nbs/road/18_tables.ipynb #8aa9bb72
 @patch
 def _learn(self: _Cells, frame, side, facts, known, others) -> None:
     "What a piece says about one side; a column that contradicts itself is no fact"
@@ -444,7 +444,7 @@ def _learn(self: _Cells, frame, side, facts, known, others) -> None:
                 del facts[column]
                 break
 
-
+# %% ../../nbs/road/18_tables.ipynb #8a28e114
 @patch
 def scores(self: _Cells, task: str | None) -> Scores:
     "The table"
