@@ -127,6 +127,7 @@ REPRODUCE = {
     "collaborative_filtering": "benchnb.reproduce.collaborative_filtering",
     "essence_bench": "benchnb.reproduce.essence_bench",
     "bento": "benchnb.reproduce.bento",
+    "predicting_big_bench": "benchnb.reproduce.predicting_big_bench",
 }
 
 

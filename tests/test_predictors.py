@@ -11,6 +11,7 @@ from benchnb.prediction.predictors import (
     GRIDS,
     MLP,
     PREDICTORS,
+    SVD,
     LogitFactors,
     ModelTask,
     TaskKNN,
@@ -22,7 +23,6 @@ from benchnb.prediction.predictors import (
     effects,
     evaluate,
     fit_many,
-    folds_by,
     from_logit,
     get_predictor,
     neighbours,
@@ -34,6 +34,7 @@ from benchnb.prediction.predictors import (
     with_errors,
 )
 from benchnb.prediction.records import RecordFeatures, made_records
+from benchnb.prediction.splits import split_records
 
 FAST = {
     "random_forest": {"n_estimators": 5},
@@ -264,10 +265,6 @@ def test_bad_settings_are_refused(records):
         get_predictor("task_knn", kind="cosine").fit(records, records["score"])
     with pytest.raises(ValueError, match="trials must be at least 1"):
         draw_settings({}, 0)
-    with pytest.raises(ValueError, match="cannot be split into 99 folds"):
-        next(folds_by(records, ["family"], folds=99))
-    with pytest.raises(ValueError, match="no column 'colour'"):
-        next(folds_by(records, ["colour"]))
     with pytest.raises(ValueError, match="needs a dev set"):
         MLP().fit(records.head(1), records["score"].head(1))
     with pytest.raises(ValueError, match="as many predictions"):
@@ -298,22 +295,8 @@ def test_metrics_by_hand():
     assert math.isclose(found["pearson"], 0.5)
 
 
-@pytest.mark.parametrize("keys", [["family"], ["family", "task"], ["task", "shots"]])
-def test_folds_keep_keys_together_and_use_every_record_once(keys, records):
-    tested = []
-    for parts in folds_by(records, keys, folds=4):
-        together = np.concatenate(parts)
-        assert sorted(together) == list(range(len(records)))
-        seen = [set(map(tuple, records.iloc[p][keys].to_numpy())) for p in parts]
-        assert not (seen[0] & seen[2] or seen[0] & seen[1] or seen[1] & seen[2])
-        tested += parts[2].tolist()
-    assert sorted(tested) == list(range(len(records)))
-
-
 def test_search_takes_the_best_on_dev(records):
-    train, dev, _ = (
-        records.iloc[p] for p in next(folds_by(records, ["model", "task"]))
-    )
+    train, dev, _ = (records.iloc[p] for p in split_records(records, "L2.1")[0])
     best, trials = search("svd", train, dev, trials=4)
     assert trials["r2"].is_monotonic_decreasing and len(trials) == 4
     again, _ = search("svd", train, dev, trials=4, n_jobs=2)
@@ -331,7 +314,9 @@ def test_every_grid_fits_its_predictor(name):
 
 def test_cross_validation_leaves_predictors_unfitted(records):
     one = ModelTask()
-    found = cross_validate(records, {"base": one}, folds_by(records, ["task"], 3))
+    found = cross_validate(
+        records, {"base": one}, split_records(records, "L3", folds=3)
+    )
     assert found["fold"].tolist() == [0, 1, 2] and not hasattr(one, "table_")
     assert with_errors(found).index.tolist() == ["base"]
 
@@ -351,7 +336,7 @@ def test_no_error_judges_itself():
 def test_intervals_hold_what_they_promise():
     records = made_records(families=6, sizes=4, tasks=20, shots=(0,), noise=0.05)
     held = []
-    for train, _, test in folds_by(records, ["model", "task"], folds=5):
+    for train, _, test in split_records(records, "L2.1", folds=5):
         known, hidden = records.iloc[train], records.iloc[test]
         one = LogitFactors(starts=3).fit(known, known["score"])
         low, high = one.predict_interval(hidden)
@@ -420,3 +405,64 @@ def test_the_batch_refuses_what_makes_no_sense(table):
         fit_many(x, y, part > 0, part[:4] == 0)
     with pytest.raises(ValueError, match="train must not be negative"):
         fit_many(x, y, part - 1.0, part == 0)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_a_network_is_the_same_alone_and_in_company(records, dropout):
+    x, y = RecordFeatures().fit_transform(records), records["score"].to_numpy()
+    dev = np.random.default_rng(0).permutation(len(x)) % 9 == 0
+    train = np.stack([~dev, ~dev & (np.arange(len(x)) % 5 == 0), ~dev])
+    how = dict(hidden=(16, 8), batch=32, epochs=4, dropout=dropout)
+    many = fit_many(x, y, train, np.stack([dev] * 3), seeds=[0, 1, 2], **how)
+    again = fit_many(x, y, train, np.stack([dev] * 3), seeds=[0, 1, 2], **how)
+    np.testing.assert_array_equal(many.predict(x), again.predict(x))
+    for number in range(3):
+        rows = slice(number, number + 1)
+        one = fit_many(x, y, train[rows], dev[np.newaxis], seeds=[number], **how)
+        np.testing.assert_allclose(
+            one.predict(x)[0], many.predict(x)[number], atol=1e-4
+        )
+
+
+def test_the_callers_luck_stays_as_it_is(records):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    MLP(epochs=1, dropout=0.5).fit(records, records["score"])
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_the_order_of_records_is_no_matter_to_matrices(records):
+    mixed = records.sample(frac=1, random_state=0)
+    for name in ("model_task", "svd", "model_knn", "task_knn", "logit_factors"):
+        first = get_predictor(name).fit(records, records["score"])
+        second = get_predictor(name).fit(mixed, mixed["score"])
+        np.testing.assert_allclose(first.predict(records), second.predict(records))
+
+
+def test_a_constant_prediction_has_told_no_order():
+    frame = pd.DataFrame({"task": list("aabb"), "subtask": list("aabb")})
+    frame["score"] = [0.1, 0.2, 0.3, 0.4]
+    found = evaluate(frame, [0.1, 0.2, 0.5, 0.5])
+    assert found["pearson"] == pytest.approx(0.5) and found["kendall"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda r: evaluate(r, np.full(len(r), np.nan)), "a prediction is NaN"),
+        (lambda r: ModelTask().fit(r.astype({"shots": str}), r["score"]), "be numbers"),
+        (lambda r: MLP().fit(r, r["score"], dev=r.drop(columns="score")), "its scores"),
+        (lambda r: SVD(lr=50).fit(r, r["score"]), "diverged with lr=50"),
+        (lambda r: LogitFactors(penalty=0).fit(r, r["score"]), "penalty above 0"),
+        (lambda r: MLP(epochs=0).fit(r, r["score"]), "must be 1 or more"),
+        (lambda r: fit_many([[1.0]] * 4, [0.1] * 3, [[1] * 4], [[1] * 4]), "in y for"),
+        (lambda r: fit_many([[1.0]] * 2, [5, 60], [[1, 0]], [[0, 1]]), "in y for"),
+    ],
+)
+def test_what_would_go_wrong_silently_is_refused(records, call, words):
+    with pytest.raises(ValueError, match=words) as error:
+        with np.errstate(all="ignore"):
+            call(records)
+    assert "\n" not in str(error.value)

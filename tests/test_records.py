@@ -12,6 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from benchnb.prediction import records as module
 from benchnb.prediction.records import (
     COLUMNS,
+    KEY,
     METRICS,
     NUMBERS,
     PARAMS,
@@ -112,6 +113,24 @@ def test_each_metric_has_its_range(made):
     np.testing.assert_allclose(again["score"], made["score"], atol=1e-12)
 
 
+@pytest.mark.parametrize("scale, metric", [("percent", "acc"), ("metric", "rouge1")])
+def test_unit_scores_are_not_divided(made, scale, metric):
+    named = made.assign(metric=metric)
+    with pytest.raises(
+        ValueError, match=f"of '{metric}' is above 1.*scale='unit'"
+    ) as e:
+        check_records(named, scale)
+    one_line(e)
+    both = pd.concat([named, made.assign(metric="f1", score=100 * made["score"])])
+    with pytest.raises(ValueError, match=f"of '{metric}' is above 1"):
+        check_records(both, scale, metrics=METRICS | {"f1": (0, 100)})
+    for small in (named[:2], named.assign(score=0.0)):  # too few to tell; nobody knows
+        found = check_records(small, scale)["score"]
+        np.testing.assert_allclose(found, small["score"] / 100)
+    one_above = named.assign(score=named["score"].where(named.index > 0, 1.5))
+    assert check_records(one_above, scale)["score"].max() == 0.015
+
+
 def test_a_new_metric_needs_a_range(made):
     named = made.assign(metric="logprob", score=10 * made["score"] - 10)
     metrics = METRICS | {"logprob": (-10, 0)}
@@ -167,6 +186,24 @@ def test_other_shots_metric_or_family_is_no_duplicate(made):
     one = made[:1]
     others = [one, one.assign(shots=9), one.assign(metric="f1"), one.assign(family="Z")]
     assert len(check_records(pd.concat(others))) == 4
+
+
+def test_parts_of_one_name_in_two_tasks_are_no_duplicates(made):
+    two = pd.concat([made[:3].assign(subtask="law"), made[:3].assign(subtask="law")])
+    two["task"] = ["mmlu"] * 3 + ["agieval"] * 3
+    for how in ("refuse", "first", "mean"):
+        found = check_records(two, duplicates=how)
+        assert found["task"].value_counts().to_dict() == {"mmlu": 3, "agieval": 3}
+    assert KEY[2] == "task"
+
+
+def test_blanks_around_names_do_not_count(made):
+    spoilt = made.assign(family=made["family"] + " ", metric=" acc\t")
+    spoilt.loc[::2, "family"] = made["family"][::2]
+    pd.testing.assert_frame_equal(check_records(spoilt), made)
+    twice = pd.concat([made, made[:1].assign(family=" A")])
+    with pytest.raises(ValueError, match="1 duplicated records"):
+        check_records(twice)
 
 
 def test_unknown_sizes_as_told(made):
@@ -235,6 +272,10 @@ def test_features_can_be_chosen_cloned_and_piped(made):
     assert line.score(made, made["score"]) > 0.7
     with pytest.raises(ValueError, match="one_hot takes names from"):
         RecordFeatures(one_hot=["score"]).fit(made)
+    with pytest.raises(ValueError, match="no features: name columns in one_hot") as e:
+        RecordFeatures(one_hot=(), numbers=False).fit(made)
+    one_line(e)
+    assert RecordFeatures(one_hot=()).fit_transform(made).shape == (len(made), 7)
 
 
 def test_same_model_name_in_two_families():
@@ -488,8 +529,40 @@ def test_a_file_without_results_is_refused(found):
 
 def test_a_run_without_usable_metrics_is_refused():
     run = harness_run(results={"wikitext": {"word_perplexity,none": 9.9}})
-    with pytest.raises(ValueError, match="no records"):
+    with pytest.raises(ValueError, match="score by acc, exact_match, .*prefer=") as e:
         from_lm_eval(run)
+    one_line(e)
+    with pytest.raises(ValueError, match="score by mc1: name one"):
+        from_lm_eval(harness_run(), prefer="mc1")
+
+
+def test_a_missing_score_of_a_run_is_passed_over():
+    results = {
+        "a": {"acc,none": float("nan"), "f1,none": 0.4},
+        "b": {"exact_match,none": float("nan"), "exact_match,strict": 0.3},
+        "c": {"acc,none": float("nan")},
+        "d": {"acc,none": 0.5},
+    }
+    found = from_lm_eval(harness_run(results=results))
+    assert found["task"].tolist() == ["a", "b", "d"]
+    assert found["score"].tolist() == [0.4, 0.3, 0.5]
+    one_pass = from_lm_eval(harness_run(results=results), prefer=iter(["f1", "acc"]))
+    assert one_pass["task"].tolist() == ["a", "d"]
+
+
+def test_what_a_run_complains_of_can_be_settled():
+    run = {"a": {"acc": 0.5}, "b": {"acc": 0.2}, "c": {"acc": 0.4}, "d": {"f1": 61.0}}
+    run = {"results": run, "config": {"model_args": "pretrained=lab/Mixtral-8x7B"}}
+    with pytest.raises(ValueError, match="unknown_size='keep'"):
+        from_lm_eval(run | {"results": {"a": {"acc": 0.5}}})
+    with pytest.raises(ValueError, match=r"'f1': \(0, 100\) in metrics"):
+        from_lm_eval(run, unknown_size="keep")
+    with pytest.raises(ValueError, match="none of the 3 scores of 'acc'"):
+        from_lm_eval(run, unknown_size="keep", scale="percent")
+    told = dict(scale="metric", metrics=METRICS | {"f1": (0, 100)})
+    found = from_lm_eval(run, unknown_size="keep", **told)
+    np.testing.assert_allclose(found["score"], [0.5, 0.2, 0.4, 0.61])
+    assert from_lm_eval(run, unknown_size="keep", **told)["total_params"].isna().all()
 
 
 SIZES = {
@@ -503,6 +576,10 @@ SIZES = {
     "Mixtral (8x7B 32K seqlen)": np.nan,
     "gpt-4": np.nan,
     "text-davinci-002": np.nan,
+    "olmo-1b_7": np.nan,
+    "stablelm-2-1_6b": np.nan,
+    "llama_7b_chat": 7e9,
+    "opt-6.7b_8bit": 6.7e9,
 }
 
 
@@ -684,6 +761,20 @@ def test_made_records_follow_the_seed_and_the_law():
     assert [found[k] for k in ("records", "families", "models")] == [120, 3, 12]
     by_size = small.sort_values("total_params").groupby(["family", "task", "shots"])
     assert by_size["score"].apply(lambda s: s.is_monotonic_increasing).all()
+
+
+def test_many_made_families_have_names():
+    many = made_records(60, 1, 1, [0])
+    names = many["family"].tolist()
+    assert len(set(names)) == 60 and all(name.isalpha() for name in names)
+    assert names[25:28] == ["Z", "AA", "AB"]
+
+
+@pytest.mark.parametrize("column", ["family", "task", "shots", "total_params"])
+def test_a_description_needs_its_columns(made, column):
+    with pytest.raises(ValueError, match=f"records need a column '{column}'") as e:
+        describe_records(made.drop(columns=column))
+    one_line(e)
 
 
 def test_picture_has_a_panel_per_part(made):

@@ -80,10 +80,8 @@ def test_other_natives_take_what_the_figure_asks(table, settings, size):
 
 
 def test_unknown_paper_cannot_be_recomputed(tmp_path):
-    with pytest.raises(
-        ValueError, match="no chapter recomputes 'predicting_big_bench'"
-    ):
-        recompute("predicting_big_bench", folder=tmp_path / "new")
+    with pytest.raises(ValueError, match="no chapter recomputes 'guarded_irt'"):
+        recompute("guarded_irt", folder=tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 

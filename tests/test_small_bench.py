@@ -185,18 +185,74 @@ def test_a_killed_search_goes_on(tmp_path):
 
 def test_a_journal_in_parallel(tmp_path):
     draws = random_subsets(10, 3, 60)
-    two = Journal(total_value, tmp_path / "j", batch=16, jobs=2)
+    two = Journal(total_value, tmp_path / "j", "totals", batch=16, jobs=2)
     np.testing.assert_allclose(two(draws), total_value(draws))
-    np.testing.assert_allclose(Journal(None, tmp_path / "j")(draws), two(draws))
+    np.testing.assert_allclose(
+        Journal(None, tmp_path / "j", "totals")(draws), two(draws)
+    )
 
 
 def test_a_journal_refuses(tmp_path):
     path = tmp_path / "j"
-    path.write_text('{"about": ""}\nnonsense\n')
-    with pytest.raises(ValueError, match="is no journal: remove it"):
+    path.write_text('{"about": "totals"}\nnonsense\n')
+    with pytest.raises(ValueError, match="is no journal: name another file"):
+        Journal(total_value, path, "totals")
+    with pytest.raises(ValueError, match="needs about"):
         Journal(total_value, path)
     with pytest.raises(ValueError, match="gave no number"):
         Journal(lambda subsets: np.full(len(subsets), np.nan))([[0, 1]])
+
+
+@pytest.mark.parametrize("text", ["my notes", '{"a": 1}\n{"b": 2}', "[1]\nx", "\n"])
+def test_a_journal_leaves_other_files_alone(tmp_path, text):
+    path = tmp_path / "notes.txt"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="is no journal"):
+        Journal(total_value, path, "totals")
+    assert path.read_text() == text
+
+
+def test_a_journal_forgives_blank_lines_and_a_torn_head(tmp_path):
+    path = tmp_path / "j"
+    path.write_text('{"about": "totals"}\n\n{"tasks": [0, 1], "score": 7}\n')
+    assert Journal(None, path, "totals")([[1, 0]]) == [7]
+    path.write_text('{"about": "to')  # killed while it was made
+    assert Journal(total_value, path, "totals").kept == {}
+
+
+@pytest.mark.parametrize(
+    "subsets, words",
+    [
+        ([[0, 0]], "names a task twice"),
+        ([[0, 99]], "unknown task 99"),
+        ([[0, -1]], "unknown task -1"),
+        ([["nothing", "t0"]], "unknown task 'nothing'"),
+    ],
+)
+def test_a_surrogate_refuses_what_is_no_subset(subsets, words):
+    formula = Surrogate(made_records(families=5))
+    with pytest.raises(ValueError, match=words):
+        formula(subsets)
+
+
+def test_a_surrogate_takes_names_in_any_order():
+    formula = Surrogate(made_records(families=5))
+    expected = formula([[1, 4]])
+    np.testing.assert_allclose(formula([["t4", "t1"]]), expected)
+    np.testing.assert_allclose(formula([[4, 1]]), expected)
+
+
+def test_nobody_judges_himself():
+    records = made_records(families=5)
+    for pairs in ([("A", "A")], [("A", "Q")], []):
+        with pytest.raises(ValueError):
+            evaluate_many(records, [[0, 1]], pairs)
+    with pytest.raises(ValueError, match="take two families"):
+        evaluate_subset(records, [0, 1], pairs=[("A", "A")])
+    with pytest.raises(ValueError, match="take two families"):
+        recovery(records, [0, 1], "A", test_family="A")
+    with pytest.raises(ValueError, match="shrinkage must lie"):
+        Surrogate(records, shrinkage=5)
 
 
 # Clusters and lists ---------------------------------------------------------------

@@ -19,6 +19,7 @@ from benchnb.prediction.splits import (
     product_folds,
     record_keys,
     scenario_fold,
+    smallest_tests,
     split_records,
     unseen_records,
 )
@@ -165,6 +166,34 @@ def test_unknown_sizes_are_told_apart_by_model():
     assert len(set(record_keys(records, KEYS["L2.1"]))) == len(set(known))
 
 
+def test_unknown_sizes_do_not_depend_on_the_order():
+    records = made_records().assign(total_params=np.nan)
+    mixed = records.sample(frac=1, random_state=0)
+    for columns in KEYS.values():
+        there = pd.Series(record_keys(mixed, columns), mixed.index)
+        assert (there.sort_index() == record_keys(records, columns)).all()
+
+
+@pytest.mark.parametrize("name", ["L1", "L2.1"])
+def test_models_of_one_size_are_told_apart(name):
+    records = made_records()
+    tied = records.assign(total_params=1e9)
+    numbers = record_keys(tied, KEYS[name])
+    by_model = records.groupby([{"size": "model"}.get(c, c) for c in KEYS[name]])
+    assert (numbers == by_model.ngroup()).all()
+    assert len(set(record_keys(tied, ["family", "size"]))) == 12
+    for fold in split_records(tied, name):
+        assert len(fold.test) in (27, 28, 29, 30)
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_the_model_changes_no_number_where_sizes_differ(name):
+    records = holey(2)
+    columns = [{"size": "total_params"}.get(c, c) for c in KEYS[name]]
+    by_size = records.groupby(columns).ngroup()
+    assert (record_keys(records, KEYS[name]) == by_size).all()
+
+
 def test_whole_tasks_hold_both_prompts():
     answer = made_records(8, shots=[3])
     records = pd.concat([answer, answer], ignore_index=True)
@@ -252,6 +281,23 @@ BAD = {
     "model": ({"name": "E2.1", "hold": ("A", "x")}, "no records of A/x"),
     "shots": ({"name": "E1", "hold": 9}, "no records with 9 or more shots"),
     "all shots": ({"name": "E1", "hold": 0}, "all records have 0 or more shots"),
+    "model for shots": (
+        {"name": "E1", "hold": ("A", "x")},
+        "E1 holds out a number of shots, not .*: pass hold=3",
+    ),
+    "shots for model": (
+        {"name": "E2.1", "hold": 3},
+        r"E2.1 holds out a model, not 3: pass hold=\('family', 'model'\)",
+    ),
+    "half a model": ({"name": "E2.2", "hold": "A"}, "E2.2 holds out a model, not 'A'"),
+    "a truth": ({"name": "E1", "hold": True}, "E1 holds out a number of shots"),
+    "idle scenario": ({"scenario": "S2"}, "L1 takes no scenario, only E1 to E2.2 do"),
+    "idle hold": ({"name": "L3", "hold": 3}, "L3 takes no hold, only E1 to E2.2 do"),
+    "idle folds": (
+        {"name": "L3 composition", "folds": 5},
+        "L3 composition takes no folds, only L1 to L3 do: leave it out",
+    ),
+    "folds of E": ({"name": "E2.1", "folds": 5}, "E2.1 takes no folds"),
 }
 
 
@@ -262,6 +308,74 @@ def test_bad_requests_are_refused_by_name(what):
     with pytest.raises(ValueError, match=words) as error:
         split_records(made_records(), **settings)
     one_line(error)
+
+
+TABLES = {
+    "empty": (made_records()[:0], "no records: the table has no rows"),
+    "a family missing": (
+        made_records().assign(family=lambda t: t["family"].mask(t.index == 4)),
+        "row 4 has no family: add it or drop the row",
+    ),
+    "shots missing": (
+        made_records().assign(shots=lambda t: t["shots"].mask(t.index == 7)),
+        "row 7 has no shots",
+    ),
+    **{
+        f"no {column}": (
+            made_records().drop(columns=column),
+            f"records need a column '{column}': give what check_records",
+        )
+        for column in ("family", "model", "subtask", "total_params", "shots")
+    },
+}
+
+
+@pytest.mark.parametrize("what", TABLES)
+@pytest.mark.parametrize("name", ["L1", "L3 composition", "E1", "E2.1"])
+def test_bad_tables_are_refused_by_name(what, name):
+    records, words = TABLES[what]
+    uses = [lambda: split_records(records, name), lambda: carried_settings(records)]
+    if name == "L1":
+        uses.append(lambda: record_keys(records, KEYS["L1"]))
+    for use in uses:
+        with pytest.raises(ValueError, match=words) as error:
+            use()
+        one_line(error)
+
+
+def test_other_things_are_no_table():
+    with pytest.raises(TypeError, match="pandas DataFrame, not ndarray"):
+        split_records(np.zeros((3, 3)), "L1")
+    with pytest.raises(ValueError, match="0 groups of records cannot make 10"):
+        key_folds(np.array([], dtype=int))
+    with pytest.raises(ValueError, match="beyond is for E1, E2.1, E2.2, not 'L1'"):
+        beyond(made_records(), "L1")
+
+
+def test_arguments_that_count_are_taken():
+    records = made_records()
+    assert split_records(records, "E1", hold=np.int64(1), scenario="S3")
+    assert split_records(records, "E2.1", hold=["A", "A-1.6b"], scenario="S2")
+    assert len(split_records(records, "L2.2", folds=4)) == 4
+    plain = dict(folds=10, scenario="S1", hold=None)
+    for name in SETTINGS:
+        for a, b in zip(
+            split_records(records, name),
+            split_records(records, name, **plain),
+            strict=True,
+        ):
+            assert all((x == y).all() for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_sizes_are_those_of_the_smallest_test_set(seed):
+    records = holey(seed)
+    found = smallest_tests(records)
+    assert list(found) == SETTINGS
+    for name, count in found.items():
+        assert count == min(len(f.test) for f in split_records(records, name))
+    alone = smallest_tests(made_records(8, shots=[3]))
+    assert np.isnan(alone["E1"]) and alone["E2.1"] == 7
 
 
 def test_a_family_with_one_model():

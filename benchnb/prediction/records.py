@@ -71,15 +71,16 @@ def _row(frame, position):
     row = frame.iloc[int(position)]
     return f"row {int(position)} ({row['model']}, {row['subtask']})"
 
-# %% ../../nbs/prediction/50_records.ipynb #7efa6fb9
+# %% ../../nbs/prediction/50_records.ipynb #58a235be
 def _tidy_names(frame):
     "Names as text; an empty one is refused"
     for column in NAMES:
-        bad = frame[column].isna() | (frame[column].astype(str).str.strip() == "")
+        named = frame[column].astype(str).str.strip()
+        bad = frame[column].isna() | (named == "")
         if bad.any():
             where = int(np.argmax(bad))
             raise ValueError(f"row {where} has no {column}: name it or drop the row")
-        frame[column] = frame[column].astype(str)
+        frame[column] = named
     return frame
 
 
@@ -106,7 +107,19 @@ def _tidy_numbers(frame):
     frame["shots"] = shots.astype(np.int64)
     return frame
 
-# %% ../../nbs/prediction/50_records.ipynb #0a7f45e2
+# %% ../../nbs/prediction/50_records.ipynb #be94eb76
+def _refuse_divided(score, metric, ends):
+    "Refuse to divide by 100 the scores of a metric that run from 0 to 1 already"
+    found = pd.DataFrame({"score": np.asarray(score, float), "metric": list(metric)})
+    found = found[(ends == (0, 100)).all(axis=1)]
+    for name, scores in found.groupby("metric")["score"]:
+        if len(scores) >= 3 and 0 < scores.max() <= 1:
+            raise ValueError(
+                f"none of the {len(scores)} scores of {name!r} is above 1, as if on "
+                "0-1 already: pass scale='unit', or multiply them by 100"
+            )
+
+# %% ../../nbs/prediction/50_records.ipynb #5deb9c5f
 def unit_scores(
     score: np.ndarray,  # scores as found, length n
     metric: np.ndarray,  # the name of each score's metric, length n
@@ -125,9 +138,11 @@ def unit_scores(
     if scale == "unit":
         return np.asarray(score, dtype=float)
     ends = np.array([(0, 100) if scale == "percent" else metrics[m] for m in metric])
+    score, ends = np.asarray(score, dtype=float), ends.reshape(-1, 2)
+    _refuse_divided(score, metric, ends)
     return (score - ends[:, 0]) / (ends[:, 1] - ends[:, 0])
 
-# %% ../../nbs/prediction/50_records.ipynb #8a4a73b2
+# %% ../../nbs/prediction/50_records.ipynb #b73492ed
 def _check_range(frame):
     "Refuse a score that is missing or not from 0 to 1"
     score = frame["score"]
@@ -138,7 +153,9 @@ def _check_range(frame):
     if wrong.any():
         worst = int(np.argmax(np.abs(score - 0.5)))
         percent = 1 < score.max() <= 100 and score.min() >= 0
-        remedy = "pass scale='percent' or scale='metric'" if percent else "convert it"
+        own = f"{frame['metric'][worst]!r}: (0, 100) in metrics"
+        remedy = f"pass scale='percent', or scale='metric' with {own}"
+        remedy = remedy if percent else "convert it"
         looks = ", as if on 0-100" if percent else ""
         raise ValueError(
             f"{_row(frame, worst)} has score {score[worst]:g}{looks}; scores run from "
@@ -147,8 +164,8 @@ def _check_range(frame):
     frame["score"] = score.clip(0, 1)
     return frame
 
-# %% ../../nbs/prediction/50_records.ipynb #6d72abee
-KEY = ["family", "model", "subtask", "metric", "shots"]  # what makes a record the same
+# %% ../../nbs/prediction/50_records.ipynb #b95171f7
+KEY = ["family", "model", "task", "subtask", "metric", "shots"]  # tell records apart
 
 
 def merge_duplicates(
@@ -251,7 +268,7 @@ class RecordFeatures(TransformerMixin, BaseEstimator):
     ):
         self.one_hot, self.numbers = one_hot, numbers
 
-# %% ../../nbs/prediction/50_records.ipynb #583e174e
+# %% ../../nbs/prediction/50_records.ipynb #b2ba43b3
 @patch
 def fit(
     self: RecordFeatures,
@@ -263,6 +280,8 @@ def fit(
     unknown = [name for name in self.one_hot if name not in ONE_HOT]
     if unknown:
         raise ValueError(f"one_hot takes names from {ONE_HOT}, not {unknown[0]!r}")
+    if not self.numbers and not list(self.one_hot):
+        raise ValueError("no features: name columns in one_hot, or pass numbers=True")
     self.categories_ = {name: np.unique(_names(X, name)) for name in self.one_hot}
     numbers = record_numbers(X)
     known = ~np.isnan(numbers)
@@ -430,12 +449,13 @@ def from_bigbench(
     left = left.assign(**counts.where(counts > 0))
     return check_records(left, scale="metric", duplicates="mean")
 
-# %% ../../nbs/prediction/50_records.ipynb #97931ea5
+# %% ../../nbs/prediction/50_records.ipynb #815c1ed5
 def size_in_name(
     name: str,  # a model's name, such as "opt-6.7b" or "bloom-7b1"
 ) -> float:  # number of parameters; NaN where the name does not tell
     "The size that a model's name tells"
-    pattern = r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(\d?)(?![a-z0-9])"
+    lone = r"(?!_\d(?![a-z0-9]))"  # "1b_7" may be 1.7 billion or version 7
+    pattern = rf"(?<![a-z0-9.])(?<!\d_)(\d+(?:\.\d+)?)([bm])(\d?)(?![a-z0-9]){lone}"
     found = re.search(pattern, str(name).lower().replace("b-deduped", "b"))
     if not found:
         return np.nan
@@ -444,17 +464,18 @@ def size_in_name(
         float(f"{number}.{tenths}" if tenths else number) * {"b": 1e9, "m": 1e6}[unit]
     )
 
-# %% ../../nbs/prediction/50_records.ipynb #ec5b2a0e
+# %% ../../nbs/prediction/50_records.ipynb #6e411ad3
 HARNESS_METRICS = ["acc", "exact_match", "f1", "em", "mc2", "acc_norm"]
 
 
 def _one_metric(scores, prefer):
-    "(metric, score) of a task's entry: the first preferred one, unfiltered first"
+    "(metric, score) of a task's entry: the first wanted that is known, unfiltered first"
     for metric in prefer:
-        named = {k: v for k, v in scores.items() if k.split(",")[0] == metric}
-        keys = sorted(named, key=lambda key: (not key.endswith(("none", metric)), key))
-        if keys and isinstance(named[keys[0]], (int, float)):
-            return metric, named[keys[0]]
+        own = {k: v for k, v in scores.items() if k.split(",")[0] == metric}
+        own = {k: v for k, v in own.items() if isinstance(v, (int, float)) and v == v}
+        keys = sorted(own, key=lambda key: (not key.endswith(("none", metric)), key))
+        if keys:
+            return metric, own[keys[0]]
     return None, np.nan
 
 
@@ -470,13 +491,32 @@ def _harness_model(found):
         return "", np.nan
     return str(name), config.get("model_num_parameters") or size_in_name(name)
 
-# %% ../../nbs/prediction/50_records.ipynb #ddf39714
+# %% ../../nbs/prediction/50_records.ipynb #fb6a5a7b
+def _harness_rows(found, prefer):
+    "Task, part, metric, shots and score of each task with a known score"
+    groups = found.get("group_subtasks") or {}
+    parent = {part: group for group, parts in groups.items() for part in parts}
+    rows = []
+    for task, scores in found["results"].items():
+        metric, score = _one_metric(scores, prefer)
+        if metric and not groups.get(task):
+            shots = _shots(found, task)
+            rows.append([parent.get(task, task), task, metric, shots, score])
+    if not rows:
+        raise ValueError(
+            f"no task in the file has a score by {', '.join(prefer)}: name one of its "
+            "metrics as prefer=['...']"
+        )
+    return pd.DataFrame(rows, columns=["task", "subtask", "metric", "shots", "score"])
+
+# %% ../../nbs/prediction/50_records.ipynb #367422be
 def from_lm_eval(
     found: Mapping | str | Path,  # a results file of lm-evaluation-harness, or its path
     family_name: str | None = None,  # None: told by the model's name
     model: str | None = None,  # None: as the file says
     total_params: float | None = None,  # None: as the file or the model's name says
     prefer: Iterable[str] = HARNESS_METRICS,  # metrics, the most wanted first
+    **settings,  # of check_records: scale, unknown_size, duplicates, metrics
 ) -> pd.DataFrame:  # checked records; tasks without such a metric are left out
     "Records from a results file of lm-evaluation-harness"
     if isinstance(found, (str, Path)):
@@ -488,18 +528,9 @@ def from_lm_eval(
     name, size = model or name, total_params or size
     if not name:
         raise ValueError("the file does not name its model: pass model='...'")
-    groups = found.get("group_subtasks") or {}
-    parent = {part: group for group, parts in groups.items() for part in parts}
-    rows = []
-    for task, scores in found["results"].items():
-        metric, score = _one_metric(scores, prefer)
-        if metric and not groups.get(task):
-            rows.append(
-                [parent.get(task, task), task, metric, _shots(found, task), score]
-            )
-    frame = pd.DataFrame(rows, columns=["task", "subtask", "metric", "shots", "score"])
+    frame = _harness_rows(found, [prefer] if isinstance(prefer, str) else list(prefer))
     frame["family"] = family_name or family(name) or name
-    return check_records(frame.assign(model=name, total_params=size))
+    return check_records(frame.assign(model=name, total_params=size), **settings)
 
 # %% ../../nbs/prediction/50_records.ipynb #4461933e
 def _shots(found, task):
@@ -582,7 +613,7 @@ def _read_openllm(path):
     facts = pd.DataFrame(frame["task"].map(OPENLLM).tolist(), frame.index)
     return check_records(frame.assign(metric=facts[0], shots=facts[1]), "percent")
 
-# %% ../../nbs/prediction/50_records.ipynb #3589d269
+# %% ../../nbs/prediction/50_records.ipynb #9a830be7
 HELM = {"EM": "exact_match", "F1": "f1", "Equivalent": "exact_match"}
 GPT3 = r"(?:^|-)(?:ada|babbage|curie|davinci|cushman)\b"
 
@@ -605,7 +636,7 @@ def _read_helm(path):
     )
     return check_records(frame, unknown_size="keep")
 
-
+# %% ../../nbs/prediction/50_records.ipynb #fd6f6b5f
 def _read_papers(path):
     "Numbers from papers; without a number of shots, zero-shot"
     wide = pd.read_csv(path)
@@ -624,21 +655,20 @@ def _read_papers(path):
     frame = frame.assign(metric="percent").dropna(subset="score")
     return check_records(frame, "percent", unknown_size="keep")
 
-
+# %% ../../nbs/prediction/50_records.ipynb #112080b5
 def _read_benchpress(path):
     "Recent models; a family is a provider, and no size is known"
     wide = pd.read_csv(path).rename(columns={"id": "model"})
     facts = path.parent / "benchpress_models.csv"
     provider = pd.read_csv(facts).set_index("id")["provider"]
     frame = wide.melt("model", var_name="task", value_name="score").dropna()
-    frame = frame[
-        frame.groupby("task")["score"].transform("max") <= 100
-    ]  # no Elo, no $
+    best = frame.groupby("task")["score"].transform("max")
+    frame = frame[best <= 100]  # no Elo, no $
     frame = frame.assign(family=frame["model"].map(provider), total_params=np.nan)
     frame = frame.assign(metric="percent", shots=0)
     return check_records(frame, "percent", unknown_size="keep")
 
-# %% ../../nbs/prediction/50_records.ipynb #6e4e1983
+# %% ../../nbs/prediction/50_records.ipynb #74629a84
 def _read_bigbench(path):
     "BIG-bench's own records, by the six filters"
     raw = read_bigbench(path) if path.is_dir() else read_authors_csv(path)
@@ -649,55 +679,36 @@ def _read_bigbench(path):
 class RecordSource:
     "A named table of records: where it lies and how it is read"
 
-    files: tuple[
-        str, ...
-    ]  # below the folder of data sets; the first that exists counts
+    files: tuple[str, ...]  # below the folder of data; the first that exists counts
     read: Callable[[Path], pd.DataFrame]  # from the path to checked records
     what: str  # in words
     licence: str
 
-# %% ../../nbs/prediction/50_records.ipynb #9fbbd196
-_CPP, _ALL = "cf-model-benchmark-matrices", (
-    "filtered_v2",
-    "filtered_preferred_only_v2",
-)
-_ALL = [*_ALL, "filtered", "filtered_preferred_only", "all"]
-_ALL = [f"bigbench/{name}.csv{gz}" for name in _ALL for gz in ("", ".gz")]
-RECORDS = {
-    "bigbench": RecordSource(
-        (*_ALL, "bigbench/benchmark_tasks"), _read_bigbench, "BIG-bench", "Apache-2.0"
-    ),
-    "bbh": RecordSource(
-        ("obs-scaling/bbh_long.csv.gz",), _read_bbh, "BIG-Bench Hard", "Apache-2.0"
-    ),
-    "harness": RecordSource(
-        ("pythia-evals/pythia_evals_long.parquet",),
-        _read_harness,
-        "runs of lm-evaluation-harness",
-        "Apache-2.0, MIT",
-    ),
-    "openllm-v1": RecordSource(
-        ("openllm-leaderboard-v1/openllm_v1_6986_models.csv.gz",),
-        _read_openllm,
-        "Open LLM Leaderboard",
-        "CC-BY-NC-SA-4.0",
-    ),
-    "cpp-helm": RecordSource(
-        (f"{_CPP}/cpp_helm_core.csv",), _read_helm, "HELM's scenarios", "none stated"
-    ),
-    "cpp-papers": RecordSource(
-        (f"{_CPP}/cpp_crowdsource_performance.csv",),
-        _read_papers,
-        "numbers from papers",
-        "none stated",
-    ),
-    "benchpress": RecordSource(
-        (f"{_CPP}/benchpress_observed.csv.gz",),
-        _read_benchpress,
-        "recent models",
-        "MIT, CDLA-Permissive-2.0",
-    ),
+# %% ../../nbs/prediction/50_records.ipynb #65b4513f
+_KINDS = "filtered_v2 filtered_preferred_only_v2 filtered filtered_preferred_only all"
+_ALL = [f"bigbench/{name}.csv{gz}" for name in _KINDS.split() for gz in ("", ".gz")]
+_CPP = "cf-model-benchmark-matrices"
+_FILES = {
+    "bigbench": (*_ALL, "bigbench/benchmark_tasks"),
+    "bbh": ("obs-scaling/bbh_long.csv.gz",),
+    "harness": ("pythia-evals/pythia_evals_long.parquet",),
+    "openllm-v1": ("openllm-leaderboard-v1/openllm_v1_6986_models.csv.gz",),
+    "cpp-helm": (f"{_CPP}/cpp_helm_core.csv",),
+    "cpp-papers": (f"{_CPP}/cpp_crowdsource_performance.csv",),
+    "benchpress": (f"{_CPP}/benchpress_observed.csv.gz",),
 }
+
+# %% ../../nbs/prediction/50_records.ipynb #bacd5097
+_TOLD = {  # how a table is read, what it is, its licence
+    "bigbench": (_read_bigbench, "BIG-bench", "Apache-2.0"),
+    "bbh": (_read_bbh, "BIG-Bench Hard", "Apache-2.0"),
+    "harness": (_read_harness, "runs of lm-evaluation-harness", "Apache-2.0, MIT"),
+    "openllm-v1": (_read_openllm, "Open LLM Leaderboard", "CC-BY-NC-SA-4.0"),
+    "cpp-helm": (_read_helm, "HELM's scenarios", "none stated"),
+    "cpp-papers": (_read_papers, "numbers from papers", "none stated"),
+    "benchpress": (_read_benchpress, "recent models", "MIT, CDLA-Permissive-2.0"),
+}
+RECORDS = {name: RecordSource(_FILES[name], *told) for name, told in _TOLD.items()}
 
 # %% ../../nbs/prediction/50_records.ipynb #e00b098d
 def _whole(read, path, name):
@@ -731,11 +742,12 @@ def load_records(
         f"{name} is not here: set BENCHNB_DATA to a folder with {source.files[0]}"
     )
 
-# %% ../../nbs/prediction/50_records.ipynb #be41fe41
+# %% ../../nbs/prediction/50_records.ipynb #544ab65f
 def describe_records(
     records: pd.DataFrame,  # checked records
 ) -> dict[str, object]:  # counts, and what the shots are
     "How many records, families, models, tasks and parts there are, and which shots"
+    _need_columns(records)
     models = records[["family", "model"]].drop_duplicates()
     shots = np.unique(records["shots"])
     return {
@@ -763,7 +775,13 @@ def record_sets(
             rows[name] = found | {"what": source.what, "licence": source.licence}
     return pd.DataFrame.from_dict(rows, orient="index")
 
-# %% ../../nbs/prediction/50_records.ipynb #4ea5efa3
+# %% ../../nbs/prediction/50_records.ipynb #0171c642
+def _letters(number):
+    "A, B, ..., Z, AA, AB, ... for 0, 1, 2, ..."
+    before, last = divmod(number, 26)
+    return (_letters(before - 1) if before else "") + chr(ord("A") + last)
+
+# %% ../../nbs/prediction/50_records.ipynb #258288b2
 def made_records(
     families: int = 4,  # each has a skill s of its own
     sizes: int = 3,  # models of a family, each four times as large as the last
@@ -783,7 +801,7 @@ def made_records(
     gap = np.log(params) + skill - rng.uniform(18, 23, tasks)[task]
     score = 1 / (1 + np.exp(-rng.uniform(0.5, 1.5, tasks)[task] * gap))
     score = np.clip(score + rng.normal(0, noise, len(score)), 0, 1)
-    names = [chr(ord("A") + f) for f in family]
+    names = [_letters(f) for f in family]
     model = [f"{f}-{p / 1e9:.2g}b" for f, p in zip(names, params, strict=True)]
     frame = pd.DataFrame({"family": names, "model": model, "total_params": params})
     frame["task"] = [f"t{t}" for t in task]

@@ -4,13 +4,13 @@
 
 # %% auto #0
 __all__ = ['task_positions', 'chosen_positions', 'check_budget', 'check_family', 'recovery_parts', 'r_squared', 'recovery',
-           'family_pairs', 'Evaluation', 'evaluate_subset', 'evaluation_parts', 'TaskTable', 'task_table',
-           'conditional_means', 'moments', 'Surrogate', 'as_known', 'hidden_r_squared', 'NetworkRecovery', 'with_ninth',
-           'network_r_squared', 'evaluate_many', 'Journal', 'read_journal', 'random_subsets', 'Searched', 'best_of',
-           'beam_search', 'greedy_search', 'annealing', 'finalists', 'task_vectors', 'task_value', 'kmeans_subset',
-           'published_small_bench']
+           'family_pairs', 'Evaluation', 'evaluate_subset', 'check_pair', 'evaluation_parts', 'TaskTable', 'task_table',
+           'conditional_means', 'moments', 'Surrogate', 'check_subsets', 'as_known', 'hidden_r_squared',
+           'NetworkRecovery', 'with_ninth', 'network_r_squared', 'evaluate_many', 'Journal', 'read_journal',
+           'random_subsets', 'Searched', 'best_of', 'beam_search', 'greedy_search', 'annealing', 'finalists',
+           'task_vectors', 'task_value', 'kmeans_subset', 'published_small_bench']
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #8b16057a
+# %% ../../nbs/prediction/53_small_bench.ipynb #d2d7f4e0
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from fastcore.basics import patch
 from sklearn.base import clone
 
 from .predictors import MLP, Predictor, fit_many
@@ -104,7 +105,7 @@ def r_squared(
     spread = ((truth - truth.mean()) ** 2).sum()
     return float(1 - ((guess - truth) ** 2).sum() / spread) if spread else math.nan
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #6f57ed6c
+# %% ../../nbs/prediction/53_small_bench.ipynb #933d3bd0
 def recovery(
     records: pd.DataFrame,  # checked records
     chosen: Sequence,  # names or positions of the chosen tasks
@@ -115,6 +116,10 @@ def recovery(
 ) -> float:  # R2 on the newcomer's other tasks
     "Equation 1 by a predictor"
     check_family(records, dev_family)
+    if dev_family == test_family:
+        raise ValueError(
+            f"{dev_family!r} cannot be new and put away: take two families"
+        )
     masks = recovery_parts(records, chosen, dev_family, test_family, unit)
     learned, asked = (records[mask].reset_index(drop=True) for mask in masks)
     one = clone(MLP() if predictor is None else predictor)
@@ -149,7 +154,7 @@ class Evaluation(NamedTuple):
     error: float  # standard error of the mean; pairs share families, so a low one
     each: pd.DataFrame  # a row per pair: dev, test, r2
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #884d3586
+# %% ../../nbs/prediction/53_small_bench.ipynb #6861e1f7
 def evaluate_subset(
     records: pd.DataFrame,  # checked records
     chosen: Sequence,  # names or positions of the chosen tasks
@@ -160,8 +165,7 @@ def evaluate_subset(
     "Nested cross-validation over ordered pairs of families (section 5.1)"
     rows = []
     for dev, test in family_pairs(records) if pairs is None else pairs:
-        check_family(records, dev)
-        check_family(records, test)
+        check_pair(records, dev, test)
         masks = evaluation_parts(records, chosen, dev, test, unit)
         learned, watched, asked = (records[m].reset_index(drop=True) for m in masks)
         one = clone(MLP() if predictor is None else predictor)
@@ -169,6 +173,18 @@ def evaluate_subset(
         rows.append((dev, test, r_squared(asked["score"], one.predict(asked))))
     each = pd.DataFrame(rows, columns=["dev", "test", "r2"])
     return Evaluation(float(each["r2"].mean()), float(each["r2"].sem()), each)
+
+# %% ../../nbs/prediction/53_small_bench.ipynb #38c7a22e
+def check_pair(
+    records: pd.DataFrame,  # checked records
+    dev: str,  # family that chooses the epoch
+    test: str,  # family that is tested
+) -> None:
+    "Refuse a pair that would test what was learned"
+    if dev == test:
+        raise ValueError(f"{dev!r} cannot choose and be tested: take two families")
+    for family in (dev, test):
+        check_family(records, family)
 
 # %% ../../nbs/prediction/53_small_bench.ipynb #70a23635
 def evaluation_parts(
@@ -246,7 +262,7 @@ def moments(
     shrunk = (1 - shrinkage) * sample + shrinkage * np.diag(np.diag(sample))
     return mean, shrunk + 1e-9 * np.eye(len(mean))
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #91d64879
+# %% ../../nbs/prediction/53_small_bench.ipynb #10a25e2b
 class Surrogate:
     "The recovery of many subsets in closed form (equations 1 to 3)"
 
@@ -258,6 +274,8 @@ class Surrogate:
         shrinkage: float = 0.2,  # alpha of equation 3; above 0
         unit: str = "task",  # or subtask
     ):
+        if not 0 < shrinkage <= 1:
+            raise ValueError(f"shrinkage must lie in (0, 1], got {shrinkage}")
         records = records[records["family"] != test_family]
         if dev_families is None:
             dev_families = sorted({dev for dev, _ in family_pairs(records)})
@@ -272,12 +290,27 @@ class Surrogate:
     def _fold(self, family):
         inside = self.table.family == family
         if inside.sum() < 2 or (~inside).sum() < 3:
-            raise ValueError(f"family {family!r} has too few models without gaps")
+            raise ValueError(
+                f"family {family!r} has fewer than 2 models that were asked what all "
+                "were: leave it out, or name dev_families"
+            )
         values = self.table.values
         return *moments(values[~inside], self.shrinkage), values[inside]
 
     def __call__(self, subsets):  # positions of tasks, subsets x size
         return self.each(subsets).mean(axis=1)
+
+# %% ../../nbs/prediction/53_small_bench.ipynb #26778f8a
+def check_subsets(
+    names: Sequence[str],  # of all tasks
+    subsets: Sequence[Sequence],  # names or positions, all of one size
+) -> np.ndarray:  # positions, subsets x size
+    "Refuse what names no task, or one task twice"
+    found = [chosen_positions(names, subset) for subset in np.atleast_2d(subsets)]
+    sizes = {len(subset) for subset in np.atleast_2d(subsets)}
+    if {len(places) for places in found} != sizes:
+        raise ValueError("a subset names a task twice: leave one of them out")
+    return np.array(found)
 
 # %% ../../nbs/prediction/53_small_bench.ipynb #d6b3d921
 def as_known(
@@ -303,11 +336,20 @@ def hidden_r_squared(
     total, square = hidden @ truth.sum(axis=0), hidden @ (truth**2).sum(axis=0)
     return 1 - (error * hidden).sum(axis=1) / (square - total**2 / count)
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #7ac2ee79
-def _each(self, subsets, batch=256):
-    "R2 of each subset for each newcomer; subsets x newcomers"
-    subsets = np.atleast_2d(np.asarray(subsets, dtype=int))
-    check_budget(len(self.names), subsets.shape[1])
+# %% ../../nbs/prediction/53_small_bench.ipynb #d482eb18
+@patch
+def each(
+    self: Surrogate,
+    subsets: np.ndarray,  # positions of tasks, subsets x size
+    batch: int = 256,  # subsets in one set of operations
+) -> np.ndarray:  # subsets x newcomers
+    "R2 of each subset for each newcomer"
+    subsets, total = np.atleast_2d(subsets), len(self.names)
+    check_budget(total, subsets.shape[1])
+    plain = np.issubdtype(subsets.dtype, np.integer)
+    ordered = plain and (np.diff(subsets, axis=1, prepend=-1) > 0).all()
+    if not ordered or (subsets >= total).any():  # the slow way is for the odd ones
+        subsets = check_subsets(self.names, subsets)
     found = np.empty((len(subsets), len(self.folds)))
     for start in range(0, len(subsets), batch):
         rows = slice(start, start + batch)
@@ -316,9 +358,6 @@ def _each(self, subsets, batch=256):
             guess = conditional_means(mean, covariance, truth, known)
             found[rows, number] = hidden_r_squared(guess, truth, ~known)
     return found
-
-
-Surrogate.each = _each
 
 # %% ../../nbs/prediction/53_small_bench.ipynb #72716d3f
 class NetworkRecovery:
@@ -377,7 +416,7 @@ def network_r_squared(
     each = zip(asked, guesses, strict=True)
     return np.array([r_squared(y[rows], guess[rows]) for rows, guess in each])
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #cc05bde9
+# %% ../../nbs/prediction/53_small_bench.ipynb #ba28f4ca
 def evaluate_many(
     records: pd.DataFrame,  # checked records
     subsets: Sequence[Sequence],  # names or positions; sizes may differ
@@ -385,7 +424,11 @@ def evaluate_many(
     unit: str = "task",  # or subtask
     **settings,  # of fit_many
 ) -> np.ndarray:  # R2, subsets x pairs
-    "evaluate_subset for many subsets, by networks trained together"
+    "evaluate_subset for many subsets; features are made of all records' names and sizes"
+    if not len(subsets) or not len(pairs):
+        raise ValueError("there are no subsets, or no pairs of families to judge them")
+    for dev, test in set(pairs):
+        check_pair(records, dev, test)
     rows = [
         evaluation_parts(records, subset, dev, test, unit)
         for subset in subsets
@@ -394,7 +437,7 @@ def evaluate_many(
     found = network_r_squared(records, rows, np.zeros(len(rows)), **settings)
     return found.reshape(len(subsets), len(pairs))
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #7d62fa13
+# %% ../../nbs/prediction/53_small_bench.ipynb #3c8d3365
 class Journal:
     "An objective that remembers"
 
@@ -413,6 +456,8 @@ class Journal:
             jobs,
         )
         self.path, self.kept = None if path is None else Path(path), {}
+        if self.path is not None and not about:
+            raise ValueError("a journal in a file needs about: what is evaluated there")
         if self.path is not None:
             self.kept = read_journal(self.path, about)
 
@@ -423,8 +468,12 @@ class Journal:
             self.ask(new)
         return np.array([self.kept[key] for key in keys])
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #16c89c61
-def _ask(self, new):
+# %% ../../nbs/prediction/53_small_bench.ipynb #fc64bbdf
+@patch
+def ask(
+    self: Journal,
+    new: list,  # subsets that it does not know, as sorted tuples
+) -> None:
     "Evaluate subsets in batches; keep and write each batch at once"
     from joblib import Parallel, delayed
     from tqdm.auto import tqdm
@@ -444,10 +493,7 @@ def _ask(self, new):
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write("".join(line + "\n" for line in lines))
 
-
-Journal.ask = _ask
-
-# %% ../../nbs/prediction/53_small_bench.ipynb #4bae3547
+# %% ../../nbs/prediction/53_small_bench.ipynb #1e871959
 def read_journal(
     path: Path,  # made with its first line if it is not there
     about: str,  # what it must be about
@@ -455,19 +501,20 @@ def read_journal(
     "Read a journal; cut off a torn last line"
     path.parent.mkdir(parents=True, exist_ok=True)
     text = path.read_bytes() if path.exists() else b""
-    whole = text[: text.rfind(b"\n") + 1]
-    if not whole:
-        whole = (json.dumps({"about": about}) + "\n").encode()
-    if whole != text:
-        path.write_bytes(whole)
+    first = (json.dumps({"about": about}) + "\n").encode()
+    whole = text[: text.rfind(b"\n") + 1] or first
     try:
-        head, *lines = [json.loads(line) for line in whole.splitlines()]
+        head, *lines = [json.loads(line) for line in whole.splitlines() if line.strip()]
         found = {tuple(line["tasks"]): float(line["score"]) for line in lines}
         theirs = head["about"]
+        if whole == first and not first.startswith(text):
+            raise ValueError("a file of something else")
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{str(path)!r} is no journal: remove it") from error
+        raise ValueError(f"{str(path)!r} is no journal: name another file") from error
     if theirs != about:
         raise ValueError(f"{str(path)!r} is about {theirs!r}, not {about!r}: rename it")
+    if whole != text:
+        path.write_bytes(whole)  # a new file, or one without its torn last line
     return found
 
 # %% ../../nbs/prediction/53_small_bench.ipynb #524eff8c
@@ -495,7 +542,7 @@ class Searched(NamedTuple):
     score: float  # its objective
     course: np.ndarray  # the best objective so far, step by step
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #e1411dc1
+# %% ../../nbs/prediction/53_small_bench.ipynb #adbd48b7
 def best_of(
     objective: Callable,  # from subsets x size to scores
     total: int,  # tasks there are
@@ -506,10 +553,12 @@ def best_of(
     "Best of n random subsets (section 5.2 e)"
     subsets = random_subsets(total, size, count, seed)
     scores = np.asarray(objective(subsets))
+    if np.isnan(scores).any():
+        raise ValueError("the objective gave NaN: are all scores of a family equal?")
     best = int(np.argmax(scores))
     return Searched(subsets[best], float(scores[best]), np.maximum.accumulate(scores))
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #95991b6a
+# %% ../../nbs/prediction/53_small_bench.ipynb #f006946b
 def beam_search(
     objective: Callable,  # from subsets x size to scores
     total: int,  # tasks there are
@@ -520,6 +569,8 @@ def beam_search(
 ) -> list[Searched]:  # the best subset of budget 1, 2, ..., size
     "Randomised beam search (appendix C.4)"
     check_budget(total, size)
+    if beam < 1:
+        raise ValueError(f"beam must be 1 or more, got {beam}")
     rng, kept, found = np.random.default_rng(seed), [()], []
     for _ in range(size):
         grown = {}
@@ -544,7 +595,7 @@ def greedy_search(
     "Add the task that helps most, again and again (section 5.2 d)"
     return beam_search(objective, total, size, beam=1, share=1)
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #d6d93dcd
+# %% ../../nbs/prediction/53_small_bench.ipynb #e05a257f
 def annealing(
     objective: Callable,  # from subsets x size to scores
     total: int,  # tasks there are
@@ -555,6 +606,8 @@ def annealing(
     seed: int = 0,
 ) -> Searched:  # the best subset that any chain has met
     "Simulated annealing (appendix C.4)"
+    if chains < 1 or steps < 1:
+        raise ValueError("chains and steps must be 1 or more")
     now = random_subsets(total, size, chains, seed)
     rng, rows, scores = np.random.default_rng(seed), np.arange(len(now)), objective(now)
     best, tops = (np.max(scores), now[np.argmax(scores)]), []

@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['KEYS', 'SETTINGS', 'Fold', 'record_keys', 'key_folds', 'product_folds', 'held_out_models', 'beyond', 'scenario_fold',
-           'unseen_records', 'split_records', 'plot_split', 'leaks', 'carried_settings']
+           'unseen_records', 'split_records', 'plot_split', 'leaks', 'carried_settings', 'smallest_tests']
 
-# %% ../../nbs/prediction/52_splits.ipynb #a06f06bb
+# %% ../../nbs/prediction/52_splits.ipynb #4f24e934
 from collections.abc import Sequence
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,31 @@ class Fold(NamedTuple):
     dev: np.ndarray
     test: np.ndarray
 
-# %% ../../nbs/prediction/52_splits.ipynb #ed752d53
+# %% ../../nbs/prediction/52_splits.ipynb #747eb51c
+_NEEDED = ["family", "model", "task", "subtask", "total_params", "shots"]
+
+
+def _check_table(records):
+    "Refuse what lacks rows, a column, a name or a number of shots"
+    if not isinstance(records, pd.DataFrame):
+        kind = type(records).__name__
+        raise TypeError(
+            f"records are a pandas DataFrame, not {kind}: see check_records"
+        )
+    missing = [column for column in _NEEDED if column not in records]
+    if missing:
+        raise ValueError(
+            f"records need a column {missing[0]!r}: give what check_records returns"
+        )
+    if records.empty:
+        raise ValueError("no records: the table has no rows; give one with some")
+    for column in (c for c in _NEEDED if c != "total_params"):
+        bad = records[column].isna().to_numpy()
+        if bad.any():
+            where = np.argmax(bad)
+            raise ValueError(f"row {where} has no {column}: add it or drop the row")
+
+# %% ../../nbs/prediction/52_splits.ipynb #42cddcd6
 def record_keys(
     records: pd.DataFrame,  # checked records
     columns: Sequence[str],  # from subtask, family, size, shots
@@ -39,13 +64,15 @@ def record_keys(
     "Records with equal numbers are held out together"
     if unit not in ("subtask", "task"):
         raise ValueError(f"unit is subtask or task, not {unit!r}")
+    _check_table(records)
     names = records["family"] + "/" + records["model"]
-    unknown = -1.0 - pd.Series(pd.factorize(names)[0], records.index)
+    unknown = -1.0 - pd.Series(pd.factorize(names, sort=True)[0], records.index)
     size = records["total_params"].fillna(unknown)
     keys = records.assign(size=size, subtask=records[unit])
-    return keys.groupby(list(columns)).ngroup().to_numpy()
+    columns = [c for name in columns for c in (name, *["model"] * (name == "size"))]
+    return keys.groupby(columns).ngroup().to_numpy()
 
-# %% ../../nbs/prediction/52_splits.ipynb #0436ae4a
+# %% ../../nbs/prediction/52_splits.ipynb #97bf3d33
 def key_folds(
     keys: np.ndarray,  # number of each record's key
     folds: int = 10,  # each key is tested in one of them
@@ -54,7 +81,7 @@ def key_folds(
     "Cross-validation over keys (appendix D.2)"
     from sklearn.model_selection import KFold, train_test_split
 
-    count = keys.max() + 1
+    count = int(keys.max(initial=-1)) + 1
     if folds < 2:
         raise ValueError(f"folds must be 2 or more, got {folds}")
     if count < max(folds, 3):
@@ -70,7 +97,7 @@ def key_folds(
         found.append(Fold(*(np.flatnonzero(role[keys] == r) for r in range(3))))
     return found
 
-# %% ../../nbs/prediction/52_splits.ipynb #83a3fd11
+# %% ../../nbs/prediction/52_splits.ipynb #60429089
 def product_folds(
     records: pd.DataFrame,  # checked records
     groups: tuple[int, int] = (3, 3),  # sets of families, sets of tasks
@@ -78,6 +105,7 @@ def product_folds(
     unit: str = "subtask",  # what a task is: subtask or task
 ) -> list[Fold]:  # one for each pair of sets
     "L3 composition: hold out families on tasks (section 4.1)"
+    _check_table(records)
     rng, sets = np.random.default_rng(seed), []
     for column, count in zip(["family", unit], groups, strict=True):
         code, names = pd.factorize(records[column], sort=True)
@@ -139,13 +167,30 @@ def _more_shots(records, least):
         raise ValueError(f"{which} {least} or more shots: hold one of {there}")
     return test
 
-# %% ../../nbs/prediction/52_splits.ipynb #6cbb2913
+# %% ../../nbs/prediction/52_splits.ipynb #7aea7007
+def _check_hold(name, hold):
+    "Refuse what E1 cannot hold out (no number) or E2 (no pair of names)"
+    if name not in SETTINGS[5:]:
+        raise ValueError(f"beyond is for {', '.join(SETTINGS[5:])}, not {name!r}")
+    number = isinstance(hold, Real) and not isinstance(hold, bool)
+    if name == "E1" and hold is not None and not number:
+        raise ValueError(f"E1 holds out a number of shots, not {hold!r}: pass hold=3")
+    pair = isinstance(hold, (tuple, list)) and len(hold) == 2
+    pair = pair and all(isinstance(part, str) for part in hold)
+    if name != "E1" and hold is not None and not pair:
+        raise ValueError(
+            f"{name} holds out a model, not {hold!r}: pass hold=('family', 'model')"
+        )
+
+# %% ../../nbs/prediction/52_splits.ipynb #018e30e7
 def beyond(
     records: pd.DataFrame,  # checked records
     name: str,  # E1, E2.1 or E2.2
     hold: int | tuple[str, str] | None = None,  # shots, or (family, model); None: above
 ) -> np.ndarray:  # of each record: is it for the test?
     "The records outside the range of the others (appendix C.3)"
+    _check_table(records)
+    _check_hold(name, hold)
     if name == "E1":
         return _more_shots(records, hold)
     family, model = held_out_models(records)[name] if hold is None else hold
@@ -160,18 +205,18 @@ def beyond(
         )
     return test.to_numpy()
 
-# %% ../../nbs/prediction/52_splits.ipynb #120e57e9
+# %% ../../nbs/prediction/52_splits.ipynb #81f64e13
 def scenario_fold(
     test: np.ndarray,  # of each record: is it for the test?
     scenario: str = "S1",  # S1, S2 or S3
     seed: int = 42,  # of the two tenths
 ) -> Fold:  # of positions; the test set is the same in all three
-    "One fold with a tenth of train and a tenth of test set aside (appendix C.3)"
+    "One fold with a tenth of train and of test set aside (C.3), by position of the row"
     if scenario not in ("S1", "S2", "S3"):
         raise ValueError(f"scenario is S1, S2 or S3, not {scenario!r}")
     rng, parts = np.random.default_rng(seed), []
     for inside in (~test, test):
-        mixed = rng.permutation(np.flatnonzero(inside))
+        mixed = rng.permutation(np.flatnonzero(inside))  # rows: their order counts
         if len(mixed) < 2:
             raise ValueError("too few records to train or to test: use another setting")
         tenth = max(1, round(0.1 * len(mixed)))
@@ -212,7 +257,25 @@ def _told(records, fold, unit, unseen, name):
         raise ValueError(f"{name} leaves a set empty: there are too few records")
     return fold
 
-# %% ../../nbs/prediction/52_splits.ipynb #26c8fe44
+# %% ../../nbs/prediction/52_splits.ipynb #be5c1eaa
+def _check_request(name, folds, unit, scenario, hold, unseen):
+    "Refuse a wrong argument, or one that the setting does not take"
+    if unseen not in ("refuse", "drop", "keep"):
+        raise ValueError(f"unseen is keep, drop or refuse, not {unseen!r}")
+    if name not in SETTINGS:
+        raise ValueError(f"no setting {name!r}: there are {', '.join(SETTINGS)}")
+    if unit not in ("subtask", "task"):
+        raise ValueError(f"unit is subtask or task, not {unit!r}")
+    keyed, outside = name in KEYS, name in SETTINGS[5:]
+    for argument, told, taken, by in [
+        ("folds", folds != 10, keyed, "L1 to L3"),
+        ("scenario", scenario != "S1", outside, "E1 to E2.2"),
+        ("hold", hold is not None, outside, "E1 to E2.2"),
+    ]:
+        if told and not taken:
+            raise ValueError(f"{name} takes no {argument}, only {by} do: leave it out")
+
+# %% ../../nbs/prediction/52_splits.ipynb #b526a46f
 def split_records(
     records: pd.DataFrame,  # checked records
     name: str,  # one of SETTINGS
@@ -224,12 +287,8 @@ def split_records(
     unseen: str = "keep",  # test records of a task or family not in train; drop; refuse
 ) -> list[Fold]:  # (train, dev, test), arrays of positions
     "The folds of a setting; a setting that the records cannot carry is refused"
-    if unseen not in ("refuse", "drop", "keep"):
-        raise ValueError(f"unseen is keep, drop or refuse, not {unseen!r}")
-    if name not in SETTINGS:
-        raise ValueError(f"no setting {name!r}: there are {', '.join(SETTINGS)}")
-    if unit not in ("subtask", "task"):
-        raise ValueError(f"unit is subtask or task, not {unit!r}")
+    _check_request(name, folds, unit, scenario, hold, unseen)
+    _check_table(records)
     records = records.reset_index(drop=True)
     if name in KEYS:
         found = key_folds(record_keys(records, KEYS[name], unit), folds, seed)
@@ -300,3 +359,18 @@ def carried_settings(
             f" ({lost})" if lost else ""
         )
     return said
+
+# %% ../../nbs/prediction/52_splits.ipynb #e4cc0f3f
+def smallest_tests(
+    records: pd.DataFrame,  # checked records
+    unit: str = "subtask",  # what a task is: subtask (a part) or task (the whole)
+) -> dict[str, float]:  # setting -> records in its smallest test set; NaN: refused
+    "How many records each setting tests"
+    sizes = dict.fromkeys(SETTINGS, np.nan)
+    for name in SETTINGS:
+        try:
+            folds = split_records(records, name, unit=unit)
+        except ValueError:
+            continue
+        sizes[name] = min(len(fold.test) for fold in folds)
+    return sizes
