@@ -168,6 +168,13 @@ def walk(source):
         return []
 
 
+def test_flags_stand_on_lines_of_their_own():
+    "nbdev reads one flag a line: in `#| data slow` it would not see the second"
+    two = re.compile(r"^#\| *(data|slow|gpu)\b.*\S *(data|slow|gpu)\b", re.M)
+    faults = [place for place, _, source in every_cell() if two.search(source)]
+    none_of(faults, "Write each flag of a cell on a line of its own:")
+
+
 def test_outputs_are_small_and_without_errors():
     faults = []
     for where, cell, _ in every_cell():

@@ -469,7 +469,7 @@ HARNESS_METRICS = ["acc", "exact_match", "f1", "em", "mc2", "acc_norm"]
 
 
 def _one_metric(scores, prefer):
-    "(metric, score) of a task's entry: the first wanted that is known, unfiltered first"
+    "(metric, score) of a task: the first wanted that is known, unfiltered first"
     for metric in prefer:
         own = {k: v for k, v in scores.items() if k.split(",")[0] == metric}
         own = {k: v for k, v in own.items() if isinstance(v, (int, float)) and v == v}

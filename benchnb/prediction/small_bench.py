@@ -424,7 +424,7 @@ def evaluate_many(
     unit: str = "task",  # or subtask
     **settings,  # of fit_many
 ) -> np.ndarray:  # R2, subsets x pairs
-    "evaluate_subset for many subsets; features are made of all records' names and sizes"
+    "evaluate_subset for many subsets; features know all records' names and sizes"
     if not len(subsets) or not len(pairs):
         raise ValueError("there are no subsets, or no pairs of families to judge them")
     for dev, test in set(pairs):

@@ -207,17 +207,22 @@ def contest(
     return pd.DataFrame(rows).assign(setting=setting)
 
 # %% ../../nbs/results/67_predicting_big_bench_tables.ipynb #fe90396e
-EMERGENT = """hindu_knowledge modified_arithmetic analytic_entailment codenames
-phrase_relatedness question_answer_creation self_evaluation_tutoring common_morpheme
-fact_checker figure_of_speech_detection international_phonetic_alphabet_transliterate
-logical_deduction misconceptions physical_intuition social_iqa strange_stories strategyqa
+EMERGENT = """
+hindu_knowledge modified_arithmetic analytic_entailment codenames
+phrase_relatedness question_answer_creation self_evaluation_tutoring
+common_morpheme fact_checker figure_of_speech_detection
+international_phonetic_alphabet_transliterate logical_deduction misconceptions
+physical_intuition social_iqa strange_stories strategyqa
 gender_inclusive_sentences_german repeat_copy_logic sports_understanding
-swahili_english_proverbs word_sorting word_unscrambling irony_identification logical_args
-auto_debugging sufficient_information parsinlu_reading_comprehension anachronisms
-ascii_word_recognition conceptual_combinations cryptonite disambiguation_qa emoji_movie
-goal_step_wikihow gre_reading_comprehension linguistics_puzzles logic_grid_puzzle
-metaphor_understanding odd_one_out metaphor_boolean parsinlu_qa analogical_similarity
-causal_judgment causal_judgement code_line_description crass_ai cs_algorithms""".split()
+swahili_english_proverbs word_sorting word_unscrambling irony_identification
+logical_args auto_debugging sufficient_information
+parsinlu_reading_comprehension anachronisms ascii_word_recognition
+conceptual_combinations cryptonite disambiguation_qa emoji_movie
+goal_step_wikihow gre_reading_comprehension linguistics_puzzles
+logic_grid_puzzle metaphor_understanding odd_one_out metaphor_boolean
+parsinlu_qa analogical_similarity causal_judgment causal_judgement
+code_line_description crass_ai cs_algorithms
+""".split()
 
 # %% ../../nbs/results/67_predicting_big_bench_tables.ipynb #63fc5a52
 def is_emergent(
