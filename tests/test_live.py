@@ -164,7 +164,7 @@ def test_a_list_of_items_and_a_csv(call):
     rows = [f"{name},1" for name in lines[1:-1]] + [f"{lines[-1]},"]
     Path("a.csv").write_text("item,score\n" + "\n".join(rows) + "\n")
     code, out, err = call("tell", "new", "a.csv")
-    assert code == 0 and "unscored  1 items" in out, err
+    assert code == 0 and "unscored  1 item: " in out, err
 
 
 def test_a_run_that_broke_off_is_continued(call):
@@ -226,7 +226,8 @@ def test_mistakes_are_one_line_and_change_nothing(call):
         (["paired", "new", "logs"], ["--format"]),
         (["import", "excel", "logs", "--out", "x.parquet"], ["'excel'", "lm-eval"]),
         (["import", "lm-eval", "logs", "--out", "x.csv"], ["x.csv", ".parquet"]),
-        (["import", "lm-eval", "logs", "--match", "x", "--out", "x.parquet"], ["'x'"]),
+        (["import", "lm-eval", "logs", "--match", "x", "--out", "x.parquet"],
+         ["--match x "]),
     ]:  # fmt: skip
         code, out, err = call(*argv)
         assert code == 2 and err.count("\n") == 1, (argv, err)
@@ -501,3 +502,172 @@ def test_paired_is_even_handed():
 def test_choices_are_checked():
     with pytest.raises(ValueError, match="repeated='never' is no choice"):
         Choices(repeated="never")
+
+
+# Widths, late answers, and whose answers they are ---------------------------------
+
+
+def a_row(row=8):
+    "All answers of the new model"
+    return {
+        f"{t}/{n}": float(x)
+        for t, right in RIGHT.items()
+        for n, x in enumerate(right[row])
+    }
+
+
+def tell_all(folder, row):
+    "Tell what is asked, opening the folder anew each time; the sizes of the rounds"
+    sizes = []
+    while asked := Live(folder).ask():
+        sizes.append(len(asked))
+        Live(folder).tell({name: row[name] for name in asked})
+    return sizes
+
+
+GROWING = ["random", "stratified", "difference", "aipw", "adaptive_irt"]
+
+
+@pytest.mark.parametrize(
+    "name", [*GROWING, "kmeans", "gp_irt", "p_irt", "tailored_bench", "anchor_points"]
+)
+def test_every_method_reaches_a_width_or_says_no_at_once(name, place):
+    source, target = halves()
+    method = get_method(name)
+    try:
+        start(method.fit(source), "new", width=0.2, harness="list", source=source)
+    except ValueError as error:
+        assert "gives no interval" in str(error) and name not in GROWING
+        assert not Path("new").exists()
+        return
+    names, values = target.items.index, target.values[0].astype(float)
+    sizes = tell_all("new", dict(zip(names, values, strict=True)))
+    found = Live("new").estimate()
+    wide = found.interval[1] - found.interval[0]
+    assert wide <= 0.2 and len(sizes) > 1 or sum(sizes) == 60 or found.notes
+
+
+def test_a_method_that_cannot_grow_alone_is_refused_before_the_pilot(place):
+    source = halves()[0]
+    with pytest.raises(ValueError, match="needs its sources to grow"):
+        start(get_method("aipw").fit(source), "new", width=0.2, harness="list")
+    assert not Path("new").exists()
+
+
+def test_the_last_whole_stage_is_the_estimate_meanwhile(place):
+    scores, row = import_logs("lm-eval", "logs"), a_row()
+    live = start(get_method("random").fit(scores), "new", width=0.15)
+    with pytest.raises(ValueError, match="items are still to be told"):
+        live.estimate()
+    live.tell({name: row[name] for name in live.ask()})
+    left = len(live.ask())
+    found = live.estimate()
+    assert left and any(f"{left} items are still to be told" in n for n in found.notes)
+    assert len(found.items) == len(live.answers)
+
+
+@pytest.mark.parametrize("method", ["random", "adaptive_irt"])
+def test_an_unscored_answer_may_be_scored_later(method, place):
+    live, row = a_live(method)
+    tell_all("new", dict.fromkeys(row, np.nan))
+    assert not Live("new").ask() and np.isnan(list(Live("new").answers.values())).all()
+    Live("new").tell(row)
+    tell_all("new", row)
+    late = Live("new")
+    late.tell(dict.fromkeys(row, np.nan))  # the old log again is no news
+    assert not set(late.session.estimate().unscored)
+    os.rename("new", "old")
+    fresh, _ = a_live(method)
+    tell_all("new", row)
+    assert Live("new").session.estimate().score == late.session.estimate().score
+
+
+def test_giving_up_with_a_wrong_file_changes_nothing(call):
+    call("import", "lm-eval", "logs", "--out", "s.parquet")
+    call("plan", "s.parquet", "--method", "random", "--budget", 10, "--out", "new")
+    wanted = last_input("new")["sums"]
+    run_harness("other", {"sums": [n for n in range(30) if n not in wanted]})
+    write_lm_eval("foreign", "new", {"poems": [1, 0, 1]})
+    before = files_in(Path("new"))
+    for wrong in ("other", "foreign"):
+        code, _, err = call("tell", "new", wrong, "--give-up")
+        assert code == 2 and err.count("\n") == 1, err
+        assert files_in(Path("new")) == before
+
+
+def test_another_model_is_refused(call):
+    call("import", "lm-eval", "logs", "--out", "s.parquet")
+    call("plan", "s.parquet", "--method", "random", "--budget", 10, "--out", "new")
+    first = last_input("new")
+    run_harness("a", {t: ids[:1] for t, ids in first.items()}, "org/one")
+    run_harness("b", {t: ids[1:] for t, ids in first.items()}, "org/two")
+    assert call("tell", "new", "a")[0] == 0
+    before = files_in(Path("new"))
+    code, _, err = call("tell", "new", "b")
+    assert code == 2 and "'org/one'" in err and "'org/two'" in err
+    assert "--model 'org/one'" in err and files_in(Path("new")) == before
+    assert call("tell", "new", "b", "--model", "org/one")[0] == 0
+
+
+def test_edited_documents_are_left_out_and_counted(call):
+    call("import", "lm-eval", "logs", "--out", "s.parquet")
+    call("plan", "s.parquet", "--method", "random", "--budget", 20, "--out", "new")
+    wanted = last_input("new")["sums"]
+    rows = [lm_eval_row("sums", n, 1) for n in wanted]
+    for row in rows[:2]:
+        row["doc_hash"] = "f" * 63 + str(row["doc_id"] % 10)
+    write_rows(f"edited/new/samples_sums_{TIME}.jsonl", rows)
+    code, _, err = call("tell", "new", "edited", "--match", "hash")
+    assert code == 0 and f"left out 2 of {len(wanted)} logged items" in err, err
+    assert set(Live("new").answers) == {f"sums/{n}" for n in wanted[2:]}
+
+
+def test_adaptive_methods_stay_within_the_tokens(place):
+    source, target = halves()
+    for name in ("adaptive_irt", "tailored_bench", "random"):
+        method = get_method(name).fit(source)
+        cost = method.items_["cost"]
+        for tokens in (3000, 6000):
+            budget = items_for_tokens(method, tokens)
+            for found in estimates(prepared(method, budget), target, None):
+                assert cost[found.items].sum() <= tokens
+
+
+def test_tokens_get_an_interval_too(call):
+    source = halves()[0]
+    source.to_parquet("s.parquet")
+    plan = ["plan", "s.parquet", "--method", "tailored_bench", "--harness", "list"]
+    code, _, err = call(*plan, "--budget", "6000tokens", "--out", "new")
+    assert code == 0, err
+    tell_all("new", dict.fromkeys(source.items.index, 1.0))
+    assert json.loads(call("estimate", "new", "--json")[1])["interval"][0] is not None
+    call(*plan, "--budget", "6000tokens", "--folds", 0, "--out", "bare")
+    tell_all("bare", dict.fromkeys(source.items.index, 1.0))
+    assert "no interval: the method gives none" in call("estimate", "bare")[1]
+
+
+def test_telling_nothing_new_writes_nothing_new(call):
+    call("import", "lm-eval", "logs", "--out", "s.parquet")
+    call("plan", "s.parquet", "--method", "random", "--budget", 10, "--out", "new")
+    run_harness("a", {t: ids[:1] for t, ids in last_input("new").items()})
+    call("tell", "new", "a")
+    before = files_in(Path("new"))
+    assert call("tell", "new", "a")[1].startswith("0 told")
+    assert files_in(Path("new")) == before
+
+
+def test_plans_that_cannot_be_meant(call):
+    source = halves()[0]
+    source.to_parquet("s.parquet")
+    new = ["--method", "random", "--out", "my model"]
+    code, out, err = call("plan", "s.parquet", *new, "--budget", 10)
+    assert code == 0 and "benchnb tell 'my model' " in out, err
+    assert call("plan", "zoo", "--method", "random", "--budget", 9, "--out", "z")[0] == 0
+    publish(prepared(fitted("kmeans"), 15), "bundle", "A test")
+    for argv, words in [
+        (["plan", "my model", "--out", "x"], "is an evaluation that has begun"),
+        (["plan", "bundle", "--method", "aipw", "--out", "x"], "leave --method out"),
+        (["plan", "s.parquet", *new[:2], "--width", "1e-9", "--out", "x"], "0.001"),
+    ]:
+        code, _, err = call(*argv)
+        assert code == 2 and words in err and not Path("x").exists(), err

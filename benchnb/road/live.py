@@ -6,11 +6,13 @@
 __all__ = ['items_for_tokens', 'next_budget', 'Live', 'start', 'make_input', 'log_answers', 'errors_if_needed', 'Paired',
            'paired']
 
-# %% ../../nbs/road/73_live.ipynb #00987323
+# %% ../../nbs/road/73_live.ipynb #ba2d6bac
 import copy
 import json
 import math
+import re
 import shutil
+import tempfile
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,35 +24,56 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..ideas.intervals import normal_quantile
-from ..method import Estimate, Method, Session, check_budget, ready, simulate
+from benchnb.method import (
+    Conversation,
+    Estimate,
+    Method,
+    Session,
+    check_budget,
+    load_method,
+    parameters,
+    ready,
+    save_method,
+    simulate,
+)
 from ..metrics import rank_among
 from .conformal import conformal_interval, left_out_errors, shift_notes
 from .importers import ASK, Choices, Log, join_logs
 from .subsets import doc_ids, export_subset, make_subset
 from ..scores import Scores, replace_file
 
-# %% ../../nbs/road/73_live.ipynb #d4219239
+# %% ../../nbs/road/73_live.ipynb #de3cccf6
 def items_for_tokens(
     method: Method,  # fitted, on a table with costs
     tokens: float,  # that may be spent
     seed: int = 0,  # of the session
 ) -> int:  # items
-    "The largest budget of items that costs no more than so many tokens"
+    "A large budget of items that costs no more than so many tokens, whatever is asked"
     cost = method.items_.get("cost")
     if cost is None or cost.isna().all():
         raise ValueError("the table has no costs: give the budget in items")
     cost = cost.fillna(cost.mean()).to_numpy()
-    most = int(min(len(cost), tokens // max(cost.mean(), 1e-9)))
-    for budget in range(max(most, 1), 0, -max(1, most // 50)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            asked = getattr(ready(method, budget, seed), "coreset_", None)
-        if asked is None or cost[asked].sum() <= tokens:
-            if budget * cost.min() <= tokens:
-                return budget
+    low, high = 0, int((np.cumsum(np.sort(cost)) <= tokens).sum())
+    middle = high  # perhaps all that could be paid at best
+    while low < high:
+        if _most_tokens(method, middle, cost, seed) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+        middle = (low + high + 1) // 2
+    if low:
+        return low
     raise ValueError(
         f"{tokens:,.0f} tokens pay no item: the mean item costs {cost.mean():,.0f}"
     )
+
+
+def _most_tokens(method, budget, cost, seed):
+    "What a budget costs: its fixed subset, or the dearest items"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        asked = getattr(ready(method, budget, seed), "coreset_", None)
+    return np.sort(cost)[-budget:].sum() if asked is None else cost[asked].sum()
 
 # %% ../../nbs/road/73_live.ipynb #f2477f78
 def next_budget(
@@ -127,7 +150,7 @@ class Live:
         next = f"{len(todo)} items to be run" if todo else "finished"
         return f"Live: {len(self.answers)} of {len(self.items):,} items told, {next}"
 
-# %% ../../nbs/road/73_live.ipynb #5b7e48dd
+# %% ../../nbs/road/73_live.ipynb #ba7073dc
 @patch
 def _stage(self: Live) -> Path:
     "Where the session with the largest budget lies"
@@ -146,8 +169,38 @@ def _open(self: Live) -> None:
         self.answers = {k: np.nan if v is None else float(v) for k, v in told.items()}
     except (TypeError, ValueError) as error:
         raise ValueError(f"{str(file)!r} is damaged: restore it from a copy") from error
+    self.stuck = ""  # why a wanted width is out of reach, if it is
+    self._forget_unscored()
     self.session = Session.load(self._stage())
     self._advance()
+
+
+@patch
+def _forget_unscored(self: Live) -> None:
+    "Begin the conversations anew if what they were told as unscored is known by now"
+    places = [self.folder, *sorted(self.folder.glob("stage-*"))]
+    told = [path for p in places if (path := p / "session.json").is_file()]
+    late = {name for name, score in self.answers.items() if not np.isnan(score)}
+    if not any(late & _unscored(path) for path in told):
+        return
+    for path in reversed(told[1:]):
+        path.unlink()
+    first = Session.load(self.folder)
+    first.rounds = []
+    first._replay()
+    first._save()
+
+
+def _unscored(path):
+    "Items that a saved session was told as unscored"
+    rounds = _read_json(path).get("rounds")
+    try:
+        pairs = [
+            pair for r in rounds for pair in zip(r["asked"], r["scores"], strict=True)
+        ]
+    except (TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"{str(path)!r} is damaged: restore it from a copy") from error
+    return {name for name, score in pairs if score is None}
 
 
 @patch
@@ -160,7 +213,7 @@ def _advance(self: Live) -> None:
         elif asked or not self._grow():
             return
 
-# %% ../../nbs/road/73_live.ipynb #1778f19b
+# %% ../../nbs/road/73_live.ipynb #cc2ed912
 @patch
 def _grow(self: Live) -> bool:
     "A session with a larger budget, if a width is wanted and not reached; True if so"
@@ -169,7 +222,8 @@ def _grow(self: Live) -> bool:
         return False
     low, high = self.session.estimate().interval
     if np.isnan(low):
-        raise ValueError(f"{method.name} gives no interval: plan with a budget instead")
+        self.stuck = f"{method.name} gave no interval: the width is not reached"
+        return False
     most = min(len(method.items_), self.plan.get("most") or len(method.items_))
     budget = next_budget(method.budget_, high - low, wanted, most)
     if budget <= method.budget_:
@@ -179,12 +233,47 @@ def _grow(self: Live) -> bool:
         number += 1
     place = self.folder / f"stage-{number}"
     shutil.rmtree(place, ignore_errors=True)  # half a stage, if somebody was killed
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        self.session = Session(method, budget, self.plan["seed"], place)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            larger = Session(self._fitted(), budget, self.plan["seed"], place)
+    except ValueError as error:
+        self.stuck = f"the width is not reached ({error})"
+        return False
+    self.session = larger
     return True
 
-# %% ../../nbs/road/73_live.ipynb #461ca454
+
+@patch
+def _fitted(self: Live) -> Method:
+    "The method for another budget; fitted anew where the folder holds the sources"
+    path, method = self.folder / "sources.parquet", self.session.method
+    if not path.is_file():
+        return method
+    return type(method)(**parameters(method)).fit(Scores.from_parquet(path))
+
+# %% ../../nbs/road/73_live.ipynb #14d6860b
+def _check_growth(method, source, total, seed):
+    "Refuse a width for a method without intervals, or one that could not grow"
+    talk, rng = Conversation(method), np.random.default_rng(seed)
+    while talk.estimate is None:
+        talk.tell(rng.integers(0, 2, len(talk.wanted)).astype(float))
+    if np.isnan(talk.estimate.interval[0]):
+        raise ValueError(f"{method.name} gives no interval: plan with a budget instead")
+    if source is not None:
+        return
+    with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        save_method(method, place)
+        try:
+            ready(load_method(place), min(total, method.budget_ + 1), seed)
+        except ValueError as error:
+            raise ValueError(
+                f"{method.name} needs its sources to grow to a width: give them too, "
+                "or plan with a budget"
+            ) from error
+
+# %% ../../nbs/road/73_live.ipynb #20652895
 def start(
     method: Method,  # fitted
     folder: str | Path,  # a new or empty one
@@ -195,6 +284,7 @@ def start(
     model: str = "MODEL",  # of the printed command
     seed: int = 0,
     errors: pd.DataFrame | None = None,  # from left_out_errors, for the interval
+    source: Scores | None = None,  # what the method was fitted on, for a width
 ) -> Live:
     "Begin a live evaluation: write the session, and the input of the harness"
     folder = Path(folder)
@@ -206,9 +296,9 @@ def start(
     plan = {"benchnb": 1, "harness": harness, "model": model, "seed": seed}
     plan |= {"sources": method.fingerprint_, "tokens": tokens, "width": width}
     if width is not None:
-        if not 0 < width < 1:
+        if not 0.001 <= width < 1:
             raise ValueError(
-                f"width must lie between 0 and 1, got {width}: 0.04 is 4 points"
+                f"width must lie between 0.001 and 1, got {width:g}: 0.04 is 4 points"
             )
         plan["most"] = check_budget(budget, total) if budget else None
         needed = NormalDist().inv_cdf(0.975) ** 2 / width**2  # for the worst score
@@ -217,7 +307,11 @@ def start(
     if budget is None and not hasattr(method, "budget_"):
         raise ValueError("say a budget in items or tokens, or a width")
     session = Session(method, budget, seed)  # refuses what is impossible, in memory
+    if width is not None:
+        _check_growth(method, source, total, seed)
     make_input(session.ask(), method.items_, harness, folder, model, 1, plan["sources"])
+    if width is not None and source is not None:
+        source.to_parquet(folder / "sources.parquet")
     Session(method, None, seed, folder)
     if errors is not None:
         plan["errors"] = errors[["truth", "estimate"]].to_dict("list")
@@ -225,7 +319,7 @@ def start(
     _write_json(folder / "plan.json", plan)
     return Live(folder)
 
-# %% ../../nbs/road/73_live.ipynb #81afe1b5
+# %% ../../nbs/road/73_live.ipynb #a8d67dd8
 def make_input(
     names: list,  # items to run
     items: pd.DataFrame,  # facts about all items
@@ -246,14 +340,17 @@ def command(self: Live) -> str:  # empty when the estimate is ready
     todo = self.ask()
     if not todo:
         return ""
-    plan, number = self.plan, 1
+    plan = self.plan
     with _locked(self.folder):
-        if self.answers:
-            number += sum(1 for _ in self.folder.glob("subset_*.json"))
+        number = max(1, sum(1 for _ in self.folder.glob("subset_*.json")))
+        last = self.folder / f"subset_{number}.json"
+        wanted = make_subset(self.items, todo).hash
+        if last.is_file() and _read_json(last).get("subset") != wanted:
+            number += 1
         how = plan["harness"], self.folder, plan["model"], number, plan["sources"]
         return make_input(todo, self.items, *how)
 
-# %% ../../nbs/road/73_live.ipynb #4bd769fe
+# %% ../../nbs/road/73_live.ipynb #5d894838
 def log_answers(
     logs: list[Log],  # of one model
     items: pd.DataFrame,  # facts about the items of the benchmark
@@ -274,32 +371,48 @@ def log_answers(
         zip(zip(tasks[known.index], known, strict=True), known.index, strict=True)
     )
     known = known.to_dict()
-    answers = {}
+    answers, dropped, here = {}, 0, set(tasks)
     for row, value in zip(scores.items.itertuples(), scores.values[0], strict=True):
         name = ours.get((row.task, str(row.doc_id)))
-        if row.hash and choices.match == "hash":
-            name = by_hash.get((row.task, row.hash), name)
-        elif name and row.hash and known.get(name, row.hash) != row.hash:
+        agree = name is not None and known.get(name, row.hash) == row.hash
+        if choices.match == "hash" and not agree:
+            name = by_hash.get((row.task, row.hash))
+            dropped += name is None and row.task in here
+        elif name and row.hash and not agree:
             raise ValueError(
                 f"item {name} is another document in the logs than in the sources: an "
                 "edited task, or an unsorted list of samples; say match='hash'"
             )
         if name:
             answers[name] = float(value)
+    if dropped:
+        warnings.warn(
+            f"left out {dropped} of {len(scores.items)} logged items: their documents "
+            "are not among those of the sources",
+            stacklevel=2,
+        )
     return answers
 
-# %% ../../nbs/road/73_live.ipynb #bfdf6d5d
+# %% ../../nbs/road/73_live.ipynb #8f1d40c9
 @patch
 def tell(
     self: Live,
     answers: dict[str, float],  # item name -> score in [0, 1]; NaN: not scored
     give_up: bool = False,  # True: what was asked and is not there counts as not scored
+    model: str | None = None,  # whose answers they are; None: unknown
 ) -> Live:  # the same, further on
     "Take answers; they are on the disk before anything is made of them"
     with _locked(self.folder):
         self._open()  # somebody may have told it meanwhile
         self._check_told(answers)
-        told = 0
+        if answers or not give_up:
+            self._check_useless(answers)
+        self._check_model(model)
+        late = {n: x for n, x in answers.items() if not np.isnan(x)}
+        late = {n: x for n, x in late.items() if np.isnan(self.answers.get(n, 0))}
+        if late:  # what was unscored is known now
+            self._keep(late)
+            self._open()
         while asked := self.ask():
             new = {name: answers[name] for name in asked if name in answers}
             if give_up:
@@ -308,12 +421,9 @@ def tell(
                 break
             self._keep(new)
             self._advance()
-            told += len(new)
-    if not told:
-        self._check_useless(answers)
     return self
 
-# %% ../../nbs/road/73_live.ipynb #4751e37d
+# %% ../../nbs/road/73_live.ipynb #ebbe6028
 @patch
 def _keep(self: Live, new: dict) -> None:
     "Check answers and write them down"
@@ -334,7 +444,7 @@ def _check_told(self: Live, answers: dict) -> None:
         for name, score in answers.items()
         if name in self.answers
         and score != self.answers[name]
-        and not (np.isnan(score) and np.isnan(self.answers[name]))
+        and not (np.isnan(score) or np.isnan(self.answers[name]))
     ]
     if differ:
         was, now = self.answers[differ[0]], answers[differ[0]]
@@ -346,27 +456,70 @@ def _check_told(self: Live, answers: dict) -> None:
 
 @patch
 def _check_useless(self: Live, answers: dict) -> None:
-    "Of all these answers none was new: told before, or a mistake"
-    if self.ask() and not any(name in self.answers for name in answers):
+    "Refuse answers of which none was ever asked"
+    asked = self.ask()
+    if asked and not any(n in self.answers or n in asked for n in answers):
+        items = "item" if len(asked) == 1 else "items"
         raise ValueError(
-            f"none of the {len(self.ask())} items asked is in these logs "
-            f"({self.ask()[0]!r}, ...): did they run the file of this folder?"
+            f"none of the {len(asked)} {items} asked is in these logs "
+            f"({asked[0]!r}, ...): did they run the file of this folder?"
         )
 
-# %% ../../nbs/road/73_live.ipynb #f910d2c0
+
+@patch
+def _check_model(self: Live, model: str | None) -> None:
+    "Refuse answers of another model than the first ones were of"
+    path = self.folder / "model.json"
+    known = _read_json(path).get("model") if path.is_file() else None
+    if model and not known:
+        _write_json(path, {"model": model})
+    elif model and _plain_name(model) != _plain_name(known):
+        raise ValueError(
+            f"the answers so far are those of {known!r}, these of {model!r}: begin a "
+            f"new folder, or say model={known!r} if they are one model"
+        )
+
+
+def _plain_name(model):
+    "A model's name as folders have it: org/name and org__name are one"
+    return re.sub(r"[^0-9a-z]+", "_", str(model).lower())
+
+# %% ../../nbs/road/73_live.ipynb #d64f4fcb
 @patch
 def estimate(self: Live) -> Estimate:
     "The result; its interval from left-out sources where the method gives none"
-    found = self.session.estimate()
+    session, more = self._finished()
+    found = session.estimate()
     standing = getattr(self.session.method, "standing_", np.full((0, 1), np.nan))
-    notes = (*found.notes, *shift_notes(found.score, standing[:, 0]))
+    notes = (*found.notes, *shift_notes(found.score, standing[:, 0]), *more)
     errors = self.plan.get("errors")
     if np.isnan(found.interval[0]) and errors:
         errors = pd.DataFrame(errors)
         ends = conformal_interval(found.score, errors, found.level)
         how = f"conformal: {len(errors)} sources left out, near ones count more"
         found = replace(found, interval=ends, how=how)
+    if np.isnan(found.interval[0]):
+        notes += ("no interval: the method gives none, and no sources were left out",)
     return replace(found, notes=notes)
+
+
+@patch
+def _finished(self: Live) -> tuple[Session, list[str]]:
+    "The last session that has all its answers, and what to say about those after it"
+    todo = self.ask()
+    if not todo:
+        return self.session, [self.stuck] if self.stuck else []
+    items = "1 item is" if len(todo) == 1 else f"{len(todo)} items are"
+    place = self._stage()
+    if place == self.folder:
+        raise ValueError(
+            f"{items} still to be told: run them, then benchnb tell {self.folder} LOG"
+        )
+    number = int(place.name.removeprefix("stage-")) - 1
+    before = self.folder if number == 1 else self.folder / f"stage-{number}"
+    return Session.load(before), [
+        f"the wanted width is not reached yet: {items} still to be told"
+    ]
 
 
 def errors_if_needed(
