@@ -13,6 +13,7 @@ from benchnb.method import Coreset, Estimate, get_method
 from benchnb.road.conformal import (
     conformal_interval,
     left_out_errors,
+    local_radius,
     shift_notes,
     weighted_radius,
 )
@@ -119,3 +120,14 @@ def test_a_method_without_an_interval_gets_one_that_is_kept(tmp_path):
     low, high = found["interval"]
     assert 0 <= low <= found["score"] <= high <= 1 and "conformal" in found["how"]
     assert errors_if_needed(get_method("aipw"), source, 20) is None
+
+
+def test_who_counted_is_said():
+    rng = np.random.default_rng(0)
+    truth = np.r_[rng.uniform(0.2, 0.4, 60), 0.95]
+    estimate = truth + rng.normal(0, 0.02, 61)
+    errors = pd.DataFrame({"truth": truth, "estimate": estimate})
+    assert local_radius(0.3, errors)[1] == "near ones count more"
+    assert local_radius(0.95, errors)[1] == "all count alike, few are near"
+    assert local_radius(0.3, errors, width=np.inf)[1] == "all count alike"
+    assert local_radius(0.3, errors[:9]) == (1, "too few for this level")

@@ -671,3 +671,16 @@ def test_plans_that_cannot_be_meant(call):
     ]:
         code, _, err = call(*argv)
         assert code == 2 and words in err and not Path("x").exists(), err
+
+
+def test_items_that_were_not_drawn_are_said(call):
+    a, b = (dict(enumerate(row)) for row in np.eye(2, 30))
+    assert paired(a, b).note == "" and "kmeans" in paired(a, b, method="kmeans").note
+    source = halves()[0]
+    source.to_parquet("s.parquet")
+    for name in ("a", "b"):
+        plan = ["plan", "s.parquet", "--method", "kmeans", "--budget", 12]
+        call(*plan, "--harness", "list", "--out", name)
+        tell_all(name, dict.fromkeys(source.items.index, 1.0))
+    code, out, err = call("paired", "a", "b")
+    assert code == 0 and "note      the items were chosen by kmeans" in out, err

@@ -484,9 +484,9 @@ def add_paired(commands) -> None:
     add("--json", action="store_true", help="print an object instead")
     add_choices(add)
 
-# %% ../../nbs/road/74_commands.ipynb #1cce4e3c
+# %% ../../nbs/road/74_commands.ipynb #f4340199
 def _one_model(place, args):
-    "Answers of one model, the items' weights, the number of items"
+    "Answers of one model, the items' weights, how many items there are, who chose"
     import math
 
     from benchnb.road.live import Live
@@ -494,24 +494,28 @@ def _one_model(place, args):
 
     if Path(place, "plan.json").is_file():
         live = Live(place)
-        return live.answers, live.items["weight"], len(live.items)
+        name = live.session.method.name
+        return live.answers, live.items["weight"], len(live.items), name
     if not args.format:
         raise ValueError(f"{place!r} is no evaluation: name its --format if it is logs")
     scores = import_logs(args.format, place, read_choices(args))
     if len(scores) > 1:
         raise ValueError(f"{place!r} holds {len(scores)} models: name the logs of one")
     row = dict(zip(scores.items.index, map(float, scores.values[0]), strict=True))
-    return row, None, math.inf
+    return row, None, math.inf, ""
 
-# %% ../../nbs/road/74_commands.ipynb #0c9daa7a
+# %% ../../nbs/road/74_commands.ipynb #477be755
 def paired_command(args: argparse.Namespace) -> None:
     "Print the comparison of two models"
     import dataclasses
 
-    from benchnb.road.live import paired
+    from benchnb.road.live import AT_RANDOM, paired
 
-    (a, weights, total), (b, _, other) = (_one_model(p, args) for p in (args.a, args.b))
-    found = paired(a, b, weights, min(total, other), args.level)
+    one, two = (_one_model(place, args) for place in (args.a, args.b))
+    (a, weights, total, method), (b, _, other, second) = one, two
+    if method in AT_RANDOM:  # the items of both: not drawn if either's were not
+        method = second
+    found = paired(a, b, weights, min(total, other), args.level, method)
     if args.json:
         print(json.dumps(dataclasses.asdict(found), indent=1))
         return
@@ -521,6 +525,8 @@ def paired_command(args: argparse.Namespace) -> None:
     print(f"A - B     {found.difference:+.3f}   ({level} {low:+.3f} to {high:+.3f})")
     print(f"better    A with probability {found.better:.1%}")
     print(f"items     {found.items} in common")
+    for line in _wrapped(f"note      {found.note}") if found.note else []:
+        print(line)
 
 # %% ../../nbs/road/74_commands.ipynb #0bb35d00
 def add_methods(commands) -> None:
