@@ -7,7 +7,7 @@ __all__ = ['COMPARE_HELP', 'COMPARE_EXAMPLE', 'PLAN_HELP', 'PLAN_EXAMPLE', 'TABL
            'make_parser', 'format_summary', 'note_lines', 'compare_command', 'format_plan', 'plan_command',
            'tables_command', 'data_command', 'main']
 
-# %% ../nbs/core/60_cli.ipynb #3f414ea5
+# %% ../nbs/core/60_cli.ipynb #43563ac4
 import argparse
 import logging
 import os
@@ -28,6 +28,7 @@ from benchnb.road.commands import (
     add_methods,
     add_paired,
     add_plan_options,
+    add_publish,
     add_tell,
     plan_live,
 )
@@ -267,7 +268,7 @@ def _add_data(commands) -> None:
     )
     parser.set_defaults(command=data_command)
 
-# %% ../nbs/core/60_cli.ipynb #55349ad9
+# %% ../nbs/core/60_cli.ipynb #580cb928
 def make_parser() -> argparse.ArgumentParser:  # with all commands
     "The whole command line"
     parser = _Parser(
@@ -278,7 +279,7 @@ def make_parser() -> argparse.ArgumentParser:  # with all commands
     version = f"benchnb {benchnb.__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    road = (add_import, add_tell, add_estimate, add_paired, add_methods)
+    road = (add_import, add_tell, add_estimate, add_publish, add_paired, add_methods)
     for add in (_add_compare, _add_plan, *road, _add_tables, _add_data):
         add(commands)
     return parser

@@ -23,8 +23,8 @@ from benchnb.sources import SOURCES, data_sets
 
 SCRIPT = Path(sys.executable).with_name("benchnb")
 CALL = "import sys; from benchnb.cli import main; sys.exit(main())"
-COMMANDS = ["compare", "plan", "import", "tell", "estimate", "paired", "methods"]
-COMMANDS += ["tables", "data"]
+COMMANDS = ["compare", "plan", "import", "tell", "estimate"]
+COMMANDS += ["publish", "paired", "methods", "tables", "data"]
 QUICK = [name for name in ("random", "stratified") if name in METHODS] or METHODS[:1]
 KEYS = "paper table row column published reproduced trials stderr data verdict".split()
 

@@ -684,3 +684,32 @@ def test_items_that_were_not_drawn_are_said(call):
         tell_all(name, dict.fromkeys(source.items.index, 1.0))
     code, out, err = call("paired", "a", "b")
     assert code == 0 and "note      the items were chosen by kmeans" in out, err
+
+
+def test_publish_and_plan_from_it(call):
+    halves()[0].to_parquet("s.parquet")
+    publish = ["publish", "s.parquet", "--method", "kmeans", "--budget", 12]
+    code, out, err = call(*publish, "--out", "small one")
+    assert code == 0 and "benchnb plan 'small one' --out my_model" in out, err
+    assert call("plan", "small one", "--out", "new")[0] == 0
+    assert Live("new").session.method.budget_ == 12
+    for argv, words in [
+        ([*publish, "--out", "small one"], "not empty"),
+        ([*publish, "--out", "s.parquet/x"], "'s.parquet' is a file"),
+        ([*publish[:3], "adaptive_irt", *publish[4:], "--out", "x"], "other items"),
+    ]:
+        code, _, err = call(*argv)
+        assert code == 2 and words in err and not Path("x").exists(), err
+
+
+def test_what_cannot_be_read_is_said(call):
+    Path("empty.csv").write_text("")
+    Path("wide.csv").write_text("model,q1,q2\nm1,1,0\nm2,0,0\n")
+    Path("blank.csv").write_text("model,item,score\nm1,q1,\nm2,q1,\n")
+    code, out, _ = call("import", "table", "wide.csv", "--out", "w.parquet")
+    assert code == 0 and "read as a wide table: a row is a model" in out
+    code, _, err = call("import", "table", "blank.csv", "--out", "b.parquet")
+    assert code == 2 and "no item was scored" in err and not Path("b.parquet").exists()
+    call("plan", "zoo", "--method", "random", "--budget", 9, "--out", "new")
+    code, _, err = call("tell", "new", "empty.csv")
+    assert code == 2 and "'empty.csv' holds no table" in err

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['IMPORT_HELP', 'TELL_HELP', 'add_choices', 'read_choices', 'as_options', 'add_import', 'import_command', 'read_budget',
-           'add_plan_options', 'plan_live', 'pick_harness', 'count', 'print_next', 'add_tell', 'tell_command',
-           'read_answers', 'add_estimate', 'estimate_command', 'format_report', 'add_paired', 'paired_command',
-           'add_methods', 'methods_command']
+           'add_plan_options', 'check_folder', 'plan_live', 'pick_harness', 'count', 'print_next', 'add_publish',
+           'publish_command', 'add_tell', 'tell_command', 'read_answers', 'add_estimate', 'estimate_command',
+           'format_report', 'add_paired', 'paired_command', 'add_methods', 'methods_command']
 
 # %% ../../nbs/road/74_commands.ipynb #c6529a5e
 import argparse
@@ -72,7 +72,7 @@ def read_choices(
     names += ("match", "model", "task")
     return Choices(**{n: getattr(args, n) for n in names}, values=tuple(values))
 
-# %% ../../nbs/road/74_commands.ipynb #b274c827
+# %% ../../nbs/road/74_commands.ipynb #c31310c2
 _CHOSEN = "metric|filter|split|reducer|repeated|interrupted|match|model|task"
 
 
@@ -87,7 +87,7 @@ def as_options(
         return f"--{found[1]} {said}" + found[3].replace("'", "")
 
     pattern = rf"\b({_CHOSEN})=('[^']*')((?:, '\w+')*(?: or\s'\w+')?)"
-    text = re.sub(pattern, option, text)
+    text = re.sub(pattern, option, text).replace("with_sources=True", "--with-sources")
     return re.sub(rf"choose ({_CHOSEN}) from", r"choose --\1 from", text)
 
 # %% ../../nbs/road/74_commands.ipynb #9505976f
@@ -139,7 +139,7 @@ def add_import(commands) -> None:
     add_choices(add)
     add("--jobs", type=int, default=1, help="processors (default: 1)")
 
-# %% ../../nbs/road/74_commands.ipynb #dd7d56a8
+# %% ../../nbs/road/74_commands.ipynb #d479b7e1
 def import_command(args: argparse.Namespace) -> None:
     "Read all logs, write one table, say what is in it"
     from benchnb.road.tables import get_format, import_logs
@@ -152,15 +152,36 @@ def import_command(args: argparse.Namespace) -> None:
     scores = import_logs(
         args.format, args.paths, read_choices(args), args.jobs, progress
     )
+    means = scores.performance()
+    if means.isna().all():
+        raise ValueError(
+            "no item was scored in these logs: was there a scorer? Nothing was written"
+        )
     scores.to_parquet(args.out)
     print(str(scores).removeprefix("Scores: "))
-    means = scores.performance()
+    if args.format == "table":
+        print(_shape(args.paths, get_format("table")))
     for name, at in (("lowest", means.idxmin()), ("highest", means.idxmax())):
         print(f"{name} score: {means[at]:.3f} ({at})")
     for name, what in (("cost", "token costs"), ("hash", "hashes of documents")):
         known = scores.items[name].notna().mean() if name in scores.items else 0
         print(f"{what}: {'none' if not known else f'{known:.0%} of the items'}")
     print(f"\nwritten: {args.out}")
+
+# %% ../../nbs/road/74_commands.ipynb #8752e57b
+def _shape(paths, kind):
+    "Whether a table was read as a long or as a wide one"
+    from benchnb.road.importers import find_logs
+    from benchnb.road.tables import _frames
+
+    file = find_logs(paths, kind.belongs, kind.what)[0]
+    columns = set(next(iter(_frames(file))).columns)
+    if {"model", "item", "score"} <= columns:
+        return "read as a long table: a row is a score"
+    rows, others = (
+        ("an item", "a model") if "item" in columns else ("a model", "an item")
+    )
+    return f"read as a wide table: a row is {rows}, a column {others}"
 
 # %% ../../nbs/road/74_commands.ipynb #f60b15d5
 def read_budget(
@@ -200,7 +221,18 @@ def add_plan_options(
         "to get one; 0: none (default: 10)",
     )
 
-# %% ../../nbs/road/74_commands.ipynb #59152a25
+# %% ../../nbs/road/74_commands.ipynb #ac6b102f
+def check_folder(
+    out: str,  # a folder to be written
+) -> None:
+    "A folder of ours is new or empty, and lies in no file"
+    for place in (Path(out), *Path(out).parents):
+        if place.exists() and not place.is_dir():
+            raise ValueError(f"{str(place)!r} is a file: name a new folder")
+    if Path(out).is_dir() and any(Path(out).iterdir()):
+        raise FileExistsError(f"{out!r} is not empty: name a new folder")
+
+# %% ../../nbs/road/74_commands.ipynb #add848eb
 def plan_live(args: argparse.Namespace) -> None:
     "Begin an evaluation: fit, choose, write the folder, print what to run"
     from benchnb.method import get_method, load_method
@@ -209,8 +241,7 @@ def plan_live(args: argparse.Namespace) -> None:
 
     if not args.out:
         raise ValueError("--method needs --out DIR: the folder of the evaluation")
-    if Path(args.out).is_dir() and any(Path(args.out).iterdir()):  # before the work
-        raise FileExistsError(f"{args.out!r} is not empty: name a new folder")
+    check_folder(args.out)  # before the work
     kind, number = args.budget or (None, None)
     how = {"width": args.width if args.width_said or not number else None}
     how["tokens" if kind == "tokens" else "budget"] = number
@@ -280,6 +311,46 @@ def print_next(
     logs = Path(folder, "logs") if harness != "list" else "answers.csv"
     print(f"then: benchnb tell {shlex.quote(str(folder))} {shlex.quote(str(logs))}")
 
+# %% ../../nbs/road/74_commands.ipynb #d4a96dda
+def add_publish(commands) -> None:
+    "The arguments of `benchnb publish`"
+    add = _command(
+        commands,
+        "publish",
+        publish_command,
+        "a small benchmark for others: items and estimator, no sources",
+        "Fit a method, choose its items, and write them with the fitted estimator to\n"
+        "one folder. The table of sources stays here. Others begin an evaluation with\n"
+        "benchnb plan FOLDER --out my_model.",
+        "benchnb publish scores.parquet --method kmeans --budget 60 --out small",
+    )
+    add("scores", metavar="SCORES", help="zoo, a named data set, or a Parquet file")
+    add("--method", metavar="M", required=True, help="with one subset for all models")
+    add("--budget", type=int, metavar="N", required=True, help="items")
+    add("--out", metavar="DIR", required=True, help="a new or empty folder")
+    add("--title", default="A small benchmark", metavar="T", help="of its README")
+    add("--seed", type=int, default=0, help="of the choice (default: 0)")
+    add(
+        "--with-sources",
+        action="store_true",
+        help="also a method that keeps the scores of its sources",
+    )
+
+
+def publish_command(args: argparse.Namespace) -> None:
+    "Fit, choose and write; say what is in the folder"
+    from benchnb.method import get_method, ready
+    from benchnb.road.subsets import publish
+    from benchnb.sources import load_table
+
+    check_folder(args.out)
+    method = get_method(args.method).fit(load_table(args.scores))
+    method = ready(method, args.budget, args.seed)
+    subset = publish(method, args.out, args.title, args.with_sources)
+    print(f"{method.name}, {count(len(subset), 'item')}, subset {subset.hash}\n")
+    print(f"written: {args.out}")
+    print(f"then: benchnb plan {shlex.quote(args.out)} --out my_model")
+
 # %% ../../nbs/road/74_commands.ipynb #395b44ee
 TELL_HELP = """Tell an evaluation what the harness found, in the harness's own logs.
 
@@ -336,7 +407,7 @@ def tell_command(args: argparse.Namespace) -> None:
     print(f"{told} told, {len(live.answers)} of {len(live.items):,} items in all\n")
     print_next(live, args.folder)
 
-# %% ../../nbs/road/74_commands.ipynb #a1dc5d9c
+# %% ../../nbs/road/74_commands.ipynb #705875bc
 def read_answers(
     format: str,  # of the logs; list is a table of item and score
     paths: list[str],
@@ -355,7 +426,10 @@ def read_answers(
         for path in paths:
             if not Path(path).is_file():
                 raise FileNotFoundError(f"no file {path!r}: check the path")
-            frame = pd.concat(_frames(path))
+            try:
+                frame = pd.concat(_frames(path))
+            except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
+                raise ValueError(f"{path!r} holds no table ({error})") from error
             if {"item", "score"} <= set(frame) and "model" not in frame:
                 keys = [str(name) for name in frame["item"]]
                 found |= dict(zip(keys, map(_score, frame["score"]), strict=True))
