@@ -662,7 +662,9 @@ def test_plans_that_cannot_be_meant(call):
     new = ["--method", "random", "--out", "my model"]
     code, out, err = call("plan", "s.parquet", *new, "--budget", 10)
     assert code == 0 and "benchnb tell 'my model' " in out, err
-    assert call("plan", "zoo", "--method", "random", "--budget", 9, "--out", "z")[0] == 0
+    assert (
+        call("plan", "zoo", "--method", "random", "--budget", 9, "--out", "z")[0] == 0
+    )
     publish(prepared(fitted("kmeans"), 15), "bundle", "A test")
     for argv, words in [
         (["plan", "my model", "--out", "x"], "is an evaluation that has begun"),
@@ -708,6 +710,9 @@ def test_what_cannot_be_read_is_said(call):
     Path("blank.csv").write_text("model,item,score\nm1,q1,\nm2,q1,\n")
     code, out, _ = call("import", "table", "wide.csv", "--out", "w.parquet")
     assert code == 0 and "read as a wide table: a row is a model" in out
+    plan = ["--method", "random", "--budget", 1, "--out", "x"]
+    code, _, err = call("plan", "wide.csv", *plan)
+    assert code == 2 and "import table wide.csv" in err, err
     code, _, err = call("import", "table", "blank.csv", "--out", "b.parquet")
     assert code == 2 and "no item was scored" in err and not Path("b.parquet").exists()
     call("plan", "zoo", "--method", "random", "--budget", 9, "--out", "new")

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['IMPORT_HELP', 'TELL_HELP', 'add_choices', 'read_choices', 'as_options', 'add_import', 'import_command', 'read_budget',
-           'add_plan_options', 'check_folder', 'plan_live', 'pick_harness', 'count', 'print_next', 'add_publish',
-           'publish_command', 'add_tell', 'tell_command', 'read_answers', 'add_estimate', 'estimate_command',
-           'format_report', 'add_paired', 'paired_command', 'add_methods', 'methods_command']
+           'add_plan_options', 'check_folder', 'load_scores', 'plan_live', 'pick_harness', 'count', 'print_next',
+           'add_publish', 'publish_command', 'add_tell', 'tell_command', 'read_answers', 'add_estimate',
+           'estimate_command', 'format_report', 'add_paired', 'paired_command', 'add_methods', 'methods_command']
 
 # %% ../../nbs/road/74_commands.ipynb #c6529a5e
 import argparse
@@ -232,12 +232,28 @@ def check_folder(
     if Path(out).is_dir() and any(Path(out).iterdir()):
         raise FileExistsError(f"{out!r} is not empty: name a new folder")
 
-# %% ../../nbs/road/74_commands.ipynb #add848eb
+# %% ../../nbs/road/74_commands.ipynb #655f5eb2
+def load_scores(
+    text: str,  # a name or a file
+):  # -> Scores
+    "A table to fit on; a wide one must be imported first"
+    from benchnb.sources import load_table
+
+    try:
+        return load_table(text)
+    except ValueError as error:
+        if not str(error).startswith("no column 'item'"):
+            raise
+        raise ValueError(
+            f"{text!r} is no long table: if it is a wide one, give first benchnb "
+            f"import table {shlex.quote(text)} --out scores.parquet"
+        ) from error
+
+# %% ../../nbs/road/74_commands.ipynb #f7f80248
 def plan_live(args: argparse.Namespace) -> None:
     "Begin an evaluation: fit, choose, write the folder, print what to run"
     from benchnb.method import get_method, load_method
     from benchnb.road.live import errors_if_needed, items_for_tokens, start
-    from benchnb.sources import load_table
 
     if not args.out:
         raise ValueError("--method needs --out DIR: the folder of the evaluation")
@@ -263,7 +279,7 @@ def plan_live(args: argparse.Namespace) -> None:
     else:
         if not args.method:
             raise ValueError("--budget begins an evaluation: name its --method")
-        scores = how["source"] = load_table(args.scores)
+        scores = how["source"] = load_scores(args.scores)
         method = get_method(args.method).fit(scores)
         items = number
         if kind == "tokens":
@@ -311,7 +327,7 @@ def print_next(
     logs = Path(folder, "logs") if harness != "list" else "answers.csv"
     print(f"then: benchnb tell {shlex.quote(str(folder))} {shlex.quote(str(logs))}")
 
-# %% ../../nbs/road/74_commands.ipynb #d4a96dda
+# %% ../../nbs/road/74_commands.ipynb #2ec8cc3c
 def add_publish(commands) -> None:
     "The arguments of `benchnb publish`"
     add = _command(
@@ -341,10 +357,9 @@ def publish_command(args: argparse.Namespace) -> None:
     "Fit, choose and write; say what is in the folder"
     from benchnb.method import get_method, ready
     from benchnb.road.subsets import publish
-    from benchnb.sources import load_table
 
     check_folder(args.out)
-    method = get_method(args.method).fit(load_table(args.scores))
+    method = get_method(args.method).fit(load_scores(args.scores))
     method = ready(method, args.budget, args.seed)
     subset = publish(method, args.out, args.title, args.with_sources)
     print(f"{method.name}, {count(len(subset), 'item')}, subset {subset.hash}\n")

@@ -89,7 +89,7 @@ def conformal_interval(
     radius, _ = local_radius(score, errors, level, width)
     return max(0.0, score - radius), min(1.0, score + radius)
 
-# %% ../../nbs/road/72_conformal.ipynb #2de91939
+# %% ../../nbs/road/72_conformal.ipynb #7a78acbe
 def shift_notes(
     score: float,  # the new model's estimate
     standing: np.ndarray,  # scores of the sources, shape (models,)
@@ -105,6 +105,7 @@ def shift_notes(
         if beyond:
             return [
                 f"{name} source ({end:.3f}): the interval may hold far less often than "
-                "it says (on the embedded leaderboard split by ability, half of the time)"
+                "it says (on the embedded leaderboard split by ability, in half of all "
+                "cases)"
             ]
     return []

@@ -622,7 +622,7 @@ class Paired:
             f"; {self.note}" if self.note else ""
         )
 
-# %% ../../nbs/road/73_live.ipynb #b5f94ee4
+# %% ../../nbs/road/73_live.ipynb #3dfc2440
 def paired(
     a: dict[str, float],  # item -> score of A; NaN: not scored
     b: dict[str, float],  # the same of B
@@ -663,6 +663,6 @@ def _not_random(method):
     if not method:
         return "the interval takes the items for a random draw"
     return (
-        f"the items were chosen by {method}, not drawn at random: the interval may hold less often "
-        "than it says, and the difference may lean to one side"
+        f"the items were chosen by {method}, not drawn at random: the interval may "
+        "hold less often than it says, and the difference may lean to one side"
     )
