@@ -3,6 +3,7 @@
 # make format   formatted, cleaned, exported: what the tests ask for
 # make notebooks NB=nbs/core/08_plots.ipynb FLAGS="data slow"   run it, store its outputs
 # make preview  the pages without Quarto, in _html      make docs   the site (needs Quarto)
+# make harnesses   lm-evaluation-harness and Inspect, beside this environment, for their tests
 # make bench    speed report                            make hooks  nbdev's git hooks
 
 # the first that is Python 3.11 or newer; or say it: make test PYTHON=/path/to/python
@@ -15,7 +16,11 @@ export MPLBACKEND = agg
 export HF_HUB_OFFLINE = 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: run test bench hooks notebooks format docs preview clean
+# in an environment of their own, which sees the packages of this one: theirs ask for others
+HARNESSES ?= .venv-harnesses
+HARNESS_VERSIONS = lm-eval==0.4.13 inspect_ai==0.3.285
+
+.PHONY: harnesses run test bench hooks notebooks format docs preview clean
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python"; exit 1; }
@@ -30,6 +35,15 @@ $(VENV)/.dev: settings.ini setup.py | $(BIN)/python
 	$(BIN)/pip install -q --disable-pip-version-check torch==2.13.0
 	$(BIN)/pip install -q --disable-pip-version-check -e ".[llm,dev]"
 	touch $(VENV)/.core $@
+
+$(HARNESSES)/.done: | $(VENV)/.dev
+	$(BIN)/python -m venv $(HARNESSES)
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+	  > $$($(HARNESSES)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/base.pth
+	$(HARNESSES)/bin/python -m pip install -q --disable-pip-version-check $(HARNESS_VERSIONS)
+	touch $@
+
+harnesses: $(HARNESSES)/.done
 
 run: $(VENV)/.core
 	@mkdir -p out

@@ -23,7 +23,8 @@ from benchnb.sources import SOURCES, data_sets
 
 SCRIPT = Path(sys.executable).with_name("benchnb")
 CALL = "import sys; from benchnb.cli import main; sys.exit(main())"
-COMMANDS = ["compare", "plan", "tables", "data"]
+COMMANDS = ["compare", "plan", "import", "tell", "estimate"]
+COMMANDS += ["publish", "paired", "methods", "tables", "data"]
 QUICK = [name for name in ("random", "stratified") if name in METHODS] or METHODS[:1]
 KEYS = "paper table row column published reproduced trials stderr data verdict".split()
 
@@ -103,6 +104,12 @@ def test_the_installed_script_is_this_command():
     done = subprocess.run([SCRIPT, "--version"], capture_output=True, text=True)
     assert done.stdout == f"benchnb {benchnb.__version__}\n", done.stderr
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_interpreter_finds_it_too():
+    argv = [sys.executable, "-m", "benchnb", "--version"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.stdout == f"benchnb {benchnb.__version__}\n", done.stderr
 
 
 # compare -----------------------------------------------------------------------

@@ -326,6 +326,61 @@ def subsets(count=2000, size=8):
     )
 
 
+def write_logs(folder, models, items, pad):
+    "A file of samples for each model; a line is a prompt of `pad` words and its score"
+    import json
+    from pathlib import Path
+
+    import numpy as np
+
+    right = np.random.default_rng(0).random((8, items)) < 0.5
+    texts = []
+    for row in right.astype(int).tolist():
+        lines = []
+        for number, score in enumerate(row):
+            doc = {"question": f"{number} " + words(np.random.default_rng(number), pad)}
+            line = {"doc_id": number, "doc": doc, "target": "12"}
+            line["arguments"] = {"gen_args_0": {"arg_0": doc["question"], "arg_1": {}}}
+            line |= {"resps": [[doc["question"][:200]]], "filtered_resps": ["12"]}
+            line |= {"filter": "none", "metrics": ["exact_match"]}
+            hashes = ("doc_hash", "prompt_hash", "target_hash")
+            line |= dict.fromkeys(hashes, f"{number + 1:064x}")
+            lines.append(json.dumps(line | {"exact_match": float(score)}))
+        texts.append("\n".join(lines).encode() + b"\n")
+    for model in range(models):
+        place = Path(folder, f"org__model-{model:04d}")
+        place.mkdir()
+        name = "samples_gsm8k_2026-01-21T03-44-18.458309.jsonl"
+        (place / name).write_bytes(texts[model % 8])
+    return models / 8 * sum(map(len, texts))
+
+
+def import_logs(models, items, pad, jobs):
+    "Logs of lm-eval to a table (wall time); the note tells the rate"
+    import tempfile
+    from pathlib import Path
+
+    from benchnb.road.tables import import_logs
+
+    with tempfile.TemporaryDirectory() as folder:
+        size = write_logs(folder, models, items, pad)
+        start = time.perf_counter()
+        for path in Path(folder).glob("*/*"):  # what merely reading it takes
+            with open(path, "rb", buffering=0) as file:
+                while file.read(2**20):
+                    pass
+        raw, start = time.perf_counter() - start, time.perf_counter()
+        work = time.process_time()
+        scores = import_logs("lm-eval", folder, n_jobs=jobs, progress=False)
+        seconds = time.perf_counter() - start
+    assert scores.shape == (models, items)
+    work, rate = time.process_time() - work, size / 1e6
+    return seconds, (
+        f"{rate:,.0f} MB at {rate / seconds:.0f} MB/s with {jobs} processes, merely "
+        f"reading it {rate / raw:,.0f} MB/s; CPU seconds of this process: {work:.1f}"
+    )
+
+
 def import_time():
     "import benchnb"
     return cpu(lambda: __import__("benchnb"))
@@ -358,6 +413,8 @@ WORK = {
     "100 networks on BBH together": (networks, (100,), 30),
     "100 networks on BBH together, GPU": (networks, (100, "cuda"), None),
     "2,000 subsets of BBH's tasks": (subsets, (), 5),
+    **{f"import lm-eval, 1,000 x 1,319, {jobs} cores": (
+        import_logs, (1000, 1319, 80, jobs), 9.5) for jobs in (1, 2)},
     "compare on the zoo, seven methods": (zoo_comparison, (SAMPLING + CLUSTERS,), 60),
     "compare on the zoo, all methods": (zoo_comparison, (None,), None),
 }  # fmt: skip
