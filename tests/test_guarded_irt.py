@@ -5,9 +5,11 @@ import functools
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit
 from small import estimates, prepared, shown, table, with_values
 
+import benchnb.methods.guarded_irt as chapter
 from benchnb.ideas.factors import fit_factors, locate, search_precision
 from benchnb.method import Session, load_method, save_method, simulate
 from benchnb.methods.guarded_irt import (
@@ -19,6 +21,7 @@ from benchnb.methods.guarded_irt import (
     draw_with_reserve,
     misfit,
     next_items,
+    number_right,
     own_curve,
     spread_places,
     strong_rates,
@@ -50,6 +53,52 @@ def split_by_strength():
 
 def positions(estimate, scores):
     return scores.items.index.get_indexer(estimate.items)
+
+
+def test_number_right_is_that_of_scipy():
+    rng = np.random.default_rng(0)
+    ease, items = rng.normal(size=30), rng.permutation(30)[:12]
+    seen = rng.uniform(size=12)
+
+    def depth(level):
+        p = expit(level + ease[items])
+        log = seen @ np.log(p) + (1 - seen) @ np.log1p(-p)
+        return level**2 / 50 - log
+
+    level = minimize_scalar(depth).x
+    assert np.allclose(number_right(ease, items, seen), expit(level + ease), atol=1e-6)
+
+
+@pytest.mark.parametrize("seen", [np.zeros(3), np.ones(3), np.zeros(0)])
+def test_number_right_of_separable_answers_is_finite(seen):
+    ease = np.array([-9.0, 0, 9, 1])
+    guess = number_right(ease, np.arange(len(seen)), seen)
+    assert ((guess > 0) & (guess <= 1)).all()
+
+
+def test_ranking_follows_the_number_right():
+    weak, strong = split_by_strength()
+    ranking, plain = (
+        prepared(GuardedStatic(folds=0, ranking=on).fit(weak), 30)
+        for on in (True, False)
+    )
+    answers = strong.values[:, ranking.first_].astype(float)
+    models = [chapter._model(arrays, ranking.weights_) for arrays in ranking.factors_]
+    chances = [ranking.judge(models, ranking.first_, row)[0] for row in answers]
+    order = np.argsort(answers.sum(axis=1), kind="stable")
+    scores = np.array([e.score for e in simulate(ranking, strong)])
+    certain = np.array(chances)[order] >= 0.5  # the survey alone speaks
+    assert certain.sum() > 2 and (np.diff(scores[order][certain]) >= -1e-9).all()
+    assert not np.allclose([e.score for e in simulate(plain, strong)], scores)
+
+
+def test_huge_tables_learn_the_interval_from_less(monkeypatch):
+    source = many()[0]
+    assert len(GuardedIRT().fit(source)._left_out) == 5
+    monkeypatch.setattr(chapter, "LARGE", 100)
+    parts = GuardedIRT().fit(source)._left_out
+    assert len(parts) == 2 and all(len(rows) <= 20 for _, rows, _ in parts)
+    assert GuardedIRT(folds=0).fit(source)._left_out == []
 
 
 def test_own_curve_is_that_of_scipy():

@@ -35,16 +35,21 @@ def test_distance_is_paired():
 @pytest.mark.parametrize(
     "random, ability, expected",
     [
-        (dict(random=[1, 1], a=[0.5, 0.5]), dict(random=[1, 1], a=[2, 2]), "random"),
-        (dict(random=[1, 1], a=[0.5, 0.5]), dict(random=[1, 1], a=[1, 0.9]), "a"),
+        (dict(aipw=[1, 1], a=[0.5, 0.5]), dict(aipw=[1, 1], a=[2, 2]), "aipw"),
+        (dict(aipw=[1, 1], a=[0.5, 0.5]), dict(aipw=[1, 1], a=[1, 0.9]), "a"),
         (  # worse at random, though safe
-            dict(random=[1, 1], a=[1.2, 1.3]),
-            dict(random=[1, 1], a=[0.2, 0.2]),
-            "random",
+            dict(aipw=[1, 1], a=[1.2, 1.3]),
+            dict(aipw=[1, 1], a=[0.2, 0.2]),
+            "aipw",
+        ),
+        (  # better at random, but within two standard errors
+            dict(aipw=[1, 1], a=[0.7, 1.1]),
+            dict(aipw=[1, 1], a=[0.2, 0.2]),
+            "aipw",
         ),
         (  # a tie at random goes to the better one in the other exam
-            dict(random=[1, 1], a=[0.5, 0.6], b=[0.6, 0.5]),
-            dict(random=[1, 1], a=[0.9, 0.9], b=[0.8, 0.8]),
+            dict(aipw=[1, 1], a=[0.5, 0.6], b=[0.6, 0.5]),
+            dict(aipw=[1, 1], a=[0.9, 0.9], b=[0.8, 0.8]),
             "b",
         ),
     ],
