@@ -264,13 +264,13 @@ def leave_out(
     folds: int,  # 0: none
 ) -> list[tuple]:  # factor models, answers of sources new to them, their scores
     "Fit the factors without some of the sources, weak and strong ones alike"
-    folds, most = (folds, 40) if values.size <= LARGE else (min(folds, 2), 20)
+    folds = folds if values.size <= LARGE else min(folds, 2)
     fold = np.empty(len(scores), dtype=int)
     fold[np.argsort(-scores, kind="stable")] = np.arange(len(scores)) % max(folds, 1)
     parts = []
     for out in range(folds):
         models = [fit_factors(values[fold != out], weights, dims) for dims in FACTORS]
-        held = np.flatnonzero(fold == out)[:most]
+        held = np.flatnonzero(fold == out)[:20]
         parts.append((models, values[held], scores[held]))
     return parts
 

@@ -148,6 +148,26 @@ def essence_bench(models, items, budget):
     return cpu(lambda: ready(method, budget))
 
 
+def guarded(models, items):
+    "Factor models of two, three and four factors; the note: interval and one target"
+    import numpy as np
+
+    from benchnb.method import ready, simulate
+    from benchnb.methods.guarded_irt import GuardedIRT
+
+    table = made_up(models + 1, items)
+    order = np.argsort(table.performance().to_numpy())  # the target in the middle
+    source = table.select(models=np.delete(order, models // 2))
+    target = table.select(models=order[[models // 2]])
+    del table
+    found = []
+    fit = cpu(lambda: found.append(GuardedIRT(folds=0).fit(source)))
+    quick = ready(found[0], 100)
+    one = cpu(lambda: simulate(quick, target))
+    whole = cpu(lambda: found.append(ready(GuardedIRT().fit(source), 100)))
+    return fit, f"with its interval {whole:.1f} s; one target {one:.2f} s"
+
+
 def copies(models, items):
     "The largest redundancy of each item, without a table of all pairs"
     from benchnb.ideas.filters import redundancy
@@ -404,6 +424,9 @@ WORK = {
     "genetic search, 135 x 1,319, k = 200": (genetic, (135, 1319, 200), 20),
     "genetic search, 2,000 x 12,000, k = 200": (genetic, (2000, 12_000, 200), 300),
     "EssenceBench, 135 x 1,319, k = 200": (essence_bench, (135, 1319, 200), None),
+    **{f"guarded_irt, {models:,} x {items:,}": (guarded, (models, items), aim)
+       for models, items, aim in [(75, 1319, 0.5), (1000, 10_000, 40),
+                                  (1000, 100_000, 600)]},
     "copies, 135 x 100,000": (copies, (135, 100_000), None),
     **{f"20,000 candidates, {name} greedy, k = 100": (
         facilities, (name, 20_000, 64, 100), aim)
