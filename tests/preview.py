@@ -5,6 +5,7 @@ formulas, tables, pictures and links can be looked at on any machine."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from html import escape
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 import yaml
+from nbdev.config import get_config
 from run import ROOT, notebooks
 
 ENV = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
@@ -24,29 +26,55 @@ proc_nbs(force=True, n_workers=2)
 """
 
 
+def colab_address(path):
+    "Where Colab opens a notebook, given its path under nbs/"
+    cfg = get_config(path=ROOT)
+    place = (
+        f"{cfg['user']}/{cfg['repo']}/blob/{cfg['branch']}/{cfg.nbs_path.name}/{path}"
+    )
+    return f"https://colab.research.google.com/github/{place}"
+
+
+def add_colab_link(path, proc):
+    "Begin a processed notebook with a link that opens its source in Colab"
+    nb, git = read_processed(path), get_config(path=ROOT)["git_url"]
+    link = f"[Open in Colab]({colab_address(path.relative_to(proc).as_posix())})"
+    text = f"{link} (there, first run `%pip install git+{git}`)"
+    nb.cells.insert(1, nbformat.v4.new_markdown_cell(text, id="open-in-colab"))
+    path.write_text(nbformat.writes(nb), encoding="utf-8")
+
+
 def process(folder):
-    "Let nbdev process the notebooks of a checkout into its folder _proc"
+    "Let nbdev process the notebooks of a checkout into _proc, and add links to Colab"
     warnings = ["ignore:Found cells containing", "error:Failed to create YAML"]
     flags = [word for warning in warnings for word in ("-W", warning)]
     command = [sys.executable, *flags, "-c", PROCESS]
     done = subprocess.run(command, cwd=folder, env=ENV, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"docs processing stopped:\n{done.stderr[-2500:]}")
+    for path in notebooks(folder / "_proc"):
+        add_colab_link(path, folder / "_proc")
     return folder / "_proc"
 
 
-def sidebar(folder=ROOT):
-    "Section and path of each page that _quarto.yml lists, in its order"
-    text = (folder / "_quarto.yml").read_text("utf-8")
+def quarto_config(folder=ROOT):
+    "What _quarto.yml says"
+    return yaml.safe_load((folder / "_quarto.yml").read_text("utf-8"))
+
+
+def sidebar(config):
+    "Section and path of each notebook that _quarto.yml lists, in its order"
 
     def pages(contents, section=""):
         for entry in contents:
             if isinstance(entry, str):
                 yield section, entry
-            else:
+            elif "contents" in entry:
                 yield from pages(entry["contents"], entry["section"])
+            elif not entry["href"].startswith("https:"):
+                yield section, entry["href"]
 
-    return list(pages(yaml.safe_load(text)["website"]["sidebar"]["contents"]))
+    return list(pages(config["website"]["sidebar"]["contents"]))
 
 
 def read_processed(path):
@@ -88,29 +116,37 @@ def readable(nb):
     return nb
 
 
-def menu(names, here):
+STYLE = """
+body { max-width: 960px; margin: 0 auto; padding: 0 1em; }
+nav { padding: 1em 0; font-family: sans-serif; font-size: 0.8em; line-height: 1.6; }
+"""
+
+
+def menu(titles, names, here):
     "Links to all pages, as seen from the page `here`"
     start = os.path.dirname(here)
     rows = {}
-    for section, path in sidebar():
+    for section, path in sidebar(quarto_config()):
         if path in names:
             to = os.path.relpath(names[path], start or ".")
-            name = escape(Path(path).stem)
-            rows.setdefault(section, []).append(f'<a href="{to}">{name}</a>')
+            link = f'<a href="{to}">{escape(titles[path].partition(": ")[0])}</a>'
+            rows.setdefault(section, []).append(link)
     lines = [f"<b>{escape(s)}</b> {' · '.join(links)}" for s, links in rows.items()]
-    return f"<nav style='padding:1em 3em'>{'<br>'.join(lines)}</nav>"
+    return f"<nav>{'<br>'.join(lines)}</nav>"
 
 
 def render(proc, out):
     "Write a page for each processed notebook"
     from nbconvert import HTMLExporter
-    from nbdev.config import get_config
 
     cfg = get_config(path=ROOT)
     site = cfg["doc_host"] + cfg["doc_baseurl"] + "/"
     names = page_names(proc)
+    books = {path: read_processed(proc / path) for path in names}
+    titles = {path: front_matter(nb)["title"] for path, nb in books.items()}
+    style = STYLE + (proc / "styles.css").read_text("utf-8")
     for path, page in names.items():
-        nb = readable(read_processed(proc / path))
+        nb = readable(books[path])
         exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True)
         html, _ = exporter.from_notebook_node(nb)
         up = "../" * page.count("/")
@@ -118,10 +154,14 @@ def render(proc, out):
         for other, there in names.items():
             old, new = Path(other).name, Path(there).name
             html = re.sub(rf'(href="[^":]*){re.escape(old)}', rf"\g<1>{new}", html)
+        html = html.replace("</head>", f"<style>{style}</style></head>", 1)
         body = re.search(r"<body[^>]*>", html).end()
-        html = html[:body] + menu(names, page) + html[body:]
+        html = html[:body] + menu(titles, names, page) + html[body:]
         (out / page).parent.mkdir(parents=True, exist_ok=True)
         (out / page).write_text(html, encoding="utf-8")
+    for file in proc.rglob("images/*"):
+        (out / file.relative_to(proc)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, out / file.relative_to(proc))
     return names
 
 
