@@ -132,7 +132,7 @@ class Site:
 
     def fault(self, path, target):
         "Why a link on a page leads nowhere; None where it leads somewhere or outside"
-        if target in self.pages[path].attachments:
+        if unquote(target) in self.pages[path].attachments:
             return None
         if target.startswith(self.repository):
             file = unquote(target.removeprefix(self.repository)).partition("#")[0]
