@@ -4,54 +4,38 @@ Quarto reports success on broken links and unresolved references; these checks d
 """
 
 import ast
+import copy
 import json
 import os
 import re
-import subprocess
 from collections import Counter
 from functools import cached_property
 from urllib.parse import unquote
 
+import nbformat
 from nbdev.config import get_config
-from preview import colab_address, page_names, read_processed, sidebar
+from preview import (
+    READ,
+    as_text,
+    colab_address,
+    page_names,
+    pandoc,
+    read_processed,
+    sidebar,
+)
 from run import ROOT, notebooks
 
-READ = "ipynb-gfm_auto_identifiers+citations+footnotes+header_attributes"
-READ += "+link_attributes+fenced_divs+bracketed_spans+native_divs+native_spans"
 TAG = re.compile(r"<(?:img|a)\b[^>]*?\b(?:src|href)=[\"']([^\"']+)")
 
 
-def pandoc(text, *options):
-    "What pandoc makes of a text, and its warnings"
-    try:
-        import pypandoc
-    except ImportError as error:
-        raise ImportError('pandoc is missing: pip install -e ".[dev]"') from error
-    command = [pypandoc.get_pandoc_path(), *options]
-    done = subprocess.run(command, input=text.encode(), capture_output=True)
-    said = done.stderr.decode().strip()
-    if done.returncode:
-        raise ValueError(said)
-    return done.stdout.decode(), re.findall(r"\[WARNING\] *(.*)", said)
-
-
 def plain(nb):
-    "A processed notebook without pictures, what it prints as Markdown among its text"
-    cells = []
+    "A processed notebook without pictures: tables that it printed are text too"
+    nb = as_text(copy.deepcopy(nb), ["text/markdown", "text/html"])
     for cell in nb.cells:
-        cell = json.loads(json.dumps(cell))
         cell.pop("attachments", None)  # pandoc would give the pictures other names
-        outputs = cell.pop("outputs", [])
-        if cell["cell_type"] == "code":
-            cell |= {"execution_count": 0, "outputs": []}  # pandoc wants no null
-        cells.append(cell)
-        for kinds in (output.get("data", {}) for output in outputs):
-            texts = [
-                kinds[kind] for kind in ("text/markdown", "text/html") if kind in kinds
-            ]
-            for text in texts[:1]:
-                cells.append({"cell_type": "markdown", "metadata": {}, "source": text})
-    return json.dumps(dict(nb) | {"cells": cells})
+        if cell.cell_type == "code":
+            cell.outputs = []
+    return nbformat.writes(nb)
 
 
 def nodes(tree):

@@ -3,11 +3,12 @@
 Quarto builds the real site. This shows the same cells in the same order, so that text,
 formulas, tables, pictures and links can be looked at on any machine."""
 
+import copy
 import os
 import re
-import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from nbdev.config import get_config
 from run import ROOT, notebooks
 
 ENV = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
+READ = "ipynb-gfm_auto_identifiers+citations+footnotes+header_attributes"
+READ += "+link_attributes+fenced_divs+bracketed_spans+native_divs+native_spans"
 PROCESS = """
 from nbdev.quarto import refresh_quarto_yml
 from nbdev.serve import proc_nbs
@@ -100,25 +103,73 @@ def page_names(proc):
     return names
 
 
-def readable(nb):
-    "The notebook as a page: title on top, directives and echo-less code left out"
-    front = front_matter(nb)
-    head = f"# {front['title']}\n\n> {front.get('description', '')}"
-    cells = [nbformat.v4.new_markdown_cell(head)]
-    for cell in nb.cells[1:]:
-        if cell.cell_type == "code":
-            cell.setdefault("outputs", [])
-            silent = "#| echo: false" in cell.source
-            code = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M)
-            cell.source = "" if silent else code
+def pandoc(text, *options):
+    "What pandoc makes of a text, and its warnings"
+    try:
+        import pypandoc
+    except ImportError as error:
+        raise ImportError('pandoc is missing: pip install -e ".[dev]"') from error
+    command = [pypandoc.get_pandoc_path(), *options]
+    done = subprocess.run(command, input=text.encode(), capture_output=True)
+    said = done.stderr.decode().strip()
+    if done.returncode:
+        raise ValueError(said)
+    return done.stdout.decode(), re.findall(r"\[WARNING\] *(.*)", said)
+
+
+def as_text(nb, kinds):
+    "A notebook in which what cells printed as Markdown, say, is text of the page"
+    cells = []
+    for cell in nb.cells:
         cells.append(cell)
+        if cell.cell_type != "code":
+            continue
+        cell.execution_count = 0  # pandoc wants no null
+        outputs = cell.pop("outputs", [])
+        given = [next((k for k in kinds if k in o.get("data", {})), 0) for o in outputs]
+        pairs = list(zip(outputs, given, strict=True))
+        cell.outputs = [output for output, kind in pairs if not kind]
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output.execution_count = 0
+        texts = [output["data"][kind] for output, kind in pairs if kind]
+        cells += [nbformat.v4.new_markdown_cell(text) for text in texts]
     nb.cells = cells
     return nb
 
 
+def readable(nb):
+    "The notebook as a page: title on top, directives and echo-less code left out"
+    front = front_matter(nb)
+    nb = as_text(copy.deepcopy(nb), ["text/markdown"])
+    head = f"# {front['title']}\n\n> {front.get('description', '')}"
+    cells = [nbformat.v4.new_markdown_cell(head)]
+    for cell in nb.cells[1:]:
+        if cell.cell_type == "code":
+            silent = "#| echo: false" in cell.source
+            code = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M)
+            cell.source = "" if silent else code
+        if cell.source or cell.get("outputs"):
+            cells.append(cell)
+    nb.cells = cells
+    return nbformat.writes(nb)
+
+
 STYLE = """
-body { max-width: 960px; margin: 0 auto; padding: 0 1em; }
-nav { padding: 1em 0; font-family: sans-serif; font-size: 0.8em; line-height: 1.6; }
+html { font-family: sans-serif; font-size: 16px; line-height: 1.5; color: #222; }
+body { max-width: 860px; margin: 0 auto; padding: 1em; hyphens: manual; }
+nav { font-size: 0.85em; }
+pre { background: #f4f4f4; padding: 0.5em; font-size: 0.85em; }
+table { border-collapse: collapse; margin: 1em 0; }
+table.dataframe { border: 0; }
+td, th { padding: 0.2em 0.6em; border: 0; border-bottom: 1px solid #ddd; }
+blockquote { margin: 1em 0; padding-left: 1em; border-left: 4px solid #ddd; }
+:root { color-scheme: light dark; }
+@media (prefers-color-scheme: dark) {
+  html { background: #222; color: #eee; }
+  pre { background: #333; }
+  img { background: white; }
+}
 """
 
 
@@ -132,25 +183,32 @@ def menu(titles, names, here):
             link = f'<a href="{to}">{escape(titles[path].partition(": ")[0])}</a>'
             rows.setdefault(section, []).append(link)
     lines = [f"<b>{escape(s)}</b> {' · '.join(links)}" for s, links in rows.items()]
-    return f"<nav>{'<br>'.join(lines)}</nav>"
+    shown = "<br>".join(lines)
+    return f"<nav><details><summary>All chapters</summary>{shown}</details></nav>"
+
+
+def page_html(proc, path, title):
+    "One processed notebook as a page, pictures and formulas in it"
+    text = readable(read_processed(proc / path))
+    folder = (proc / path).parent
+    options = [f"--resource-path={folder}", f"--metadata=pagetitle:{title}"]
+    options += ["--standalone", "--mathml", "--embed-resources", "--wrap=none"]
+    options += [f"-f{READ}", "-thtml"]
+    return pandoc(text, *options)[0]
 
 
 def render(proc, out):
     "Write a page for each processed notebook"
-    from nbconvert import HTMLExporter
-
     cfg = get_config(path=ROOT)
     site = cfg["doc_host"] + cfg["doc_baseurl"] + "/"
     names = page_names(proc)
-    books = {path: read_processed(proc / path) for path in names}
-    titles = {path: front_matter(nb)["title"] for path, nb in books.items()}
+    fronts = {path: front_matter(read_processed(proc / path)) for path in names}
+    titles = {path: front["title"] for path, front in fronts.items()}
     style = STYLE + (proc / "styles.css").read_text("utf-8")
-    for path, page in names.items():
-        nb = readable(books[path])
-        exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True)
-        html, _ = exporter.from_notebook_node(nb)
-        up = "../" * page.count("/")
-        html = html.replace(f'href="{site}', f'href="{up}')
+    with ThreadPoolExecutor(2) as pool:
+        texts = pool.map(lambda path: page_html(proc, path, titles[path]), names)
+    for page, html in zip(names.values(), texts, strict=True):
+        html = html.replace(f'href="{site}', f'href="{"../" * page.count("/")}')
         for other, there in names.items():
             old, new = Path(other).name, Path(there).name
             html = re.sub(rf'(href="[^":]*){re.escape(old)}', rf"\g<1>{new}", html)
@@ -159,9 +217,6 @@ def render(proc, out):
         html = html[:body] + menu(titles, names, page) + html[body:]
         (out / page).parent.mkdir(parents=True, exist_ok=True)
         (out / page).write_text(html, encoding="utf-8")
-    for file in proc.rglob("images/*"):
-        (out / file.relative_to(proc)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, out / file.relative_to(proc))
     return names
 
 

@@ -52,7 +52,7 @@ def put_pictures(text, pictures, alts, folder):
 
 
 def readme():
-    "Text of README.md, and bytes of its pictures by path: what the index notebook stores"
+    "Text of README.md and bytes of its pictures, from what the index notebook stores"
     import nbformat
     from execnb.nbio import nb2str
     from nbconvert import MarkdownExporter
