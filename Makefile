@@ -66,7 +66,7 @@ notebooks: $(VENV)/.dev
 	$(BIN)/python tests/run.py --flags "$(FLAGS)" $(NB)
 
 docs: $(VENV)/.dev
-	$(BIN)/nbdev_docs
+	$(BIN)/python tests/docs.py
 
 preview: $(VENV)/.dev
 	$(BIN)/python tests/preview.py

@@ -1,4 +1,4 @@
-"""Write README.md from nbs/index.ipynb: `python tests/readme.py`.
+"""Write README.md and its pictures from nbs/index.ipynb: `python tests/readme.py`.
 
 `nbdev_readme` does this with Quarto, which is no Python package. Where Quarto is
 missing, this does the same from what nbdev itself prepares."""
@@ -23,6 +23,8 @@ def index_page(path):
     for cell in cells:
         if cell.cell_type == "code":
             hidden = cell.directives_.get("echo:") == ["false"]
+            told = re.search(r'^#\| *fig-alt: *"?(.*?)"? *$', cell.source, flags=re.M)
+            cell.alt = told[1] if told else ""
             code = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M)
             cell.source = "" if hidden else code
     page.nb.cells = [c for c in cells if c.source.strip() or c.get("outputs")]
@@ -39,8 +41,18 @@ def relink(text, folder):
     return re.sub(r"(\]\()([^):#]+(?:#[^)]*)?)\)", link, text)
 
 
-def readme_text():
-    "The Markdown of the index notebook: hidden cells dropped, stored outputs kept"
+def put_pictures(text, pictures, alts, folder):
+    "The text with its pictures as files in a folder, and these files"
+    files = {}
+    for number, (name, alt) in enumerate(zip(pictures, alts, strict=True), 1):
+        path = f"{folder}/images/readme-{number}.png"
+        files[path] = pictures[name]
+        text = text.replace(f"![png]({name})", f"![{alt}]({path})")
+    return text, files
+
+
+def readme():
+    "Text of README.md and bytes of its pictures, from what the index notebook stores"
     import nbformat
     from execnb.nbio import nb2str
     from nbconvert import MarkdownExporter
@@ -50,20 +62,32 @@ def readme_text():
     os.environ.pop("IN_TEST", None)
     cfg = get_config(path=ROOT)
     front, page = index_page(cfg.nbs_path / cfg.readme_nb)
+    outputs = [(cell, out) for cell in page.cells for out in cell.get("outputs", [])]
+    alts = [cell.alt for cell, out in outputs if "image/png" in out.get("data", {})]
     nb = nbformat.reads(nb2str(page), as_version=4)
     nb.metadata["language_info"] = {"name": "python"}
-    plain = ["text/markdown", "text/plain", "image/png"]  # tables as text, not as HTML
+    plain = ["text/markdown", "image/png", "text/plain"]  # tables as text, not as HTML
     config = Config({"NbConvertBase": {"display_data_priority": plain}})
     body, extra = MarkdownExporter(config=config).from_notebook_node(nb)
     body = re.sub(r"```\w*\n+```\n", "", body)  # cells whose code is not shown
-    if extra["outputs"]:
-        raise ValueError("the README holds pictures: keep them in files and link them")
     head = f"# {front['title']}\n\n"
     head += f"<!-- written from nbs/{cfg.readme_nb}: edit that notebook -->\n\n"
     head += f"> {front['description']}\n\n"
-    body = relink(re.sub(r"\n{3,}", "\n\n", body).strip(), cfg.nbs_path.name)
-    return head + body + "\n"
+    body = re.sub(r"\n{3,}", "\n\n", re.sub(r"^ +$", "", body, flags=re.M)).strip()
+    body = relink(body, cfg.nbs_path.name)
+    return put_pictures(head + body + "\n", extra["outputs"], alts, cfg.nbs_path.name)
+
+
+def write_readme():
+    "Write README.md and its pictures; pictures of an older one go"
+    text, pictures = readme()
+    (ROOT / "README.md").write_text(text, encoding="utf-8")
+    for old in ROOT.glob("nbs/images/readme-*.png"):
+        old.unlink()
+    for path, data in pictures.items():
+        (ROOT / path).parent.mkdir(exist_ok=True)
+        (ROOT / path).write_bytes(data)
 
 
 if __name__ == "__main__":
-    (ROOT / "README.md").write_text(readme_text(), encoding="utf-8")
+    write_readme()

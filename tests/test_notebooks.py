@@ -14,7 +14,7 @@ from configparser import ConfigParser
 
 import pytest
 from faults import none_of
-from readme import readme_text
+from readme import readme
 from run import ROOT, notebooks
 from tidy import format_cell, link_chapters
 
@@ -104,7 +104,15 @@ def test_version_is_that_of_settings():
 
 
 def test_readme_is_the_index_notebook():
-    assert (ROOT / "README.md").read_text("utf-8") == readme_text(), "run `make format`"
+    text, pictures = readme()
+    assert (ROOT / "README.md").read_text("utf-8") == text, "run `make format`"
+    stored = {f"nbs/images/{p.name}": p for p in ROOT.glob("nbs/images/readme-*.png")}
+    same = {path: file.read_bytes() for path, file in stored.items()} == pictures
+    assert same, "run `make format`: the pictures of README.md are others"
+    assert all("![]" not in line for line in text.splitlines()), "give fig-alt"
+    assert (
+        len(text.splitlines()) < 150
+    ), "README.md is longer than its readers' patience"
 
 
 def test_code_cells_are_formatted():

@@ -266,3 +266,41 @@ def test_greedy_counts_no_task_twice():
     "The paper's 12,326 are 41 too many: 313 + 312 + ... for 42 tasks"
     assert chapter.greedy_fits()["reproduced"] == 12326 - 41
     assert chapter.greedy_fits(3, 2)["reproduced"] == 3 + 2
+
+
+@pytest.mark.parametrize("names", [None, ["bbh"], ["bbh", "harness"]])
+def test_without_records_one_line_says_what_to_set(names, monkeypatch, tmp_path):
+    monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="bbh.*set BENCHNB_DATA") as error:
+        chapter.reproduce(names=names)
+    assert "\n" not in str(error.value)
+    monkeypatch.delenv("BENCHNB_DATA")
+    with pytest.raises(FileNotFoundError, match="no records of bbh.* to measure"):
+        chapter.reproduce(names=names)
+
+
+def test_the_command_says_it_without_a_traceback(monkeypatch, tmp_path, capsys):
+    from benchnb.cli import main
+
+    monkeypatch.delenv("BENCHNB_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    code = main(["tables", "predicting_big_bench", "--recompute"])
+    said = capsys.readouterr().err
+    assert code and "set BENCHNB_DATA" in said and said.count("\n") == 1
+
+
+def test_unknown_records_and_no_trials_are_named():
+    with pytest.raises(ValueError, match="no records 'nope': there are bbh, harness"):
+        chapter.reproduce(names=["nope"])
+    with pytest.raises(ValueError, match="names is empty: name one or more of bbh"):
+        chapter.reproduce(names=[])
+    with pytest.raises(ValueError, match="trials is 0: try 1 setting or more"):
+        chapter.reproduce(trials=0)
+
+
+def test_newcomers_that_are_none_are_named(records):
+    with pytest.raises(ValueError, match="newcomer 'Q' is no family .* take A, B, C"):
+        chapter.small_bench(records, (2,), families=["A", "Q"])
+    for given in ({"budgets": ()}, {"budgets": (2,), "families": []}):
+        with pytest.raises(ValueError, match="name one budget and one newcomer"):
+            chapter.small_bench(records, **given)

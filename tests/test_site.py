@@ -1,30 +1,32 @@
 """What the site is built from: processing changes nothing, links lead somewhere.
 
-Quarto reports success on broken links and unresolved references; these tests do not."""
+tests/pages.py has the checks; a fault of each kind is planted here, and must be found.
+"""
 
-import os
 import re
 import shutil
 from pathlib import Path
 from urllib.parse import unquote
 
+import nbformat
 import pytest
+import yaml
 from faults import none_of
 from nbdev.config import get_config
+from pages import Site, undocumented
 from preview import (
+    add_colab_link,
     front_matter,
-    page_names,
     process,
+    quarto_config,
     read_processed,
     render,
-    sidebar,
 )
 from run import ROOT, notebooks
 
 SKIP = [".*", "_proc", "_docs", "_html", "build", "dist", "out", "*.egg-info"]
 SKIP += ["__pycache__", "tests"]
 LINK = re.compile(r"\]\(\s*<?([^()\s>]+(?:\([^()\s]*\))?)>?(?:\s+[\"'][^()]*)?\)")
-TAG = re.compile(r"<(?:img|a)\b[^>]*?\b(?:src|href)=[\"']([^\"']+)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", flags=re.M | re.S)
 
 
@@ -46,6 +48,12 @@ def site(tmp_path_factory):
     return before, contents(copy), proc
 
 
+@pytest.fixture(scope="module")
+def book(site):
+    "The processed notebooks, read by pandoc"
+    return Site(site[2], quarto_config())
+
+
 def test_processing_leaves_no_difference(site):
     before, after, _ = site
     changed = [str(n) for n in before | after if before.get(n) != after.get(n)]
@@ -63,95 +71,46 @@ def test_every_notebook_has_a_title_and_a_claim(site):
     none_of(poor, "the first cell is `# Title`, an empty line, `> a claim`; not in:")
 
 
-def test_sidebar_lists_every_notebook_once():
-    listed = [path for _, path in sidebar()]
-    there = {path.relative_to(ROOT / "nbs").as_posix() for path in notebooks()}
-    none_of(there - set(listed), "add these notebooks to _quarto.yml:")
-    none_of(set(listed) - there, "_quarto.yml lists notebooks that do not exist:")
-    assert len(listed) == len(there), "_quarto.yml lists a notebook twice"
+def test_sidebar_lists_every_notebook_once(book):
+    none_of(book.sidebar_faults(), "mend _quarto.yml:")
+    none_of(book.missing_files(), "mend _quarto.yml:")
 
 
-def text_of(cell):
-    "The Markdown of a processed cell and of its outputs"
-    if cell.cell_type == "markdown":
-        yield cell.source
-    for output in cell.get("outputs", []):
-        data = output.get("data", {})
-        yield from ("".join(data.get(k, "")) for k in ["text/markdown", "text/html"])
+def test_links_and_pictures_are_there(book):
+    none_of(book.broken_links(), "links and pictures that lead nowhere:")
 
 
-def links(text):
-    "Targets of the links and pictures in Markdown, code left out"
-    plain = CODE.sub(lambda m: "code" if m[0][:3] != "```" else "", text)
-    return LINK.findall(plain) + TAG.findall(plain)
+def test_references_are_defined(book):
+    none_of(book.unknown_references(), "references that lead nowhere:")
 
 
-def anchors(nb):
-    "What `#name` may point to on a page: headings, as pandoc names them, and given ids"
-    for text in (text for cell in nb.cells for text in text_of(cell)):
-        yield from re.findall(r"\{#([\w:.-]+)", text)
-        yield from re.findall(r"\bid=[\"']([^\"']+)", text)
-        for heading in re.findall(r"^#{1,6} +(.*?)(?: *\{.*\})? *$", text, flags=re.M):
-            plain = re.sub(r"[^\w\s.-]", "", heading.lower())
-            yield re.sub(r"^[^a-z]+", "", re.sub(r"\s+", "-", plain.strip()))
+def test_pandoc_reads_every_page(book):
+    none_of(book.warnings(), "what pandoc says of the text:")
 
 
-class Pages:
-    "The processed notebooks, and what a link can point to in them"
-
-    def __init__(self, proc):
-        cfg = get_config(path=ROOT)
-        self.proc, self.names = proc, page_names(proc)
-        self.address = cfg["doc_host"] + cfg["doc_baseurl"] + "/"
-        self.books = {path: read_processed(proc / path) for path in self.names}
-        self.ids = {path: set(anchors(nb)) for path, nb in self.books.items()}
-        self.sources = {page: path for path, page in self.names.items()}
-
-    def fault(self, path, target, attachments):
-        "Why a link on a page leads nowhere; None where it leads somewhere or outside"
-        inside = target.removeprefix(self.address)
-        folder = os.path.dirname(path) if inside == target else ""
-        kind, colon, rest = inside.partition(":")
-        if kind == "attachment":
-            return None if rest in attachments else f"no attachment {rest}"
-        if colon and kind.isalpha():  # another site, or data in the page
-            return None
-        file, _, anchor = unquote(inside).partition("#")
-        file = os.path.normpath(os.path.join(folder, file)) if file else path
-        file = self.sources.get(file, file)
-        if not (self.proc / file).exists():
-            return f"there is no {file}"
-        known = not anchor or anchor in self.ids.get(file, [anchor])
-        return None if known else f"there is no #{anchor} in {file}"
-
-    def broken_links(self):
-        for path, nb in self.books.items():
-            for cell in nb.cells:
-                attachments = cell.get("attachments", {})
-                for target in (t for text in text_of(cell) for t in links(text)):
-                    if fault := self.fault(path, target, attachments):
-                        yield f"{path}: {target}: {fault}"
-
-    def unknown_references(self):
-        for path, nb in self.books.items():
-            text = "\n".join(text for cell in nb.cells for text in text_of(cell))
-            code = "\n".join(c.source for c in nb.cells if c.cell_type == "code")
-            kinds = r"(?<![\w/])@((?:fig|tbl|eq|sec|lst)-[\w-]+)"
-            given = self.ids[path] | set(re.findall(r"#\| *label: *([\w-]+)", code))
-            for name in set(re.findall(kinds, CODE.sub("", text))) - given:
-                yield f"{path}: @{name} is defined nowhere"
+def test_every_page_is_linked_from_another(book):
+    none_of(book.orphans(), "name these chapters where readers come by:")
 
 
-def test_links_and_references_lead_somewhere(site):
-    pages = Pages(site[2])
-    none_of(pages.broken_links(), "links that lead nowhere:")
-    none_of(pages.unknown_references(), "references that lead nowhere:")
+def test_every_page_opens_in_colab(book):
+    none_of(book.without_colab(), "add_colab_link left these out:")
+
+
+def test_every_exported_name_is_documented_on_its_page(book):
+    faults = []
+    for path, page in book.pages.items():
+        nb = nbformat.read(ROOT / "nbs" / path, as_version=4)
+        faults += [f"{path}: {fault}" for fault in undocumented(nb, page.nb)]
+    none_of(faults, "exported definitions that a reader does not find:")
 
 
 def test_links_of_the_other_pages_lead_somewhere():
     faults = []
     for page in ROOT.glob("*.md"):
-        for target in links(page.read_text("utf-8")):
+        text = CODE.sub(
+            lambda m: "code" if m[0][:3] != "```" else "", page.read_text("utf-8")
+        )
+        for target in LINK.findall(text):
             file = unquote(target).partition("#")[0]
             if file and not re.match(r"[a-z]+:", file) and not (ROOT / file).exists():
                 faults.append(f"{page.name}: {target}")
@@ -162,7 +121,164 @@ def test_pages_can_be_looked_at_without_quarto(site, tmp_path):
     names = render(site[2], tmp_path)
     for page in names.values():
         html = (tmp_path / page).read_text("utf-8")
-        assert "<h1" in html and "<nav" in html
-        inside = re.findall(r'href="(?!#|[a-z]+:)([^"#]+)', html)
+        assert "<h1" in html and "<nav" in html and "Open in Colab" in html
+        inside = re.findall(r'(?:href|src)="(?!#|[a-z]+:)([^"#]+)', html)
         there = [(tmp_path / page).parent / Path(to) for to in inside]
         assert not [to for to in there if not to.exists()]
+
+
+def test_workflows_call_what_there_is():
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M)
+    for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
+        text = path.read_text("utf-8")
+        jobs = yaml.safe_load(text)["jobs"]
+        assert all("timeout-minutes" in job for job in jobs.values()), path.name
+        assert set(re.findall(r"run: make ([\w-]+)", text)) <= set(targets)
+        for file in re.findall(r"(?<![\w/])(?:tests|\.ci)/[\w./]+", text):
+            assert (ROOT / file).exists(), f"{path.name}: there is no {file}"
+
+
+FRONT = "---\ntitle: {0}\ndescription: a claim\noutput-file: {0}.html\n---"
+SMALL = {
+    "index.ipynb": "[one](part/01_one.ipynb#sec-start) and [two](part/02_two.ipynb)",
+    "part/01_one.ipynb": "# Start {#sec-start}\n\nSee @sec-start, ![dot](../dot.png), "
+    "[a name](#a-name), `@code` and $x@y$.\n\n## A name",
+    "part/02_two.ipynb": "<a href='01_one.ipynb'>one</a>, [home](../index.ipynb)",
+}
+
+
+def write_page(folder, path, text):
+    "A processed notebook with one cell of text"
+    make = nbformat.v4
+    name = Path(path).stem.lstrip("0123456789_")
+    cells = [make.new_raw_cell(FRONT.format(name)), make.new_markdown_cell(text)]
+    (folder / path).parent.mkdir(exist_ok=True)
+    nbformat.write(make.new_notebook(cells=cells), folder / path)
+    add_colab_link(folder / path, folder)
+
+
+@pytest.fixture
+def small(tmp_path):
+    "A site of three pages without a fault, and what its _quarto.yml says"
+    for path, text in SMALL.items():
+        write_page(tmp_path, path, text)
+    (tmp_path / "dot.png").write_bytes(b"a picture")
+    (tmp_path / "styles.css").write_text("")
+    part = {"section": "Part", "contents": list(SMALL)[1:]}
+    outside = {"text": "Elsewhere", "href": "https://example.org"}
+    side = {"contents": ["index.ipynb", part, outside]}
+    return tmp_path, {
+        "format": {"html": {"css": "styles.css"}},
+        "website": {"sidebar": side},
+    }
+
+
+def found(small):
+    return list(Site(*small).faults())
+
+
+def test_a_sound_site_has_no_fault(small):
+    assert found(small) == []
+
+
+def test_an_attachment_is_known(small):
+    nb = read_processed(small[0] / "index.ipynb")
+    nb.cells[2].source += " ![x](attachment:a%20b.png)"
+    nb.cells[2]["attachments"] = {"a b.png": {"image/png": "aaaa"}}
+    nbformat.write(nb, small[0] / "index.ipynb")
+    assert found(small) == []
+    nb.cells[2]["attachments"] = {"other.png": {"image/png": "aaaa"}}
+    nbformat.write(nb, small[0] / "index.ipynb")
+    assert len(found(small)) == 1
+
+
+PLANTED = {  # text on the second page, and what is said of it
+    "[x](03_three.ipynb)": "03_three.ipynb: there is no part/03_three.ipynb",
+    "[x](01_one.ipynb#gone)": "there is no #gone in part/01_one.ipynb",
+    "[x](#gone)": "#gone: there is no #gone in part/02_two.ipynb",
+    "<a href='../gone.ipynb'>x</a>": "../gone.ipynb: there is no gone.ipynb",
+    "![x](gone.png)": "gone.png: there is no part/gone.png",
+    "<img src='gone.png'>": "gone.png: there is no part/gone.png",
+    "![x](attachment:gone.png)": "-gone.png",
+    "See @sec-gone.": "@sec-gone is defined nowhere on the page",
+    "See @sec-start.": "@sec-start is defined nowhere on the page",
+    "See @fig-gone.": "@fig-gone is defined nowhere on the page",
+    "# A {#sec-a}\n\n# B {#sec-a}": "Duplicate identifier 'sec-a' at line 8 column 1",
+    "::: {.note}\nopen": "Div at line 3 column 1 unclosed at line 7 column 1, closing "
+    "implicitly.",
+    "[x]({site}part/one.html#gone)": "there is no #gone in part/01_one.ipynb",
+    "[x]({site}part/gone.html)": "there is no part/gone.html",
+    "[x]({git}/blob/main/GONE.md)": "there is no GONE.md",
+}
+
+
+@pytest.mark.parametrize("text, said", PLANTED.items())
+def test_a_planted_fault_is_found(small, text, said):
+    cfg = get_config(path=ROOT)
+    site = cfg["doc_host"] + cfg["doc_baseurl"] + "/"
+    text = text.replace("{site}", site).replace("{git}", cfg["git_url"])
+    before = SMALL["part/02_two.ipynb"]
+    write_page(small[0], "part/02_two.ipynb", f"{before}\n\n{text}")
+    (fault,) = found(small)
+    assert fault.startswith("part/02_two.ipynb: ") and fault.endswith(said)
+
+
+def test_faults_of_the_sidebar_are_found(small):
+    pages = small[1]["website"]["sidebar"]["contents"][1]["contents"]
+    pages.append("part/03_three.ipynb")
+    assert found(small) == [
+        "_quarto.yml lists part/03_three.ipynb, which does not exist"
+    ]
+    pages[-1] = "part/01_one.ipynb"
+    assert found(small) == ["_quarto.yml lists part/01_one.ipynb 2 times"]
+    del pages[0], pages[-1]
+    assert found(small) == ["_quarto.yml does not list part/01_one.ipynb"]
+
+
+def test_an_orphan_and_a_name_taken_twice_are_found(small):
+    write_page(
+        small[0], "part/04_two.ipynb", "Nobody comes here. [home](../index.ipynb)"
+    )
+    small[1]["website"]["sidebar"]["contents"].append("part/04_two.ipynb")
+    assert found(small) == [
+        "2 notebooks become part/two.html",
+        "no page links to part/04_two.ipynb",
+    ]
+
+
+def test_a_missing_style_sheet_and_a_missing_colab_link_are_found(small):
+    (small[0] / "styles.css").unlink()
+    nb = read_processed(small[0] / "index.ipynb")
+    del nb.cells[1]
+    nbformat.write(nb, small[0] / "index.ipynb")
+    assert found(small) == [
+        "_quarto.yml names styles.css, which does not exist",
+        "index.ipynb has no link that opens it in Colab",
+    ]
+
+
+def test_a_label_given_twice_is_found(small):
+    nb = read_processed(small[0] / "index.ipynb")
+    code = "#| label: fig-a\n1"
+    nb.cells += [nbformat.v4.new_code_cell(code) for _ in range(2)]
+    nbformat.write(nb, small[0] / "index.ipynb")
+    assert found(small) == ["index.ipynb: 2 cells have the label fig-a"]
+
+
+def test_undocumented_names_are_found():
+    make = nbformat.v4
+    source = make.new_notebook()
+    told = '#| export\ndef told(): "Told"\n\n\ndef _own(): pass'
+    untold = "#| exports\n@patch\ndef untold(self: Told | Other): return 1"
+    hidden = '#| export\nclass Told: "A class"\n\n\nCONSTANT = 1'
+    source.cells = [make.new_code_cell(t) for t in (told, untold, hidden)]
+    shown = make.new_code_cell("#| echo: false\nshow_doc(told)")
+    shown.outputs = [make.new_output("display_data", {"text/markdown": "### told"})]
+    empty = make.new_code_cell("show_doc(Told)")
+    assert list(undocumented(source, make.new_notebook(cells=[shown, empty]))) == [
+        "Told.untold has no docstring",
+        "Told.untold is not on its page",
+        "Other.untold has no docstring",
+        "Other.untold is not on its page",
+        "Told is not on its page",
+    ]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from readme import readme_text
+from readme import write_readme
 from run import ROOT, notebooks
 
 
@@ -77,7 +77,7 @@ def main():
     env = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
     for step in steps:
         subprocess.run([sys.executable, "-c", step], cwd=ROOT, env=env, check=True)
-    (ROOT / "README.md").write_text(readme_text(), encoding="utf-8")
+    write_readme()
 
 
 if __name__ == "__main__":

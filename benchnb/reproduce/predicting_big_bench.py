@@ -8,9 +8,9 @@ __all__ = ['LABELS', 'SPLITS', 'EMERGENT', 'METHODS', 'LARGE', 'TWINS', 'SMALL',
            'groupings', 'inside', 'group_work', 'group_results', 'tested', 'by_group', 'extrapolations', 'shared_part',
            'subsets_for', 'recovered_by', 'printed_subsets', 'small_bench', 'over_families', 'verdicts', 'conclusions',
            'printed_comparison', 'batch_seconds', 'measure', 'as_cells', 'contest_rows', 'group_rows', 'beyond_rows',
-           'small_rows', 'counted', 'greedy_fits', 'not_possible', 'reproduce']
+           'small_rows', 'counted', 'greedy_fits', 'not_possible', 'measurable', 'reproduce']
 
-# %% ../../nbs/results/67_predicting_big_bench_tables.ipynb #198cc0eb
+# %% ../../nbs/results/67_predicting_big_bench_tables.ipynb #14ce3ad1
 import hashlib
 import json
 import os
@@ -35,7 +35,12 @@ from benchnb.prediction.predictors import (
     get_predictor,
     search,
 )
-from ..prediction.records import RecordFeatures, load_records, record_sets
+from benchnb.prediction.records import (
+    RECORDS,
+    RecordFeatures,
+    load_records,
+    record_sets,
+)
 from benchnb.prediction.small_bench import (
     Journal,
     Surrogate,
@@ -206,7 +211,7 @@ def contest(
         rows.append(facts | numbers)
     return pd.DataFrame(rows).assign(setting=setting)
 
-# %% ../../nbs/results/67_predicting_big_bench_tables.ipynb #fe90396e
+# %% ../../nbs/results/67_predicting_big_bench_tables.ipynb #5ec4f911
 EMERGENT = """
 hindu_knowledge modified_arithmetic analytic_entailment codenames
 phrase_relatedness question_answer_creation self_evaluation_tutoring
@@ -509,7 +514,7 @@ SMALL = {  # name: budgets, what is chosen, newcomers, families with common part
     "bigbench": ((4, 8, 16, 24, 32, 42), "subtask", None, None),
 }
 
-# %% ../../nbs/results/67_predicting_big_bench_tables.ipynb #0add3b96
+# %% ../../nbs/results/67_predicting_big_bench_tables.ipynb #c7c32afc
 def small_bench(
     records: pd.DataFrame,  # checked records
     budgets: Sequence[int],
@@ -524,7 +529,13 @@ def small_bench(
 
     able = sorted({pair[0] for pair in family_pairs(records)})
     families = able if families is None else list(families)
+    for name in set(families) - set(able):
+        raise ValueError(
+            f"newcomer {name!r} is no family with two models: take {', '.join(able)}"
+        )
     work = [(f, b, able.index(f)) for b in budgets for f in families]
+    if not work:
+        raise ValueError("nothing to choose: name one budget and one newcomer or more")
     found = Parallel(n_jobs=n_jobs)(
         delayed(recovered_by)(records, f, b, unit, count, seed=seed, folder=folder)
         for f, b, seed in work
@@ -856,7 +867,28 @@ def not_possible(
     facts = dict(reproduced=np.nan, trials=np.nan, stderr=np.nan, data="")
     return left.assign(**facts, verdict="not possible", reason=why)
 
-# %% ../../nbs/results/67_predicting_big_bench_tables.ipynb #f87b538c
+# %% ../../nbs/results/67_predicting_big_bench_tables.ipynb #b7ee0dca
+def measurable(
+    names: Sequence[str] | None = None,  # of tables of records; None: those at hand
+) -> list[str]:  # at least one
+    "The tables of records that can be measured"
+    if names is not None and not len(names):
+        raise ValueError(f"names is empty: name one or more of {', '.join(SMALL)}")
+    for name in () if names is None else names:
+        if name not in SMALL:
+            raise ValueError(f"no records {name!r}: there are {', '.join(SMALL)}")
+    have = set(record_sets().index)
+    asked = list(SMALL) if names is None else list(names)
+    found = [name for name in asked if name in have]
+    if found and (names is None or found == asked):
+        return found
+    files = [RECORDS[name].files[0] for name in asked if name not in have]
+    raise FileNotFoundError(
+        f"no records of {', '.join(n for n in asked if n not in have)} to measure: "
+        f"set BENCHNB_DATA to the folder with {' or '.join(files)}"
+    )
+
+# %% ../../nbs/results/67_predicting_big_bench_tables.ipynb #b4b5c343
 def reproduce(
     trials: int = 25,  # settings tried; folds and newcomers at most
     n_jobs: int = 1,
@@ -865,7 +897,9 @@ def reproduce(
     names: Sequence[str] | None = None,  # records; None: those at hand
 ) -> Path:  # the file of results
     "Measure every cell again and store it (hours; with BIG-bench's records, a night)"
-    names = [n for n in SMALL if n in record_sets().index] if names is None else names
+    if trials < 1:
+        raise ValueError(f"trials is {trials!r}: try 1 setting or more, such as 25")
+    names = measurable(names)
     first = next(n for n in ("bigbench", "harness", "bbh") if n in names)
     with tempfile.TemporaryDirectory() as spare:
         kept, parts = Path(journals or spare, "predicting_big_bench"), []
