@@ -4,9 +4,10 @@
 
 # %% auto #0
 __all__ = ['IMPORT_HELP', 'TELL_HELP', 'add_choices', 'read_choices', 'as_options', 'add_import', 'import_command', 'read_budget',
-           'add_plan_options', 'check_folder', 'load_scores', 'plan_live', 'pick_harness', 'count', 'print_next',
-           'add_publish', 'publish_command', 'add_tell', 'tell_command', 'read_answers', 'add_estimate',
-           'estimate_command', 'format_report', 'add_paired', 'paired_command', 'add_methods', 'methods_command']
+           'add_plan_options', 'check_folder', 'load_scores', 'default_method', 'fit_and_leave_out', 'plan_live',
+           'pick_harness', 'count', 'print_next', 'add_publish', 'publish_command', 'add_tell', 'tell_command',
+           'read_answers', 'add_estimate', 'estimate_command', 'format_report', 'add_paired', 'paired_command',
+           'add_methods', 'methods_command']
 
 # %% ../../nbs/road/74_commands.ipynb #c6529a5e
 import argparse
@@ -72,8 +73,20 @@ def read_choices(
     names += ("match", "model", "task")
     return Choices(**{n: getattr(args, n) for n in names}, values=tuple(values))
 
-# %% ../../nbs/road/74_commands.ipynb #c31310c2
+# %% ../../nbs/road/74_commands.ipynb #c6c6ea95
 _CHOSEN = "metric|filter|split|reducer|repeated|interrupted|match|model|task"
+_PLANNED = {
+    "say a budget in items or tokens, or a width": "give --budget 40, "
+    "--budget 50000tokens or --width 0.04",
+    "give the budget in items": "give --budget in items, as --budget 40",
+    "budget must be a whole number": "--budget must be a whole number",
+    "width must lie between": "--width must lie between",
+    "level must lie in": "--level must lie in",
+    "shift is report": "--shift is report",
+    "plan with a budget": "plan with --budget",
+    "needs its sources to grow to a width: give them too": "needs its sources to grow "
+    "to a --width: plan from their table",
+}
 
 
 def as_options(
@@ -88,6 +101,8 @@ def as_options(
 
     pattern = rf"\b({_CHOSEN})=('[^']*')((?:, '\w+')*(?: or\s'\w+')?)"
     text = re.sub(pattern, option, text).replace("with_sources=True", "--with-sources")
+    for words, options in _PLANNED.items():
+        text = text.replace(words, options)
     return re.sub(rf"choose ({_CHOSEN}) from", r"choose --\1 from", text)
 
 # %% ../../nbs/road/74_commands.ipynb #9505976f
@@ -194,7 +209,7 @@ def read_budget(
     number = int(re.sub("[_,]", "", found[1]))
     return ("tokens" if (found[2] or "").startswith("t") else "items"), number
 
-# %% ../../nbs/road/74_commands.ipynb #b8f89b7a
+# %% ../../nbs/road/74_commands.ipynb #be1588d0
 def add_plan_options(
     add,  # add_argument of the parser of `benchnb plan`
 ) -> None:
@@ -214,11 +229,35 @@ def add_plan_options(
     )
     add("--model", default="MODEL", help="the new model, for the printed command")
     add(
+        "--model-type",
+        default="hf",
+        metavar="T",
+        help="lm-eval's --model: hf, vllm, local-completions, ... (default: hf)",
+    )
+    add(
+        "--model-args",
+        metavar="ARGS",
+        help="lm-eval's --model_args (default: made from --model)",
+    )
+    add(
+        "--level",
+        type=float,
+        help="coverage that the interval promises (default: the method's, 0.95)",
+    )
+    add(
+        "--shift",
+        default="aipw",
+        metavar="HOW",
+        help="of a model that is flagged as unlike the sources: report says so, aipw "
+        "also estimates from items drawn by lot, if there are such, abstain gives no "
+        "score (default: aipw)",
+    )
+    add(
         "--folds",
         type=int,
-        default=10,
-        help="parts of the sources that a method without intervals leaves out in turn, "
-        "to get one; 0: none (default: 10)",
+        help="parts in which sources are left out, for intervals of tasks and of "
+        "methods without one, the flag, and paired; 0: none (default: 10 if it takes "
+        "at most a minute, or if the method has no interval)",
     )
 
 # %% ../../nbs/road/74_commands.ipynb #ac6b102f
@@ -249,19 +288,54 @@ def load_scores(
             f"import table {shlex.quote(text)} --out scores.parquet"
         ) from error
 
-# %% ../../nbs/road/74_commands.ipynb #f7f80248
+# %% ../../nbs/road/74_commands.ipynb #1658faf3
+def default_method(
+    scores,  # Scores, the sources
+    budget: int | None,  # items or tokens; None: not said
+) -> str:  # name of a method
+    "The method for who names none"
+    return "aipw"
+
+# %% ../../nbs/road/74_commands.ipynb #7dba86b7
+def fit_and_leave_out(
+    name: str,  # of the method
+    scores,  # Scores, the sources
+    args: argparse.Namespace,  # with folds, seed and level
+    how: dict,  # budget, tokens and width, as for start
+):  # -> the fitted method, and errors on left-out sources or None
+    "Fit on all sources, and on parts of them for the errors"
+    from benchnb.method import get_method
+    from benchnb.road.live import errors_if_needed, items_for_tokens, set_level
+
+    if args.folds is not None and (args.folds < 0 or args.folds == 1):
+        raise ValueError(f"--folds is 0 (none), or 2 or more, got {args.folds}")
+    method, fresh = get_method(name).fit(scores), get_method(name)
+    if args.level is not None:
+        set_level(fresh, args.level)
+    items = how.get("budget")
+    if how.get("tokens"):
+        items = items_for_tokens(method, how["tokens"], args.seed)
+    if not items or args.folds == 0 or how["width"] is not None:
+        return method, None
+    patience = 60 if args.folds is None else float("inf")
+    folds = 10 if args.folds is None else args.folds
+    return method, errors_if_needed(fresh, scores, items, folds, args.seed, patience)
+
+# %% ../../nbs/road/74_commands.ipynb #00f53ddb
 def plan_live(args: argparse.Namespace) -> None:
     "Begin an evaluation: fit, choose, write the folder, print what to run"
-    from benchnb.method import get_method, load_method
-    from benchnb.road.live import errors_if_needed, items_for_tokens, start
+    from benchnb.method import load_method
+    from benchnb.road.live import start
 
     if not args.out:
         raise ValueError("--method needs --out DIR: the folder of the evaluation")
     check_folder(args.out)  # before the work
     kind, number = args.budget or (None, None)
-    how = {"width": args.width if args.width_said or not number else None}
+    how = {"width": args.width if args.width_said or number is None else None}
     how["tokens" if kind == "tokens" else "budget"] = number
-    how |= {"model": args.model, "seed": args.seed}
+    how |= {"model": args.model, "seed": args.seed, "level": args.level}
+    how |= {"shift": args.shift, "model_type": args.model_type}
+    how["model_args"] = args.model_args
     if Path(args.scores, "plan.json").is_file():
         raise ValueError(
             f"{args.scores!r} is an evaluation that has begun: plan from its table, or "
@@ -277,17 +351,9 @@ def plan_live(args: argparse.Namespace) -> None:
         if not number and not args.width_said:
             how["width"], how["seed"] = None, getattr(method, "seed_", 0)
     else:
-        if not args.method:
-            raise ValueError("--budget begins an evaluation: name its --method")
         scores = how["source"] = load_scores(args.scores)
-        method = get_method(args.method).fit(scores)
-        items = number
-        if kind == "tokens":
-            items = items_for_tokens(method, number, args.seed)
-        if items and args.folds and how["width"] is None:
-            how["errors"] = errors_if_needed(
-                get_method(args.method), scores, items, args.folds, args.seed
-            )
+        name = args.method or default_method(scores, number)
+        method, how["errors"] = fit_and_leave_out(name, scores, args, how)
     how["harness"] = args.harness or pick_harness(method.items_)
     live = start(method, args.out, **how)
     print(f"{live.session.method.name}, {count(live.ask(), 'item')} to run first\n")
@@ -478,7 +544,7 @@ def _score(value):
     except (TypeError, ValueError) as error:
         raise ValueError(f"score {value!r} is no number: give one in [0, 1]") from error
 
-# %% ../../nbs/road/74_commands.ipynb #6938b7b4
+# %% ../../nbs/road/74_commands.ipynb #df1d3efd
 def add_estimate(commands) -> None:
     "The arguments of `benchnb estimate`"
     add = _command(
@@ -490,6 +556,7 @@ def add_estimate(commands) -> None:
         "benchnb estimate my_model --json > estimate.json",
     )
     add("folder", metavar="DIR", help="written by benchnb plan --method")
+    add("--level", type=float, help="of the intervals (default: as planned)")
     add("--json", action="store_true", help="print an object instead")
 
 
@@ -497,10 +564,10 @@ def estimate_command(args: argparse.Namespace) -> None:
     "Print the report of a finished evaluation"
     from benchnb.road.live import Live
 
-    report = Live(args.folder).report()
+    report = Live(args.folder).report(args.level)
     print(json.dumps(report, indent=1) if args.json else format_report(report))
 
-# %% ../../nbs/road/74_commands.ipynb #dff78476
+# %% ../../nbs/road/74_commands.ipynb #c60ecb40
 def format_report(
     report: dict,  # what Live.report returned
     most: int = 12,  # tasks to list
@@ -508,12 +575,14 @@ def format_report(
     "A report as text"
     (low, high), (best, worst) = report["interval"], report["rank_interval"]
     level = f"{report['level']:.0%} interval"
-    lines = [f"score     {report['score']:.3f}"]
+    score = report["score"]
+    lines = ["score     none" if score is None else f"score     {score:.3f}"]
     if low is not None:
         lines[0] += f"   ({level} {low:.3f} to {high:.3f})"
     if report["rank"] is not None:
         lines.append(f"rank      {report['rank']:g} of {report['models']} models")
-        lines[1] += "" if best is None else f"   ({level} {best:g} to {worst:g})"
+        if best is not None:
+            lines[1] += f"   (the score's interval, ranked: {best:g} to {worst:g})"
     lines += _spent_lines(report)
     if report["how"]:
         lines += _wrapped(f"interval  {report['how']}")
@@ -524,7 +593,7 @@ def format_report(
         lines += _wrapped(f"note      {note}")
     return "\n".join(lines + _task_lines(report["tasks"], most))
 
-# %% ../../nbs/road/74_commands.ipynb #9454971b
+# %% ../../nbs/road/74_commands.ipynb #0723834e
 def _wrapped(text):
     "Lines of at most 79 columns, those after the first under the first's words"
     return textwrap.wrap(text, 79, subsequent_indent=" " * 10)
@@ -540,17 +609,24 @@ def _spent_lines(report):
 
 
 def _task_lines(tasks, most):
-    "Score and rank of each task, where there are several"
+    "Score, interval and rank of each task, where there are several"
     if len(tasks) < 2:
         return []
-    lines = ["", f"{'task':<44}{'score':>8}{'rank':>8}"]
+    lines = ["", f"{'task':<40}{'items':>6}{'score':>8}{'interval':>17}{'rank':>7}"]
     for task, part in list(tasks.items())[:most]:
         score = "-" if part["score"] is None else f"{part['score']:.3f}"
         rank = "-" if part["rank"] is None else f"{part['rank']:g}"
-        lines.append(f"{task[:43]:<44}{score:>8}{rank:>8}")
+        low, high = part["interval"]
+        ends = "-" if low is None else f"{low:.3f} to {high:.3f}"
+        few = f"{part['items']}{'*' if part['few'] else ' '}"
+        lines.append(f"{task[:39]:<40}{few:>6}{score:>8}{ends:>17}{rank:>7}")
     if len(tasks) > most:
         more = count(len(tasks) - most, "more task")
         lines.append(f"... and {more} (--json has all)")
+    if any(part["few"] for part in tasks.values()):
+        lines.append("* fewer than 5 answers: no more than a hint")
+    if any(part["interval"][0] is not None for part in tasks.values()):
+        lines.append("intervals of tasks: from errors on left-out sources")
     return lines
 
 # %% ../../nbs/road/74_commands.ipynb #d9e124e1
@@ -573,38 +649,46 @@ def add_paired(commands) -> None:
     add("--json", action="store_true", help="print an object instead")
     add_choices(add)
 
-# %% ../../nbs/road/74_commands.ipynb #f4340199
-def _one_model(place, args):
-    "Answers of one model, the items' weights, how many items there are, who chose"
-    import math
-
+# %% ../../nbs/road/74_commands.ipynb #eac14052
+def _answers(place, args):
+    "A Live, or the answers of one model in logs"
     from benchnb.road.live import Live
     from benchnb.road.tables import import_logs
 
     if Path(place, "plan.json").is_file():
-        live = Live(place)
-        name = live.session.method.name
-        return live.answers, live.items["weight"], len(live.items), name
+        return Live(place)
     if not args.format:
         raise ValueError(f"{place!r} is no evaluation: name its --format if it is logs")
     scores = import_logs(args.format, place, read_choices(args))
     if len(scores) > 1:
         raise ValueError(f"{place!r} holds {len(scores)} models: name the logs of one")
-    row = dict(zip(scores.items.index, map(float, scores.values[0]), strict=True))
-    return row, None, math.inf, ""
+    return dict(zip(scores.items.index, map(float, scores.values[0]), strict=True))
 
-# %% ../../nbs/road/74_commands.ipynb #477be755
+
+def _compare_two(one, two, level):
+    "Two evaluations by their method; answers of which the method is unknown by items"
+    from benchnb.road.live import AT_RANDOM, Live, paired, paired_runs
+
+    runs = [run for run in (one, two) if isinstance(run, Live)]
+    if len(runs) == 2:
+        return paired_runs(one, two, level)
+    answers = [getattr(run, "answers", run) for run in (one, two)]
+    if not runs:
+        return paired(*answers, level=level, method="")
+    name = runs[0].session.method.name  # the other's items may be any
+    name = "" if name in AT_RANDOM else name
+    total = len(runs[0].items)
+    return paired(*answers, runs[0].items["weight"], total, level, name)
+
+# %% ../../nbs/road/74_commands.ipynb #9ba80fa1
 def paired_command(args: argparse.Namespace) -> None:
     "Print the comparison of two models"
     import dataclasses
 
-    from benchnb.road.live import AT_RANDOM, paired
-
-    one, two = (_one_model(place, args) for place in (args.a, args.b))
-    (a, weights, total, method), (b, _, other, second) = one, two
-    if method in AT_RANDOM:  # the items of both: not drawn if either's were not
-        method = second
-    found = paired(a, b, weights, min(total, other), args.level, method)
+    if not 0.5 <= args.level < 1:
+        raise ValueError(f"level must lie in [0.5, 1), got {args.level:g}")
+    one, two = (_answers(place, args) for place in (args.a, args.b))
+    found = _compare_two(one, two, args.level)
     if args.json:
         print(json.dumps(dataclasses.asdict(found), indent=1))
         return
@@ -614,10 +698,11 @@ def paired_command(args: argparse.Namespace) -> None:
     print(f"A - B     {found.difference:+.3f}   ({level} {low:+.3f} to {high:+.3f})")
     print(f"better    A with probability {found.better:.1%}")
     print(f"items     {found.items} in common")
-    for line in _wrapped(f"note      {found.note}") if found.note else []:
-        print(line)
+    for name, text in (("interval", found.how), ("note", found.note)):
+        for line in _wrapped(f"{name:<10}{text}") if text else []:
+            print(line)
 
-# %% ../../nbs/road/74_commands.ipynb #0bb35d00
+# %% ../../nbs/road/74_commands.ipynb #6abe7929
 def add_methods(commands) -> None:
     "The arguments of `benchnb methods`"
     _command(
@@ -626,15 +711,26 @@ def add_methods(commands) -> None:
         methods_command,
         "the methods that choose items and estimate",
         "List the methods: one subset for all models, or questions that depend on the\n"
-        "answers (adaptive); and what each needs beside scores.",
-        "benchnb methods",
-    )
+        "answers (adaptive); and what each needs beside scores. With the NAME of one:\n"
+        "all that it does, and its parameters.",
+        "benchnb methods aipw",
+    )("name", metavar="NAME", nargs="?", help="of one method (default: list all)")
 
 
 def methods_command(args: argparse.Namespace) -> None:
     "Print all registered methods"
-    from benchnb.method import _METHODS, Coreset, list_methods
+    from benchnb.method import _METHODS, Coreset, get_method, list_methods, parameters
 
+    if args.name:
+        one = get_method(args.name)
+        kind = "one subset for all models"
+        kind = kind if isinstance(one, Coreset) else "questions depend on the answers"
+        does = (type(one).__doc__ or "").strip().partition("\n")[0]
+        print(f"{args.name}: {does}\n\n{kind}")
+        print(f"needs: scores{''.join(f', {need}' for need in one.needs)}")
+        for name, value in parameters(one).items():
+            print(f"{name} = {value!r}")
+        return
     print(f"{'name':<26}{'subset':<11}what it does")
     for name in list_methods():
         cls = _METHODS[name]
