@@ -885,7 +885,7 @@ def _not_random(method):
         "hold less often than it says, and the difference may lean to one side"
     )
 
-# %% ../../nbs/road/73_live.ipynb #61b6677e
+# %% ../../nbs/road/73_live.ipynb #3a82edb9
 def paired_runs(
     a: Live,
     b: Live,
@@ -896,9 +896,12 @@ def paired_runs(
     common, why = len(set(a.answers) & set(b.answers)), _unlike(a, b)
     if not why and one.name not in AT_RANDOM and common < len(a.items):
         errors = [x.left_out(x.session.method.budget_, make=True) for x in (a, b)]
-        if errors[0] is not None and errors[1] is not None:
-            return _by_estimates(a, b, errors, common, level)
         why = "no sources were left out"
+        if errors[0] is not None and errors[1] is not None:
+            found = _by_estimates(a, b, errors, common, level)
+            if found.interval != (-1.0, 1.0):
+                return found
+            why = f"{len(errors[0])} left-out sources are too few for {level:.0%}"
     name = one.name if one.name not in AT_RANDOM else two.name
     total = min(len(a.items), len(b.items))
     found = paired(a.answers, b.answers, a.items["weight"], total, level, name)
