@@ -425,7 +425,7 @@ def over_trials(
     table.insert(0, "trials", figures.groupby(["method", "budget"], sort=False).size())
     return table.reset_index()
 
-# %% ../nbs/core/03_compare.ipynb #b6cc9f42
+# %% ../nbs/core/03_compare.ipynb #0be4e529
 def _best(table, metric):
     "The lines with the best mean of each budget"
     values = table[metric]
@@ -435,6 +435,13 @@ def _best(table, metric):
         values = -values
     known = values.dropna().groupby(table["budget"])
     return set(known.idxmin()) if len(known) else set()
+
+
+def _with_error(mean, error):
+    "A mean and its standard error; what is unknown is a dash, or left out"
+    if np.isnan(mean):
+        return "&ndash;"
+    return f"{mean:.3f}" + ("" if np.isnan(error) else f" &plusmn; {error:.3f}")
 
 
 class TableHTML(str):
@@ -456,7 +463,7 @@ def show(
     for at, row in table.iterrows():
         cells = [escape(str(row["method"])), f"{row['budget']:,}"]
         for metric in metrics:
-            said = f"{row[metric]:.3f} &plusmn; {row[f'{metric}_se']:.3f}"
+            said = _with_error(row[metric], row.get(f"{metric}_se", np.nan))
             cells.append(f"<b>{said}</b>" if at in best.get(metric, ()) else said)
         lines.append("".join(f"<td>{cell}</td>" for cell in cells))
     body = "".join(f"<tr>{line}</tr>" for line in lines)
