@@ -530,7 +530,7 @@ def _read_parts(path, where, choices):
             ) from error
     return parts, False
 
-# %% ../../nbs/road/09_importers.ipynb #233a3b9e
+# %% ../../nbs/road/09_importers.ipynb #95f74c8a
 def _numbers(part, where):
     "Scores as an array; one that is no number is an error"
     try:  # quick where all are numbers or null
@@ -542,7 +542,7 @@ def _numbers(part, where):
     if None in numbers:
         bad = numbers.index(None)
         raise ValueError(
-            f"{part.metric} of item {part.ids.tolist()[bad]!r} in {where} is no number: "
+            f"{part.metric} of item {part.ids[bad]!r} in {where} is no number: "
             "choose another metric"
         )
     return np.array(numbers, dtype=np.float64)
