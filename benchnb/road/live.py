@@ -885,7 +885,7 @@ def _not_random(method):
         "hold less often than it says, and the difference may lean to one side"
     )
 
-# %% ../../nbs/road/73_live.ipynb #3a82edb9
+# %% ../../nbs/road/73_live.ipynb #22b402fe
 def paired_runs(
     a: Live,
     b: Live,
@@ -928,6 +928,7 @@ def _unlike(a, b):
         return "one of the two is not finished"
     if one.fingerprint_ != two.fingerprint_:
         return "the two have other sources"
-    if type(one) is not type(two) or parameters(one) != parameters(two):
+    made = [parameters(method) | {"level": None} for method in (one, two)]
+    if type(one) is not type(two) or made[0] != made[1]:
         return "the two were planned with other methods"
     return "" if a.plan["seed"] == b.plan["seed"] else "the two have other seeds"
