@@ -7,14 +7,13 @@ __all__ = ['person_fit', 'survey_score', 'strangeness', 'left_out_errors', 'task
            'conformal_interval', 'pair_errors', 'pair_interval', 'shift_notes', 'stranger_notes', 'drawn_by_lot',
            'rests_on_lot', 'survey_instead']
 
-# %% ../../nbs/road/72_conformal.ipynb #809c4ee1
+# %% ../../nbs/road/72_conformal.ipynb #88e40ca5
 import copy
 import math
 import warnings
 
 import numpy as np
 import pandas as pd
-
 from scipy.special import expit, logit
 from scipy.stats import t as student
 

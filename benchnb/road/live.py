@@ -295,7 +295,7 @@ def _check_growth(method, source, total, seed):
                 "or plan with a budget"
             ) from error
 
-# %% ../../nbs/road/73_live.ipynb #d8feb759
+# %% ../../nbs/road/73_live.ipynb #170ae2f1
 def set_level(
     method: Method,  # fitted
     level: float,  # promised coverage
@@ -309,8 +309,8 @@ def set_level(
         now = getattr(one, "level", level)
         if now != level and hasattr(one, "budget_") and not rests_on_lot(one):
             raise ValueError(
-                f"the interval of this {one.name} was made for {now:.0%} when its items "
-                f"were chosen: choose them anew for {level:.0%}"
+                f"the interval of this {one.name} was made for {now:.0%} when its "
+                f"items were chosen: choose them anew for {level:.0%}"
             )
         if now != level:
             one.level = level
@@ -359,7 +359,7 @@ def start(
     _write_json(folder / "plan.json", plan)
     return Live(folder)
 
-# %% ../../nbs/road/73_live.ipynb #ebad7b0b
+# %% ../../nbs/road/73_live.ipynb #a2318d49
 def _check_shift(shift):
     "What is done with a flagged model"
     if shift not in ("report", "aipw", "abstain"):
@@ -379,7 +379,7 @@ def _pilot(width, most, total):
 
 
 def _write_sources(folder, plan, method, source, errors):
-    "What is kept of the sources: errors, easiness, and the table where a width needs it"
+    "What is kept of the sources: errors, easiness, and for a width their table"
     if source is not None:
         plan["ease"] = np.round(item_means(source.values).astype(float), 4).tolist()
         if plan["width"] is not None:
@@ -766,13 +766,13 @@ def report(
         "sources": method.fingerprint_,
     }
 
-# %% ../../nbs/road/73_live.ipynb #539866ed
+# %% ../../nbs/road/73_live.ipynb #c2b2f711
 FEW = 5  # answers under which a task's score is no more than a hint
 
 
 @patch
 def _tasks(self: Live, estimate: Estimate) -> dict:
-    "Score, interval, rank and number of answers of each task, where a method tells them"
+    "Score, interval, rank and answers of each task, where a method tells them"
     if estimate.per_task is None:
         return {}
     session, _ = self._finished()

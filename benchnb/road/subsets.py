@@ -92,7 +92,7 @@ def make_subset(
             raise ValueError(f"two chosen items of task {task!r} have the same id")
     return Subset(ids, names, sources)
 
-# %% ../../nbs/road/06_subsets.ipynb #b106762d
+# %% ../../nbs/road/06_subsets.ipynb #f1945230
 def lm_eval_samples(
     subset: Subset,
 ) -> str:  # the content of the file that --samples names
@@ -111,7 +111,7 @@ def lm_eval_samples(
 def lm_eval_command(
     subset: Subset,
     file: str | Path,  # where the JSON lies
-    model: str = "MODEL",  # a name on the Hugging Face hub, a folder, or a server's name
+    model: str = "MODEL",  # a name on the Hugging Face hub, a folder, a server's name
     output: str | Path = "logs",  # folder for the harness's logs
     kind: str = "hf",  # how the harness reaches the model: its --model
     args: str | None = None,  # its --model_args; None: made from model
