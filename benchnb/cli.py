@@ -154,7 +154,7 @@ def _add_compare(commands) -> None:
     add("--plot", metavar="F.png", help="draw error and rank agreement (png, pdf, svg)")
     parser.set_defaults(command=compare_command)
 
-# %% ../nbs/core/60_cli.ipynb #5f27790b
+# %% ../nbs/core/60_cli.ipynb #4ab538d4
 PLAN_HELP = """How many items does an interval of a wanted width take, and how many
 source models are enough?
 
@@ -171,9 +171,9 @@ models: the plan for a model better than all before.
 
 With --method or --budget an evaluation begins instead: all models of the table
 are sources, the method (default: aipw) chooses --budget items (or so many that
-an interval of --width is reached), and DIR gets the session and the input of the
-harness. SCORES may then also be the folder of a published subset. See benchnb
-tell.
+an interval of --width is reached), and DIR gets the session and the input of
+the harness. SCORES may then also be the folder of a published subset. See
+benchnb tell.
 """
 
 PLAN_EXAMPLE = """example:
