@@ -7,8 +7,9 @@ __all__ = ['COMPARE_HELP', 'COMPARE_EXAMPLE', 'PLAN_HELP', 'PLAN_EXAMPLE', 'TABL
            'make_parser', 'format_summary', 'note_lines', 'compare_command', 'format_plan', 'plan_command',
            'tables_command', 'data_command', 'main']
 
-# %% ../nbs/core/60_cli.ipynb #43563ac4
+# %% ../nbs/core/60_cli.ipynb #b3a9cc7b
 import argparse
+import functools
 import logging
 import os
 import re
@@ -30,6 +31,7 @@ from benchnb.road.commands import (
     add_plan_options,
     add_publish,
     add_tell,
+    in_options,
     plan_live,
 )
 from .scores import SPLITS, check_place, replace_file
@@ -152,7 +154,7 @@ def _add_compare(commands) -> None:
     add("--plot", metavar="F.png", help="draw error and rank agreement (png, pdf, svg)")
     parser.set_defaults(command=compare_command)
 
-# %% ../nbs/core/60_cli.ipynb #0d849f02
+# %% ../nbs/core/60_cli.ipynb #4ab538d4
 PLAN_HELP = """How many items does an interval of a wanted width take, and how many
 source models are enough?
 
@@ -167,10 +169,11 @@ again.
 With --split ability the weaker half plays the sources and the strongest the new
 models: the plan for a model better than all before.
 
-With --method an evaluation begins instead: all models of the table are sources,
-the method chooses --budget items (or so many that an interval of --width is
-reached), and DIR gets the session and the input of the harness. SCORES may then
-also be the folder of a published subset. See benchnb tell.
+With --method or --budget an evaluation begins instead: all models of the table
+are sources, the method (default: aipw) chooses --budget items (or so many that
+an interval of --width is reached), and DIR gets the session and the input of
+the harness. SCORES may then also be the folder of a published subset. See
+benchnb tell.
 """
 
 PLAN_EXAMPLE = """example:
@@ -179,7 +182,7 @@ PLAN_EXAMPLE = """example:
   benchnb plan scores.parquet --method aipw --budget 40 --out my_model
 """
 
-# %% ../nbs/core/60_cli.ipynb #7ed87ff6
+# %% ../nbs/core/60_cli.ipynb #95362ced
 def _add_plan(commands) -> None:
     "The arguments of `benchnb plan`"
     parser = commands.add_parser(
@@ -212,7 +215,7 @@ def _add_plan(commands) -> None:
     add("--jobs", type=int, default=1, help="processors (default: 1)")
     add("--out", metavar="F.csv", help="write both curves; with --method: the folder")
     add_plan_options(add)
-    parser.set_defaults(command=plan_command)
+    parser.set_defaults(command=functools.partial(in_options, plan_command))
 
 # %% ../nbs/core/60_cli.ipynb #1162771a
 TABLES_HELP = """Print what the papers published beside what comes out here, cell by

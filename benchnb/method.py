@@ -8,7 +8,7 @@ __all__ = ['Estimate', 'check_budget', 'check_fitted', 'check_ready', 'Method', 
            'UnknownMethod', 'load_method', 'register', 'list_methods', 'get_method', 'Session', 'check_answers',
            'shares', 'ratio_budget', 'short_notes', 'PerTask']
 
-# %% ../nbs/core/02_method.ipynb #adf79ad0
+# %% ../nbs/core/02_method.ipynb #da33eab0
 import copy
 import difflib
 import hashlib
@@ -27,9 +27,9 @@ import pandas as pd
 from fastcore.basics import patch
 
 from .metrics import rank_among
-from .scores import Scores, replace_file
+from .scores import Scores, html_card, replace_file
 
-# %% ../nbs/core/02_method.ipynb #2882e715
+# %% ../nbs/core/02_method.ipynb #aa781d3d
 @dataclass
 class Estimate:
     "What a method says about one target model"
@@ -50,7 +50,7 @@ class Estimate:
 
     def __repr__(self) -> str:
         low, high = self.interval
-        text = f"{self.score:.3f}"
+        text = "no score" if np.isnan(self.score) else f"{self.score:.3f}"
         if not np.isnan(low):
             text += f" ({self.level:.0%} interval {low:.3f} to {high:.3f})"
         if self.items:
@@ -58,6 +58,25 @@ class Estimate:
         if self.unscored:
             text += f", {len(self.unscored)} without a score"
         return text + "".join(f"; {note}" for note in self.notes)
+
+    def _repr_html_(self) -> str:
+        return html_card("Estimate", _said(self), self.notes)
+
+# %% ../nbs/core/02_method.ipynb #2a15a799
+def _said(estimate):
+    "The lines of an estimate in a notebook"
+    low, high = estimate.interval
+    facts = {"score": "none" if np.isnan(estimate.score) else f"{estimate.score:.3f}"}
+    if not np.isnan(low):
+        facts[f"{estimate.level:.0%} interval"] = f"{low:.3f} to {high:.3f}"
+    facts |= {"interval by": estimate.how} if estimate.how else {}
+    if not np.isnan(estimate.rank):
+        facts["rank among sources"] = f"{estimate.rank:g}"
+    for name, things in (("asked", estimate.items), ("unscored", estimate.unscored)):
+        facts |= {f"items {name}": f"{len(things):,}"} if things else {}
+    if not np.isnan(estimate.cost):
+        facts["tokens"] = f"{estimate.cost:,.0f}"
+    return facts
 
 # %% ../nbs/core/02_method.ipynb #9e786f3d
 def check_budget(
@@ -488,7 +507,7 @@ def _restore_method(raw, arrays):
         setattr(method, key, _restore(part, arrays))
     return method
 
-# %% ../nbs/core/02_method.ipynb #4767ce8d
+# %% ../nbs/core/02_method.ipynb #1b7f04cf
 # how a file that was cut short, edited or swapped makes itself known
 _DAMAGE = (
     OSError,
@@ -520,8 +539,10 @@ def load_method(
     except UnknownMethod:
         raise
     except _DAMAGE as error:
+        missing = getattr(error, "strerror", None) and Path(error.filename or "").name
+        why = f"{missing}: {error.strerror}" if missing else error
         raise ValueError(
-            f"the method saved in {str(folder)!r} is damaged ({error}): save it again"
+            f"the method saved in {str(folder)!r} is damaged ({why}): save it again"
         ) from error
 
 # %% ../nbs/core/02_method.ipynb #90a65b38
@@ -563,7 +584,7 @@ def list_methods(
         and (table is None or set(cls.needs) <= set(table.items.columns))
     )
 
-# %% ../nbs/core/02_method.ipynb #dd3828af
+# %% ../nbs/core/02_method.ipynb #cced7c3e
 def get_method(
     name: str,  # a registered name, per_task(name), or package.module:Class
     **params,  # parameters of the method
@@ -574,10 +595,10 @@ def get_method(
     if ":" in name:
         return _imported(name)(**params)
     if name not in _METHODS and name not in list_methods():
-        near = difflib.get_close_matches(name, _METHODS, 1, 0)
+        near = difflib.get_close_matches(name, list_methods(), 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(
-            f"no method {name!r}: did you mean {near[0]!r}? "
-            f"There are {', '.join(list_methods())}"
+            f"no method {name!r}: {hint}There are {', '.join(list_methods())}"
         )
     return _METHODS[name](**params)
 
@@ -595,7 +616,7 @@ def _imported(name):
         raise TypeError(f"{name!r} is no Method: name a class that inherits from it")
     return found
 
-# %% ../nbs/core/02_method.ipynb #c3248b41
+# %% ../nbs/core/02_method.ipynb #c4bc14cd
 class Session:
     "One target, live: ask, tell, estimate; saved after every tell"
 
@@ -623,6 +644,16 @@ class Session:
         done, budget = len(self._talk.asked), self.method.budget_
         what = f"{len(self.ask())} items to be told" if self.ask() else "finished"
         return f"Session: {done} of {budget} items told, {what}"
+
+    def _repr_html_(self) -> str:
+        done, budget, todo = len(self._talk.asked), self.method.budget_, self.ask()
+        facts = {"told": f"{done:,} of {budget:,} items"}
+        if not todo:
+            facts |= _said(self.estimate())
+            return html_card("Session: finished", facts, self.estimate().notes)
+        some = ", ".join(todo[:8]) + (", ..." if len(todo) > 8 else "")
+        facts[f"next: {len(todo):,} items"] = some
+        return html_card("Session", facts, ["then session.tell({item: score, ...})"])
 
     def ask(self) -> list:  # item names; empty when the estimate is ready
         "The items that the target must answer now"

@@ -21,12 +21,22 @@ from logs import (
     write_lm_eval,
     write_rows,
 )
-from small import estimates, files_in, fitted, halves, prepared
+from small import estimates, files_in, fitted, halves, prepared, table
 
 from benchnb.cli import main
-from benchnb.method import get_method
+from benchnb.method import Estimate, get_method
+from benchnb.methods.guarded_irt import GuardedIRT
+from benchnb.road.commands import format_report
+from benchnb.road.conformal import left_out_errors
 from benchnb.road.importers import Choices
-from benchnb.road.live import Live, items_for_tokens, next_budget, paired, start
+from benchnb.road.live import (
+    Live,
+    items_for_tokens,
+    next_budget,
+    paired,
+    paired_runs,
+    start,
+)
 from benchnb.road.subsets import (
     inspect_ids,
     kept_tables,
@@ -36,6 +46,7 @@ from benchnb.road.subsets import (
     publish,
 )
 from benchnb.road.tables import import_logs
+from benchnb.scores import Scores
 
 RIGHT = {"sums": right_or_wrong(9, 30), "logic": right_or_wrong(9, 20, seed=1)}
 
@@ -216,7 +227,11 @@ def test_mistakes_are_one_line_and_change_nothing(call):
         ([*plan[:-1], "x", "--budget", 99], ["99"]),
         ([*plan[:-1], "x", "--budget", "99tokens"], ["no costs"]),
         (["plan", "s.parquet", "--method", "random", "--budget", 9], ["--out DIR"]),
-        (["plan", "s.parquet", "--budget", 9, "--out", "x"], ["--method"]),
+        (["plan", "s.parquet", "--budget", 0, "--out", "x"], ["--budget", "got 0"]),
+        ([*plan[:-1], "x", "--budget", 9, "--level", 95], ["--level", "95"]),
+        ([*plan[:-1], "x", "--budget", 9, "--shift", "no"], ["--shift", "'no'"]),
+        ([*plan[:-1], "x", "--budget", 9, "--folds", 1], ["--folds", "got 1"]),
+        (["paired", "new", "new", "--level", 2], [" --level", "got 2"]),
         (["tell", "new", "nowhere"], ["nowhere"]),
         (["tell", "new"], ["name the logs"]),
         (["tell", "logs", "logs"], ["no evaluation in 'logs'"]),
@@ -238,6 +253,31 @@ def test_mistakes_are_one_line_and_change_nothing(call):
 def test_methods_are_listed(call):
     code, out, _ = call("methods")
     assert code == 0 and "random " in out and "adaptive" in out
+    code, out, _ = call("methods", "aipw")
+    assert code == 0 and "level = 0.95" in out and "one subset" in out
+    code, _, err = call("methods", "qqqqqq")
+    assert code == 2 and "did you mean" not in err and "tailored_bench" in err
+
+
+def test_who_names_no_method_gets_one(call):
+    call("import", "lm-eval", "logs", "--out", "s.parquet")
+    code, out, err = call("plan", "s.parquet", "--budget", 9, "--out", "x")
+    assert code == 0 and out.startswith("aipw, 9 items"), err
+
+
+def test_the_harness_is_told_how_to_reach_the_model(call):
+    call("import", "lm-eval", "logs", "--out", "s.parquet")
+    plan = ["plan", "s.parquet", "--method", "random", "--budget", 9]
+    _, out, _ = call(*plan, "--out", "x", "--model-type", "vllm", "--model", "org/m")
+    assert "--model vllm --model_args pretrained=org/m" in out
+    kind = ["--model-type", "local-completions"]
+    _, out, _ = call(*plan, "--out", "y", *kind, "--model", "m")
+    assert "--model local-completions --model_args model=m" in out
+    _, out, _ = call(*plan, "--out", "z", *kind, "--model-args", "model=m,base_url=u")
+    assert "--model_args model=m,base_url=u" in out
+    live = Live("z")
+    live.tell({name: 1.0 for name in live.ask()[:4]})
+    assert "--model_args model=m,base_url=u" in live.command()  # the next round too
 
 
 # Subsets and bundles -------------------------------------------------------------
@@ -344,6 +384,164 @@ def test_a_width_is_reached(place):
     while live.ask():
         live.tell({name: row[name] for name in live.ask()})
     assert live.session.method.budget_ == 22
+
+
+# What is said in the end -----------------------------------------------------------
+
+
+def run_live(method, place, row=0, budget=20, errors=True, many=False, **how):
+    "A finished evaluation of a target of the small table, or of one of 80 models"
+    source, target = table(1, 80).split("random", seed=0) if many else halves()
+    left = left_out_errors(get_method(method), source, budget, 6) if errors else None
+    one = get_method(method).fit(source)
+    live = start(one, place, budget, errors=left, source=source, **how)
+    answers = target.values[row].astype(float) if isinstance(row, int) else row
+    known = dict(zip(target.items.index, answers.tolist(), strict=True))
+    while live.ask():
+        live.tell({name: known[name] for name in live.ask()})
+    return live
+
+
+def test_tasks_have_intervals_and_counts(tmp_path):
+    live = run_live("aipw", tmp_path / "a")
+    session = live.session.method
+    for task, part in live.report()["tasks"].items():
+        low, high = part["interval"]
+        assert 0 <= low <= part["score"] <= high <= 1
+        names = live.items["task"][list(live.answers)]
+        assert part["items"] == (names == task).sum()
+        assert part["few"] == (part["items"] < 5)
+    assert session.budget_ == sum(x["items"] for x in live.report()["tasks"].values())
+    bare = run_live("aipw", tmp_path / "b", errors=False).report()
+    assert all(part["interval"] == [None, None] for part in bare["tasks"].values())
+
+
+def test_a_task_that_was_asked_in_full_is_exact(tmp_path):
+    live = run_live("random", tmp_path / "a", budget=60)
+    for part in live.report()["tasks"].values():
+        assert part["interval"] == [part["score"]] * 2 and not part["few"]
+
+
+@pytest.mark.parametrize("method", ["random", "aipw", "kmeans", "tailored_bench"])
+def test_the_level_is_a_choice(method, tmp_path):
+    widths = []
+    for level in (0.6, 0.75):
+        live = run_live(method, tmp_path / f"{level}", level=level)
+        report = live.report()
+        low, high = report["interval"]
+        assert report["level"] == level and low <= report["score"] <= high
+        assert report["how"]
+        widths.append(high - low)
+    assert widths[0] < widths[1]
+    later = Live(tmp_path / "0.6").report(0.75)  # another than was planned
+    assert later["level"] == 0.75
+    with pytest.raises(ValueError, match="level must lie in"):
+        live.report(7)
+
+
+def test_a_level_that_cannot_be_had_is_refused(tmp_path):
+    live = run_live("kmeans", tmp_path / "a", errors=False)
+    with pytest.raises(ValueError, match="made its interval for 95%.*--level 0.8"):
+        live.report(0.8)
+    ready_one = prepared(fitted("kmeans"), 15)
+    with pytest.raises(ValueError, match="choose them anew for 80%"):
+        start(ready_one, tmp_path / "b", level=0.8)
+    start(prepared(fitted("random"), 15), tmp_path / "c", level=0.8)
+
+
+@pytest.mark.parametrize("shift", ["report", "aipw", "abstain"])
+@pytest.mark.parametrize("method", ["random", "kmeans", "per_task(random)"])
+def test_what_is_done_with_a_stranger(method, shift, tmp_path):
+    live = run_live(method, tmp_path / "a", np.ones(60), errors=False, shift=shift)
+    report = live.report()
+    notes = " ".join(report["notes"])
+    assert "stronger than the best source" in notes
+    if "random" in method:  # sampled: nothing is wrong
+        assert report["score"] is not None and "holds all the same" in notes
+    elif shift == "abstain":
+        assert report["score"] is None and report["interval"] == [None, None]
+        assert report["rank"] is None and "abstains" in notes
+        assert format_report(report).startswith("score     none")
+        assert "no score" in repr(live.estimate())
+    else:
+        assert report["score"] is not None
+        assert ("did not draw its items by lot" in notes) == (shift == "aipw")
+
+
+def test_a_model_method_that_drew_by_lot_falls_back_to_aipw(tmp_path, monkeypatch):
+    def in_range(self, models, asked, seen):  # no guard of its own
+        return Estimate(0.99, (0.98, 1.0), level=self.level, how="factor model")
+
+    monkeypatch.setattr(GuardedIRT, "in_range", in_range)
+    monkeypatch.setattr(GuardedIRT, "judge", lambda *_: (0.0, False))
+    live = run_live("guarded_irt", tmp_path / "a", errors=False)
+    found = live.estimate()
+    if "factor model" in live.session.estimate().how:
+        assert "falls back to AIPW" in " ".join(found.notes)
+        assert "drawn by lot" in found.how and found.score != 0.99
+        assert found.interval[0] <= found.score <= found.interval[1]
+
+
+def test_answers_unlike_the_sources_are_flagged(tmp_path):
+    source, target = table(1, 60).split("random", seed=0)
+    upside = np.argsort(np.argsort(source.values.mean(axis=0)))
+    strange = (upside < 30).astype(float)  # knows what is hard, and nothing else
+    errors = left_out_errors(get_method("random"), source, 40, 5)
+    notes = []
+    for row in (strange, target.values[0].astype(float)):
+        place = tmp_path / str(len(notes))
+        live = start(get_method("random").fit(source), place, 40, errors=errors,
+                     source=source)  # fmt: skip
+        known = dict(zip(target.items.index, row.tolist(), strict=True))
+        live.tell({name: known[name] for name in live.ask()})
+        notes.append(" ".join(live.estimate().notes))
+    assert "answers unlike the sources" in notes[0]
+    assert "unlike" not in notes[1]
+
+
+def test_two_runs_are_compared_by_their_method(tmp_path):
+    runs = [run_live("kmeans", tmp_path / f"{n}", n, many=True) for n in (0, 5)]
+    found, back = paired_runs(*runs), paired_runs(*runs[::-1])
+    estimates = [run.session.estimate().score for run in runs]
+    assert found.difference == pytest.approx(estimates[0] - estimates[1])
+    assert "own estimates" in found.how and "by lot" not in found.note
+    assert found.interval[0] == pytest.approx(-back.interval[1])
+    assert found.better == pytest.approx(1 - back.better)
+    bare = run_live("kmeans", tmp_path / "bare", 5, errors=False, many=True)
+    found = paired_runs(runs[0], bare)
+    assert found.how == "single items" and "no sources were left out" in found.note
+    few = [run_live("kmeans", tmp_path / f"few{n}", n) for n in (0, 5)]
+    assert "18 left-out sources are too few for 95%" in paired_runs(*few).note
+    other = run_live("kmeans", tmp_path / "seed", 5, seed=1, many=True)
+    assert "other seeds" in paired_runs(runs[0], other).note
+    drawn = [run_live("random", tmp_path / f"r{n}", n, errors=False) for n in (0, 5)]
+    assert paired_runs(*drawn).how == "single items" and not paired_runs(*drawn).note
+
+
+def test_adaptive_runs_need_no_common_items(tmp_path):
+    how = dict(budget=12, many=True)
+    runs = [run_live("adaptive_irt", tmp_path / f"{n}", n, **how) for n in (0, 5)]
+    runs[1].answers = {f"other {n}": x for n, x in runs[1].answers.items()}
+    found = paired_runs(*runs)
+    assert found.items == 0 and "own estimates" in found.how
+
+
+def test_notebooks_show_what_comes_next_and_nothing_is_obeyed(tmp_path):
+    source, _ = halves()
+    evil = "<script>alert(1)</script>"
+    names = [f"{evil}{number}" for number in range(60)]
+    items = source.items.set_axis(names).assign(task=evil)
+    scores = Scores(source.values, items, [evil, *source.models.index[1:]])
+    live = start(get_method("random").fit(scores), tmp_path / "a", 60, harness="list")
+    shown = [scores._repr_html_(), live._repr_html_(), live.session._repr_html_()]
+    assert "next: 60" in shown[1] and "next: 60" in shown[2]
+    live.tell(dict.fromkeys(live.ask(), 1.0))
+    shown += [live._repr_html_(), live.session._repr_html_()]
+    shown += [Estimate(0.5, how=evil, notes=(evil,))._repr_html_()]
+    assert "finished" in shown[3] and "finished" in shown[4]
+    for html in shown:
+        assert "<script" not in html
+    assert all("&lt;script" in shown[n] for n in (0, 1, 2, 5))
 
 
 # Several processes, and death ------------------------------------------------------

@@ -92,7 +92,7 @@ def make_subset(
             raise ValueError(f"two chosen items of task {task!r} have the same id")
     return Subset(ids, names, sources)
 
-# %% ../../nbs/road/06_subsets.ipynb #bbc1224b
+# %% ../../nbs/road/06_subsets.ipynb #f1945230
 def lm_eval_samples(
     subset: Subset,
 ) -> str:  # the content of the file that --samples names
@@ -111,11 +111,16 @@ def lm_eval_samples(
 def lm_eval_command(
     subset: Subset,
     file: str | Path,  # where the JSON lies
-    model: str = "MODEL",  # a name on the Hugging Face hub, or a folder
+    model: str = "MODEL",  # a name on the Hugging Face hub, a folder, a server's name
     output: str | Path = "logs",  # folder for the harness's logs
+    kind: str = "hf",  # how the harness reaches the model: its --model
+    args: str | None = None,  # its --model_args; None: made from model
 ) -> str:  # a line for the shell
     "The line that runs the subset and nothing else"
-    words = ["lm_eval", "--model", "hf", "--model_args", f"pretrained={model}"]
+    if args is None:  # engines load weights; servers are asked for a model by name
+        local = kind.startswith("hf") or kind in ("vllm", "sglang")
+        args = f"pretrained={model}" if local else f"model={model}"
+    words = ["lm_eval", "--model", kind, "--model_args", args]
     words += ["--tasks", ",".join(subset.ids), "--samples", str(file)]
     words += ["--log_samples", "--output_path", str(output)]
     return " ".join(map(shlex.quote, words))
@@ -146,7 +151,7 @@ def inspect_command(
         lines.append(" ".join(map(shlex.quote, words)))
     return "\n".join(lines)
 
-# %% ../../nbs/road/06_subsets.ipynb #be7e67b5
+# %% ../../nbs/road/06_subsets.ipynb #1652bf36
 HARNESSES = ("lm-eval", "inspect", "list")
 
 
@@ -156,12 +161,14 @@ def export_subset(
     folder: str | Path,  # made if missing
     model: str = "MODEL",  # for the command
     suffix: str = "",  # of the file names, such as _2 for a second round
+    kind: str = "hf",  # lm-eval: its --model
+    args: str | None = None,  # lm-eval: its --model_args; None: made from model
 ) -> str:  # the command that runs it; for a list: where it lies
     "Write what a harness needs to run the subset"
     folder = Path(folder)
     if harness == "lm-eval":
         file, text = folder / f"samples{suffix}.json", lm_eval_samples(subset)
-        command = lm_eval_command(subset, file, model, folder / "logs")
+        command = lm_eval_command(subset, file, model, folder / "logs", kind, args)
     elif harness == "inspect":
         command = inspect_command(subset, model, folder / "logs")
         file, text = folder / f"inspect{suffix}.sh", command + "\n"
