@@ -90,7 +90,14 @@ def test_the_fork_stands_in_the_list_of_methods(project):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_fork_is_compared_on_the_command_line(project, jobs):
-    words = ["compare", "table.parquet", "--methods", "random,my_method", "--jobs", jobs]
+    words = [
+        "compare",
+        "table.parquet",
+        "--methods",
+        "random,my_method",
+        "--jobs",
+        jobs,
+    ]
     words += ["--budgets", "10", "--trials", "2", "--plugin", "mine/my_method.py"]
     rows = [line.split() for line in command(project, *words).splitlines()]
     assert any("my_method" in row[:2] for row in rows)
