@@ -7,7 +7,7 @@ __all__ = ['COMPARE_HELP', 'COMPARE_EXAMPLE', 'PLAN_HELP', 'PLAN_EXAMPLE', 'TABL
            'ENDINGS', 'load_plugins', 'make_parser', 'format_summary', 'note_lines', 'compare_command', 'format_plan',
            'plan_command', 'tables_command', 'data_command', 'main']
 
-# %% ../nbs/core/60_cli.ipynb #b3a9cc7b
+# %% ../nbs/core/60_cli.ipynb #dbb2a1ae
 import argparse
 import functools
 import importlib
@@ -35,6 +35,7 @@ from benchnb.road.commands import (
     in_options,
     plan_live,
 )
+from .recommend import add_recommend
 from .scores import SPLITS, check_place, replace_file
 
 # %% ../nbs/core/60_cli.ipynb #a27e0a18
@@ -156,7 +157,7 @@ def _add_compare(commands) -> None:
     add("--plot", metavar="F.png", help="draw error and rank agreement (png, pdf, svg)")
     parser.set_defaults(command=compare_command)
 
-# %% ../nbs/core/60_cli.ipynb #4ab538d4
+# %% ../nbs/core/60_cli.ipynb #894e3e8e
 PLAN_HELP = """How many items does an interval of a wanted width take, and how many
 source models are enough?
 
@@ -172,7 +173,8 @@ With --split ability the weaker half plays the sources and the strongest the new
 models: the plan for a model better than all before.
 
 With --method or --budget an evaluation begins instead: all models of the table
-are sources, the method (default: aipw) chooses --budget items (or so many that
+are sources, the method (default: what benchnb recommend says of guarded_irt and aipw)
+chooses --budget items (or so many that
 an interval of --width is reached), and DIR gets the session and the input of
 the harness. SCORES may then also be the folder of a published subset. See
 benchnb tell.
@@ -318,8 +320,9 @@ def _load_plugin(file):
     if all(cls.__module__ != module.__name__ for cls in _METHODS.values()):
         raise ValueError(f"{file!r} registers no method: write @register above one")
 
-# %% ../nbs/core/60_cli.ipynb #805cb35f
-PLUGGED = ("compare", "plan", "tell", "estimate", "publish", "paired", "methods")
+# %% ../nbs/core/60_cli.ipynb #ba671132
+PLUGGED = ("compare", "plan", "recommend", "tell", "estimate")
+PLUGGED += ("publish", "paired", "methods")
 
 
 def make_parser() -> argparse.ArgumentParser:  # with all commands
@@ -333,7 +336,8 @@ def make_parser() -> argparse.ArgumentParser:  # with all commands
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     road = (add_import, add_tell, add_estimate, add_publish, add_paired, add_methods)
-    for add in (_add_compare, _add_plan, *road, _add_tables, _add_data):
+    first = (_add_compare, _add_plan, add_recommend)
+    for add in (*first, *road, _add_tables, _add_data):
         add(commands)
     for name in PLUGGED:
         _add_plugin(commands.choices[name])

@@ -26,6 +26,7 @@ from benchnb.methods.guarded_irt import (
     spread_places,
     strong_rates,
 )
+from benchnb.road.subsets import publish
 from benchnb.scores import Scores
 
 BOTH = pytest.mark.parametrize("cls", [GuardedIRT, GuardedStatic])
@@ -90,6 +91,20 @@ def test_ranking_follows_the_number_right():
     certain = np.array(chances)[order] >= 0.5  # the survey alone speaks
     assert certain.sum() > 2 and (np.diff(scores[order][certain]) >= -1e-9).all()
     assert not np.allclose([e.score for e in simulate(plain, strong)], scores)
+
+
+def test_the_fixed_sample_is_a_coreset(tmp_path):
+    source, target = many()
+    method = prepared(GuardedStatic(folds=0).fit(source), 20)
+    for row, there in zip(target.values, simulate(method, target), strict=True):
+        here = method.estimate(row[method.coreset_].astype(float))
+        assert (here.score, here.interval) == (there.score, there.interval)
+    subset = publish(method, tmp_path / "small")
+    again = load_method(tmp_path / "small")
+    assert len(subset) == 20
+    assert simulate(again, target)[0].score == simulate(method, target)[0].score
+    with pytest.raises(ValueError, match="first is 1"):
+        prepared(GuardedStatic(first=0.5, folds=0).fit(source), 20)
 
 
 def test_huge_tables_learn_the_interval_from_less(monkeypatch):

@@ -7,7 +7,16 @@ from small import table
 
 from benchnb.compare import compare, summary
 from benchnb.planning import hold_out
-from benchnb.recommend import CHEAP, Advice, choose, distance, exam, recommend
+from benchnb.recommend import (
+    CHEAP,
+    Advice,
+    choose,
+    clearly_better,
+    default_method,
+    distance,
+    exam,
+    recommend,
+)
 
 
 def exam_of(**errors):
@@ -34,28 +43,31 @@ def test_distance_is_paired():
 
 @pytest.mark.parametrize(
     "random, ability, expected",
-    [
-        (dict(aipw=[1, 1], a=[0.5, 0.5]), dict(aipw=[1, 1], a=[2, 2]), "aipw"),
-        (dict(aipw=[1, 1], a=[0.5, 0.5]), dict(aipw=[1, 1], a=[1, 0.9]), "a"),
-        (  # worse at random, though safe
-            dict(aipw=[1, 1], a=[1.2, 1.3]),
-            dict(aipw=[1, 1], a=[0.2, 0.2]),
+    [  # a bet is never chosen, whatever it errs
+        (
+            dict(aipw=[1, 1], kmeans=[0.1, 0.1]),
+            dict(aipw=[1, 1], kmeans=[0, 0]),
             "aipw",
         ),
-        (  # better at random, but within two standard errors
-            dict(aipw=[1, 1], a=[0.7, 1.1]),
-            dict(aipw=[1, 1], a=[0.2, 0.2]),
-            "aipw",
+        (  # the sum of both exams counts
+            dict(aipw=[1, 1], guarded_irt=[0.5, 0.5]),
+            dict(aipw=[1, 1], guarded_irt=[1.4, 1.4]),
+            "guarded_irt",
         ),
-        (  # a tie at random goes to the better one in the other exam
-            dict(aipw=[1, 1], a=[0.5, 0.6], b=[0.6, 0.5]),
-            dict(aipw=[1, 1], a=[0.9, 0.9], b=[0.8, 0.8]),
-            "b",
+        (
+            dict(aipw=[1, 1], guarded_irt=[0.5, 0.5]),
+            dict(aipw=[1, 1], guarded_irt=[1.6, 1.6]),
+            "aipw",
         ),
     ],
 )
 def test_the_rule(random, ability, expected):
-    assert choose(exam_of(**random), exam_of(**ability))[0] == expected
+    assert choose(exam_of(**random), exam_of(**ability)) == expected
+
+
+def test_clearly_better_needs_two_standard_errors():
+    assert clearly_better(exam_of(a=[0.5, 0.6], b=[0.8, 0.9]), "a", "b")
+    assert not clearly_better(exam_of(a=[0.5, 0.9], b=[0.8, 0.8]), "a", "b")
 
 
 def test_advice_on_a_small_table(tmp_path):
@@ -88,3 +100,27 @@ def test_a_bad_budget_is_refused(budget):
     with pytest.raises((ValueError, TypeError)) as error:
         recommend(table(), budget, ["aipw"], trials=1)
     assert "\n" not in str(error.value)
+
+
+def test_the_command(tmp_path, capsys):
+    from benchnb.cli import main
+
+    path, out = str(tmp_path / "t.parquet"), str(tmp_path / "advice.csv")
+    table().to_parquet(path)
+    call = ["recommend", path, "--budget", "20", "--methods", "kmeans", "--trials", "2"]
+    assert main([*call, "--out", out]) in (0, None)
+    said = capsys.readouterr().out
+    lines = [line for line in said.splitlines() if str(tmp_path) not in line]
+    assert "use this" in said and max(map(len, lines)) <= 80
+    assert set(pd.read_csv(out)["method"]) == {"random", "aipw", "kmeans"}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["advice.csv", "t.parquet"]
+
+
+def test_the_method_for_who_names_none():
+    few = table().select(models=np.arange(5))
+    assert (
+        default_method(few)[0] == "aipw" and "only 5 models" in default_method(few)[1]
+    )
+    name, why = default_method(table(1, 46), 20)
+    assert name in ("aipw", "guarded_irt") and "measured on the sources" in why
+    assert default_method(table(1, 46), 20)[1] == why

@@ -7,7 +7,7 @@ __all__ = ['FACTORS', 'FEWEST', 'LARGE', 'SPREAD_GAIN', 'strong_rates', 'item_sp
            'number_right', 'chance_outside', 'misfit', 'spread_places', 'answer_shrinks', 'next_items', 'GuardedIRT',
            'leave_out', 'GuardedStatic']
 
-# %% ../../nbs/methods/33_guarded_irt.ipynb #792be1fd
+# %% ../../nbs/methods/33_guarded_irt.ipynb #b76249e4
 from collections.abc import Generator
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ from benchnb.ideas.factors import (
     search_precision,
 )
 from ..ideas.spread import spread_sample, survey_estimate
-from ..method import Estimate, Method, register
+from ..method import Coreset, Estimate, Method, register
 from .sampling import inclusion_chances
 from ..scores import Scores, item_means
 
@@ -256,7 +256,7 @@ def _check(self: GuardedIRT) -> None:
     if not 0 < self.level < 1:
         raise ValueError(f"level must lie in (0, 1), such as 0.95: {self.level!r}")
 
-# %% ../../nbs/methods/33_guarded_irt.ipynb #f7a914d0
+# %% ../../nbs/methods/33_guarded_irt.ipynb #98c13db2
 def leave_out(
     values: np.ndarray,  # sources x items
     scores: np.ndarray,  # of the sources
@@ -340,7 +340,7 @@ def adapt(
         asked, seen = np.append(asked, wanted), np.append(seen, answers)
     return asked, seen
 
-# %% ../../nbs/methods/33_guarded_irt.ipynb #532ae925
+# %% ../../nbs/methods/33_guarded_irt.ipynb #e5f09b45
 @patch
 def _stretch(self: GuardedIRT) -> float:
     "By how much the model's standard errors are too small, on held-out sources"
@@ -360,12 +360,12 @@ def _stretch(self: GuardedIRT) -> float:
     return float(np.clip(found, 0.85, 2.5))
 
 
-def _played(talk, row):
-    "A conversation with a model whose answers are known"
+def _played(talk, answers, asked=None):
+    "A conversation whose answers are known: those to all items, or those to `asked`"
     try:
         wanted = next(talk)
         while True:
-            wanted = talk.send(row[wanted])
+            wanted = talk.send(answers[wanted] if asked is None else answers)
     except StopIteration as end:
         return end.value
 
@@ -463,12 +463,26 @@ def _estimate(self: GuardedIRT, score, half, predicted, asked, seen, how, notes=
     ends = (score - half, score + half)
     return Estimate(score, ends, predicted=np.clip(full, 0, 1), **settings)
 
-# %% ../../nbs/methods/33_guarded_irt.ipynb #81aab035
+# %% ../../nbs/methods/33_guarded_irt.ipynb #a8a7db77
 @register
 @dataclass(eq=False)
-class GuardedStatic(GuardedIRT):
+class GuardedStatic(GuardedIRT, Coreset):
     "One spread sample for all targets; the guard decides who estimates"
 
     first: float = 1.0  # everything is asked at once
 
     name = "guarded_irt_static"
+
+    def prepare(self, budget: int, rng: np.random.Generator) -> Method:
+        "Draw the sample; stretch the interval by held-out sources"
+        if self.first != 1:
+            raise ValueError(
+                f"{self.name} asks all at once: first is 1; or guarded_irt"
+            )
+        GuardedIRT.prepare(self, budget, rng)
+        self.coreset_ = self.first_
+        return self
+
+    def estimate(self, seen: np.ndarray) -> Estimate:
+        "From the answers to the sample to the estimate"
+        return _played(self.run(None), seen, self.coreset_)

@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['IMPORT_HELP', 'TELL_HELP', 'add_choices', 'read_choices', 'as_options', 'in_options', 'add_import', 'import_command',
-           'read_budget', 'add_plan_options', 'check_folder', 'load_scores', 'default_method', 'fit_and_leave_out',
-           'plan_live', 'pick_harness', 'count', 'print_next', 'add_publish', 'publish_command', 'add_tell',
-           'tell_command', 'read_answers', 'add_estimate', 'estimate_command', 'format_report', 'add_paired',
-           'paired_command', 'add_methods', 'methods_command']
+           'read_budget', 'add_plan_options', 'check_folder', 'load_scores', 'fit_and_leave_out', 'plan_live',
+           'pick_harness', 'count', 'print_next', 'add_publish', 'publish_command', 'add_tell', 'tell_command',
+           'read_answers', 'add_estimate', 'estimate_command', 'format_report', 'add_paired', 'paired_command',
+           'add_methods', 'methods_command']
 
 # %% ../../nbs/road/74_commands.ipynb #c6529a5e
 import argparse
@@ -291,14 +291,6 @@ def load_scores(
             f"import table {shlex.quote(text)} --out scores.parquet"
         ) from error
 
-# %% ../../nbs/road/74_commands.ipynb #1658faf3
-def default_method(
-    scores,  # Scores, the sources
-    budget: int | None,  # items or tokens; None: not said
-) -> str:  # name of a method
-    "The method for who names none"
-    return "aipw"
-
 # %% ../../nbs/road/74_commands.ipynb #7dba86b7
 def fit_and_leave_out(
     name: str,  # of the method
@@ -324,7 +316,7 @@ def fit_and_leave_out(
     folds = 10 if args.folds is None else args.folds
     return method, errors_if_needed(fresh, scores, items, folds, args.seed, patience)
 
-# %% ../../nbs/road/74_commands.ipynb #00f53ddb
+# %% ../../nbs/road/74_commands.ipynb #0da13674
 def plan_live(args: argparse.Namespace) -> None:
     "Begin an evaluation: fit, choose, write the folder, print what to run"
     from benchnb.method import load_method
@@ -355,12 +347,21 @@ def plan_live(args: argparse.Namespace) -> None:
             how["width"], how["seed"] = None, getattr(method, "seed_", 0)
     else:
         scores = how["source"] = load_scores(args.scores)
-        name = args.method or default_method(scores, number)
+        name = args.method or _advised(scores, None if kind == "tokens" else number)
         method, how["errors"] = fit_and_leave_out(name, scores, args, how)
     how["harness"] = args.harness or pick_harness(method.items_)
     live = start(method, args.out, **how)
     print(f"{live.session.method.name}, {count(live.ask(), 'item')} to run first\n")
     print_next(live, args.out)
+
+# %% ../../nbs/road/74_commands.ipynb #68b3e1d5
+def _advised(scores, budget):
+    "The method for who names none; why is printed"
+    from benchnb.recommend import default_method
+
+    name, why = default_method(scores, budget)
+    print("\n".join(textwrap.wrap(f"method: {name}, {why}", 79)) + "\n")
+    return name
 
 # %% ../../nbs/road/74_commands.ipynb #d42ba5dc
 def pick_harness(
@@ -652,7 +653,7 @@ def add_paired(commands) -> None:
     add("--json", action="store_true", help="print an object instead")
     add_choices(add)
 
-# %% ../../nbs/road/74_commands.ipynb #eac14052
+# %% ../../nbs/road/74_commands.ipynb #de4d8644
 def _answers(place, args):
     "A Live, or the answers of one model in logs"
     from benchnb.road.live import Live
@@ -679,7 +680,8 @@ def _compare_two(one, two, level):
     if not runs:
         return paired(*answers, level=level, method="")
     name = runs[0].session.method.name  # the other's items may be any
-    name = "" if name in AT_RANDOM else name
+    if name in AT_RANDOM and not all(runs[0].items.index.isin(list(answers[1]))):
+        name = ""  # what is common to both may be any part of the draw
     total = len(runs[0].items)
     return paired(*answers, runs[0].items["weight"], total, level, name)
 
