@@ -24,6 +24,7 @@ from pathlib import Path
 import pandas as pd
 
 import benchnb
+from .recommend import add_recommend
 from benchnb.road.commands import (
     add_estimate,
     add_import,
@@ -35,7 +36,6 @@ from benchnb.road.commands import (
     in_options,
     plan_live,
 )
-from .recommend import add_recommend
 from .scores import SPLITS, check_place, replace_file
 
 # %% ../nbs/core/60_cli.ipynb #a27e0a18

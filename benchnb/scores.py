@@ -243,7 +243,7 @@ def html_card(
     ]
     below = "".join(f"<div>{escape(str(note))}</div>" for note in notes)
     table = f"<table><tbody>{''.join(lines)}</tbody></table>"
-    return f"<div><b>{escape(title)}</b>{table}{below}</div>"
+    return f"<div>\n<b>{escape(title)}</b>\n{table}\n{below}\n</div>"
 
 
 @patch
