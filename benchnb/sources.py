@@ -5,15 +5,16 @@
 # %% auto #0
 __all__ = ['FAMILIES', 'SCENARIOS', 'PUBLIC', 'GSM8K_FILES', 'SOURCES', 'from_bytes', 'read_arrays', 'family', 'named_models',
            'harness_order', 'gsm8k_scores', 'join_scenarios', 'fetch', 'Source', 'data_folder', 'data_sets', 'load',
-           'load_table']
+           'check_separator', 'check_rows', 'load_table']
 
-# %% ../nbs/core/05_sources.ipynb #0c9796a2
+# %% ../nbs/core/05_sources.ipynb #94016ab6
 import difflib
 import functools
 import json
 import os
 import random
 import re
+import shlex
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -538,7 +539,47 @@ def load(
         f"{source.public}; set BENCHNB_DATA to a folder with {source.file}"
     )
 
-# %% ../nbs/core/05_sources.ipynb #82c0c894
+# %% ../nbs/core/05_sources.ipynb #7cf6c204
+def check_separator(
+    columns: list,  # names of the columns that were found
+    where: str,  # the file, for messages
+    sep: str = ",",  # what was looked for
+) -> None:
+    "Refuse a table of one column that has another separator in its name"
+    if len(columns) == 1:
+        for other, name in ((";", "semicolons"), ("\t", "tabs"), (",", "commas")):
+            if other in str(columns[0]) and other != sep:
+                wanted = "tabs" if sep == "\t" else "commas"
+                raise ValueError(
+                    f"{where} separates its columns by {name}: write it with {wanted}"
+                )
+
+
+def check_rows(
+    frame: pd.DataFrame,  # a long table, or another
+    where: str,  # the file, for messages
+) -> None:
+    "Refuse a row without a name, or with a score that is text, by its number"
+    for column in frame.columns.intersection(["model", "item"]):
+        empty = frame[column].isna() | (frame[column].map(str).str.strip() == "")
+        if empty.any():
+            raise ValueError(
+                f"row {1 + frame.index[empty][0]} of {where} has no {column}: name it, "
+                "or drop the row"
+            )
+    if not {"model", "item", "score"} <= set(frame.columns):
+        return
+    score = frame["score"]
+    bad = pd.to_numeric(score, errors="coerce").isna() & score.notna()
+    if bad.any():
+        row = frame[bad].iloc[0]
+        raise ValueError(
+            f"score {str(row['score'])[:200]!r} of model {str(row['model'])[:200]!r}, "
+            f"item {str(row['item'])[:200]!r} in {where} is no number: give one in "
+            "[0, 1], or leave it empty"
+        )
+
+
 def _long_csv(path):
     "A long table from CSV; names stay text, even a model called NA or 007"
     names = ["model", "item"]
@@ -560,7 +601,28 @@ def load_table(
         more = " and no such file (Parquet, or a long table in CSV or JSONL)"
         raise _unknown(text, more)
     if ".csv" in path.suffixes:  # also .csv.gz
-        return Scores.from_long(_text_file(_long_csv, path, "CSV file"))
+        return _from_text(_long_csv, path, "CSV file")
     if path.suffix in (".jsonl", ".ndjson"):
-        return Scores.from_long(_text_file(_json_lines, path, "JSONL file"))
-    return Scores.from_parquet(path)
+        return _from_text(_json_lines, path, "JSONL file")
+    if path.suffix == ".parquet" or _starts_as_parquet(path):
+        return Scores.from_parquet(path)
+    more = f"rename {text!r}"
+    if ".tsv" in path.suffixes:
+        more = f"give first benchnb import table {shlex.quote(text)} --out s.parquet"
+    raise ValueError(
+        f"{text!r} does not end in .parquet, .csv, .csv.gz, .jsonl or .ndjson: {more}"
+    )
+
+
+def _from_text(read, path, kind):
+    "Scores from a long table in a text file, its rows checked by their numbers"
+    frame = _text_file(read, path, kind)
+    check_separator(frame.columns, repr(str(path)))
+    check_rows(frame, repr(str(path)))
+    return Scores.from_long(frame)
+
+
+def _starts_as_parquet(path):
+    "Is it a Parquet file, whatever it is called?"
+    with open(path, "rb") as file:
+        return file.read(4) == b"PAR1"

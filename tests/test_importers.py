@@ -311,6 +311,13 @@ def test_inspect_choices(tmp_path):
     assert read_inspect(path, good)[0].scores.tolist() == [1, 1]
 
 
+def test_what_is_no_log_of_inspect_is_said(tmp_path):
+    path = tmp_path / "table.csv"
+    for text in ("model,item,score\n", "", "[1, 2]"):
+        path.write_text(text)
+        refused(lambda: import_logs("inspect", path), "table.csv", "no log of Inspect")
+
+
 def test_inspect_reducers(tmp_path):
     head, samples = inspect_log("m", "quiz", ["C", "I"], epochs=3)
     samples[0]["scores"]["choice"]["value"] = "I"
@@ -464,6 +471,10 @@ def test_tables_that_say_nonsense(tmp_path):
         "model,item,score\nm,q1,good\n": ("'good'",),
         "model,item,score\nm,q1,62\n": ("62", "divide by 100"),
         "model,item,score\nm,q1,1\nm,q1,0\n": ("two scores", "repeated="),
+        "model,item,score\nm,q1,1\nn,q2,bad\n": ("'bad'", "'n'", "'q2'", "a.csv"),
+        "model,item,score\nm,q1,1\n,q2,1\n": ("row 2", "a.csv", "no model"),
+        "model,q1\nm,1\n,0\n": ("row 2", "no model"),
+        "model;item;score\nm;q1;1\n": ("a.csv", "semicolons"),
     }.items():
         path.write_text(text)
         refused(lambda: import_logs("table", path), *words)

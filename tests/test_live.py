@@ -916,3 +916,97 @@ def test_what_cannot_be_read_is_said(call):
     call("plan", "zoo", "--method", "random", "--budget", 9, "--out", "new")
     code, _, err = call("tell", "new", "empty.csv")
     assert code == 2 and "'empty.csv' holds no table" in err
+
+
+# Lists of answers, and pairs, as people make them by hand --------------------------
+
+
+def a_plan(call, name="new", method="random"):
+    "An evaluation that asks for a list of items; the names asked"
+    if not Path("s.parquet").exists():
+        halves()[0].to_parquet("s.parquet")
+    plan = ["plan", "s.parquet", "--method", method, "--budget", 12, "--folds", 0]
+    code, _, err = call(*plan, "--harness", "list", "--out", name)
+    assert code == 0, err
+    return Live(name).ask()
+
+
+def write_list(names, score=1, more="", head="item,score"):
+    "A list of answers"
+    lines = [head, *(f"{name},{score}" for name in names), *more.splitlines()]
+    Path("answers.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_two_answers_to_one_item_are_a_choice(call):
+    names = a_plan(call)
+    write_list(names, more=f"{names[0]},0")
+    for choice in ([], ["--repeated", "error"]):
+        code, _, err = call("tell", "new", "answers.csv", *choice)
+        assert code == 2 and names[0] in err and "--repeated first, last or" in err
+    assert not Live("new").answers
+    for choice, score in {"first": 1, "last": 0, "mean": 0.5}.items():
+        a_plan(call, choice)
+        code, _, err = call("tell", choice, "answers.csv", "--repeated", choice)
+        assert code == 0 and Live(choice).answers[names[0]] == score, err
+    write_list(names, more=f"{names[0]},1")  # the same twice is no contradiction
+    assert call("tell", "new", "answers.csv")[0] == 0
+
+
+def test_a_list_that_is_none_is_told_what_it_lacks(call):
+    names = a_plan(call)
+    write_list(names, head="id,acc")
+    code, _, err = call("tell", "new", "answers.csv")
+    assert code == 2 and "id, acc" in err and "columns item and score" in err
+    write_list(names[1:], more=f"{names[0]},good")
+    code, _, err = call("tell", "new", "answers.csv")
+    assert code == 2 and "'good'" in err and repr(names[0]) in err, err
+    path = Path("answers.csv")
+    path.write_text(path.read_text().replace(",", ";"))
+    code, _, err = call("tell", "new", "answers.csv")
+    assert code == 2 and "semicolons" in err
+    assert "," not in Path("new/items_1.txt").read_text().splitlines()[0]
+
+
+def test_a_name_with_a_line_break_is_not_put_into_a_list(tmp_path):
+    table = Scores(np.eye(4), ["a", "b", "c\nd", "e"])
+    method = get_method("random").fit(table)
+    with pytest.raises(ValueError, match="'c\\\\nd' has a line break"):
+        start(method, tmp_path / "new", 4, harness="list")
+    assert not files_in(tmp_path)
+
+
+def test_what_cannot_be_paired_is_said(call):
+    names = a_plan(call, "a", "kmeans"), a_plan(call, "b", "kmeans")
+    write_list(names[0])
+    assert call("tell", "a", "answers.csv")[0] == 0
+    assert call("tell", "b", "--give-up")[0] == 0
+    code, out, err = call("paired", "a", "b")
+    assert (code, out) == (2, "") and "no answer of B ('b') has a score" in err
+    code, out, err = call("paired", "a", "./a")
+    assert (code, out) == (2, "") and "A and B are both 'a'" in err
+
+
+def test_items_drawn_by_lot_need_no_note(call):
+    names = a_plan(call, "a", "aipw")
+    write_list(names)
+    assert call("tell", "a", "answers.csv")[0] == 0
+    write_list([f"m,{name}" for name in names], 0, head="model,item,score")
+    Path("answers.csv").rename("b.csv")
+    code, out, err = call("paired", "a", "b.csv", "--format", "table")
+    assert code == 0 and "A - B     +1.000" in out and "note" not in out, err
+
+
+def test_few_sources_bound_a_probability(tmp_path):
+    runs = [run_live("kmeans", tmp_path / f"{n}", n, many=True) for n in (0, 5)]
+    found = paired_runs(*runs)
+    count = len(runs[0].left_out(20))
+    assert found.least == pytest.approx(1 / (count + 2))
+    assert found.chance(1) == f"{found.better:.1%}" or found.chance()[0] in "<>"
+
+
+def test_lost_answers_are_noticed(place):
+    live, row = a_live("random")
+    live.tell(row)
+    Path("new/answers.json").unlink()
+    with pytest.raises(ValueError, match="answers.json' lacks answers that were told"):
+        Live("new")

@@ -501,6 +501,19 @@ def test_load_table_says_what_is_wrong(tmp_path, monkeypatch):
         with pytest.raises(ValueError) as error:
             load_table(name)
         one_line(error)
+    for name, words in {
+        "a.tsv": "benchnb import table a.tsv",
+        "a": "rename 'a'",
+        "rows.csv": "row 2 of 'rows.csv' has no model",
+        "score.csv": "'bad' of model 'm', item 'q2' in 'score.csv'",
+    }.items():
+        rows = ["m,q1,1", "m,q2,bad" if name[0] == "s" else ",q2,1"]
+        Path(name).write_text("\n".join(["model,item,score", *rows]))
+        with pytest.raises(ValueError, match=words) as error:
+            load_table(name)
+        one_line(error)
+    LONG.to_parquet("unnamed")
+    assert load_table("unnamed").shape == (2, 2)
     Path("latin.csv").write_bytes(b"model,item,score\n\xe9\xff,b,1\n")
     with pytest.raises(ValueError, match="latin.csv") as error:
         load_table("latin.csv")

@@ -492,7 +492,7 @@ def tell_command(args: argparse.Namespace) -> None:
     print(f"{told} told, {len(live.answers)} of {len(live.items):,} items in all\n")
     print_next(live, args.folder)
 
-# %% ../../nbs/road/74_commands.ipynb #705875bc
+# %% ../../nbs/road/74_commands.ipynb #0d8ce579
 def read_answers(
     format: str,  # of the logs; list is a table of item and score
     paths: list[str],
@@ -500,53 +500,110 @@ def read_answers(
     choices,  # Choices
 ) -> tuple[dict[str, float], str | None]:  # and whose they are, if the logs say it
     "Answers to what an evaluation may ask, from logs"
-    import pandas as pd
-
     from benchnb.road.importers import find_logs, read_logs
     from benchnb.road.live import log_answers
-    from benchnb.road.tables import _frames, get_format, read_tables
+    from benchnb.road.tables import get_format
 
     if format in ("list", "table"):
-        found, model = {}, None
-        for path in paths:
-            if not Path(path).is_file():
-                raise FileNotFoundError(f"no file {path!r}: check the path")
-            try:
-                frame = pd.concat(_frames(path))
-            except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
-                raise ValueError(f"{path!r} holds no table ({error})") from error
-            if {"item", "score"} <= set(frame) and "model" not in frame:
-                keys = [str(name) for name in frame["item"]]
-                found |= dict(zip(keys, map(_score, frame["score"]), strict=True))
-            else:
-                scores = read_tables([path], choices)
-                if len(scores) > 1:
-                    raise ValueError(
-                        f"{path!r} has {len(scores)} models: tell those of one"
-                    )
-                if model not in (None, name := scores.models.index[0]):
-                    raise ValueError(
-                        f"{path!r} is of model {name!r}, another of {model!r}: tell "
-                        "those of one"
-                    )
-                model = name
-                found |= dict(
-                    zip(scores.items.index, map(float, scores.values[0]), strict=True)
-                )
-        return found, model
+        return _table_answers(paths, live.items.index, choices)
     kind = get_format(format)
     files = find_logs(paths, kind.belongs, kind.what)
     logs = read_logs(files, kind.read, choices)
     answers = log_answers(logs, live.items, choices)
     return answers, logs[0].model if logs else None
 
-# %% ../../nbs/road/74_commands.ipynb #d72a0369
-def _score(value):
-    "A score from a table; NaN where there is none"
+# %% ../../nbs/road/74_commands.ipynb #de5aadb4
+def _table_answers(paths, items, choices):
+    "Answers from lists of item and score, and from tables of one model"
+    from benchnb.road.tables import read_tables
+
+    lists, tables = [], []
+    for path in paths:
+        frame = _one_frame(path)
+        plain = {"item", "score"} <= set(frame) and "model" not in frame
+        lists += [_numbered(frame, path)] if plain else []
+        tables += [] if plain else [path]
+        if not plain and not _known_columns(frame, items):
+            raise ValueError(
+                f"{path!r} has the columns {', '.join(map(str, frame.columns[:6]))}: a "
+                "list of answers has the columns item and score"
+            )
+    found, model = _settled(lists, choices.repeated), None
+    if tables:
+        scores = read_tables(tables, choices)
+        names = list(map(str, scores.models.index))
+        if len(names) > 1:
+            raise ValueError(
+                f"{tables[0]!r} has {len(names)} models ({names[0]!r}, {names[1]!r}): "
+                "tell those of one"
+                if len(tables) == 1
+                else f"the tables are of {len(names)} models ({names[0]!r}, "
+                f"{names[1]!r}): tell those of one"
+            )
+        model, values = names[0], map(float, scores.values[0])
+        found |= dict(zip(scores.items.index, values, strict=True))
+    return found, model
+
+
+def _known_columns(frame, items):
+    "Does a table name an item or a model somewhere?"
+    names = set(map(str, frame.columns))
+    return bool({"item", "model"} & names) or bool(names & set(items))
+
+# %% ../../nbs/road/74_commands.ipynb #beb52dde
+def _one_frame(path):
+    "A table in one piece"
+    import pandas as pd
+
+    from benchnb.road.tables import _frames
+
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"no file {path!r}: check the path")
     try:
-        return float("nan") if value is None else float(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"score {value!r} is no number: give one in [0, 1]") from error
+        return pd.concat(_frames(path))
+    except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
+        raise ValueError(f"{path!r} holds no table ({error})") from error
+
+
+def _numbered(frame, path):
+    "Scores by item, and the file they are of; what is no number is named"
+    import pandas as pd
+
+    names = frame["item"].map(str).to_numpy()
+    scores = pd.to_numeric(frame["score"], errors="coerce").to_numpy(dtype=float)
+    bad = pd.isna(scores) & frame["score"].notna().to_numpy()
+    if bad.any():
+        raise ValueError(
+            f"score {frame['score'].to_numpy()[bad][0]!r} of item {names[bad][0]!r} in "
+            f"{path!r} is no number: give one in [0, 1]"
+        )
+    return pd.DataFrame({"item": names, "score": scores, "file": str(path)})
+
+
+def _settled(lists, repeated):
+    "One score for each item; two that differ are settled as was said"
+    import pandas as pd
+
+    if not lists:
+        return {}
+    rows = pd.concat(lists, ignore_index=True)
+    scores = rows.groupby("item", sort=False)["score"]
+    differ = scores.nunique(dropna=False) > 1
+    if repeated == "error" and differ.any():
+        name = differ.idxmax()
+        some = rows[rows["item"] == name].drop_duplicates("score").head(2)
+        one, two = some["score"]
+        raise ValueError(
+            f"item {name!r} has two scores ({one:g} and {two:g}, in "
+            f"{' and '.join(map(repr, some['file'].unique()))}): say "
+            "repeated='first', 'last' or 'mean'"
+        )
+    if repeated == "mean":
+        return scores.mean().to_dict()
+    kept = rows[
+        ~rows["item"].duplicated(keep="last" if repeated == "last" else "first")
+    ]
+    return dict(zip(kept["item"], kept["score"].tolist(), strict=True))
 
 # %% ../../nbs/road/74_commands.ipynb #df1d3efd
 def add_estimate(commands) -> None:
@@ -653,7 +710,7 @@ def add_paired(commands) -> None:
     add("--json", action="store_true", help="print an object instead")
     add_choices(add)
 
-# %% ../../nbs/road/74_commands.ipynb #de4d8644
+# %% ../../nbs/road/74_commands.ipynb #1e44b542
 def _answers(place, args):
     "A Live, or the answers of one model in logs"
     from benchnb.road.live import Live
@@ -671,7 +728,7 @@ def _answers(place, args):
 
 def _compare_two(one, two, level):
     "Two evaluations by their method; answers of which the method is unknown by items"
-    from benchnb.road.live import AT_RANDOM, Live, paired, paired_runs
+    from benchnb.road.live import BY_LOT, Live, paired, paired_runs
 
     runs = [run for run in (one, two) if isinstance(run, Live)]
     if len(runs) == 2:
@@ -680,18 +737,20 @@ def _compare_two(one, two, level):
     if not runs:
         return paired(*answers, level=level, method="")
     name = runs[0].session.method.name  # the other's items may be any
-    if name in AT_RANDOM and not all(runs[0].items.index.isin(list(answers[1]))):
+    if name in BY_LOT and not all(runs[0].items.index.isin(list(answers[1]))):
         name = ""  # what is common to both may be any part of the draw
     total = len(runs[0].items)
     return paired(*answers, runs[0].items["weight"], total, level, name)
 
-# %% ../../nbs/road/74_commands.ipynb #9ba80fa1
+# %% ../../nbs/road/74_commands.ipynb #fe34506f
 def paired_command(args: argparse.Namespace) -> None:
     "Print the comparison of two models"
     import dataclasses
 
     if not 0.5 <= args.level < 1:
         raise ValueError(f"level must lie in [0.5, 1), got {args.level:g}")
+    if Path(args.a).resolve() == Path(args.b).resolve():
+        raise ValueError(f"A and B are both {args.a!r}: name two different models")
     one, two = (_answers(place, args) for place in (args.a, args.b))
     found = _compare_two(one, two, args.level)
     if args.json:
@@ -701,7 +760,7 @@ def paired_command(args: argparse.Namespace) -> None:
     print(f"A: {args.a}\nB: {args.b}\n")
     level = f"{found.level:.0%} interval"
     print(f"A - B     {found.difference:+.3f}   ({level} {low:+.3f} to {high:+.3f})")
-    print(f"better    A with probability {found.better:.1%}")
+    print(f"better    A with probability {found.chance(1)}")
     print(f"items     {found.items} in common")
     for name, text in (("interval", found.how), ("note", found.note)):
         for line in _wrapped(f"{name:<10}{text}") if text else []:

@@ -152,10 +152,12 @@ def _eval_reductions(archive, names):
         return []
     return json.loads(read_entry(archive, "reductions.json"))
 
-# %% ../../nbs/road/70_harnesses.ipynb #6ae54ab8
+# %% ../../nbs/road/70_harnesses.ipynb #ba42c2e7
 def _json_parts(path):
     "The same three of a log in one JSON file"
     text, decode = _large_text(path), json.JSONDecoder().raw_decode
+    if not text.lstrip("\ufeff \t\r\n").startswith("{"):
+        raise ValueError("no log of Inspect: it is no .eval, and no JSON object")
     header, at, samples, reductions = {}, text.index("{") + 1, None, []
     while True:
         at = _skip(text, at)

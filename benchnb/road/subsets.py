@@ -151,7 +151,7 @@ def inspect_command(
         lines.append(" ".join(map(shlex.quote, words)))
     return "\n".join(lines)
 
-# %% ../../nbs/road/06_subsets.ipynb #1652bf36
+# %% ../../nbs/road/06_subsets.ipynb #8e968872
 HARNESSES = ("lm-eval", "inspect", "list")
 
 
@@ -175,9 +175,14 @@ def export_subset(
     elif harness == "list":
         file = folder / f"items{suffix}.txt"
         lines = [f"{name}\n" for names in subset.names.values() for name in names]
-        head = (
-            f"# subset {subset.hash} of {len(subset)} items, sources {subset.sources}\n"
-        )
+        broken = [line[:-1] for line in lines if len(line.splitlines()) > 1]
+        if broken:
+            raise ValueError(
+                f"item {broken[0]!r} has a line break in its name: a list has a line "
+                "for each item, so give it another name"
+            )
+        head = f"# subset {subset.hash} of {len(subset)} items"
+        head += f" from sources {subset.sources}\n" if subset.sources else "\n"
         text, command = head + "".join(lines), f"run the items in {file}"
     else:
         raise ValueError(f"no harness {harness!r}: choose from {', '.join(HARNESSES)}")

@@ -6,7 +6,7 @@
 __all__ = ['RECORDS', 'NO_SCORES', 'CELLS', 'FORMATS', 'score_columns', 'read_openllm', 'is_openllm', 'long_table', 'read_tables',
            'is_table', 'Format', 'get_format', 'import_logs']
 
-# %% ../../nbs/road/71_tables.ipynb #f3228703
+# %% ../../nbs/road/71_tables.ipynb #15fc0cc0
 import os
 import re
 from collections.abc import Callable
@@ -40,6 +40,7 @@ from benchnb.road.importers import (
     read_logs,
 )
 from ..scores import ITEM_FACTS, MODEL_FACTS, Scores
+from ..sources import check_rows, check_separator
 
 # %% ../../nbs/road/71_tables.ipynb #4d38e5b3
 RECORDS = ("metrics", "metric", "__metric__")
@@ -270,11 +271,12 @@ def _frames(path):
     else:
         raise ValueError(f"{str(path)!r} is no CSV, TSV, Parquet or JSONL file")
 
-# %% ../../nbs/road/71_tables.ipynb #21ee223e
+# %% ../../nbs/road/71_tables.ipynb #2ab889ff
 def _csv_frames(path, sep):
     "CSV; the first column, or those called model and item, are names"
     how = dict(sep=sep, keep_default_na=False, low_memory=False)
     head = pd.read_csv(path, nrows=0, **how)
+    check_separator(head.columns, repr(str(path)), sep)
     names = [c for c in ("model", "item") if c in head] or list(head.columns[:1])
     how["na_values"] = {c: _MISSING for c in head.columns if c not in names}
     how["chunksize"] = 1 + CELLS // max(1, len(head.columns))
@@ -372,16 +374,16 @@ class _Cells:
                 new[: old.shape[0], : old.shape[1]] = old
                 setattr(self, name, new)
 
-# %% ../../nbs/road/71_tables.ipynb #361c640f
+# %% ../../nbs/road/71_tables.ipynb #bb295a63
 @patch
 def add(self: _Cells, frame: pd.DataFrame) -> None:
     "Rows of a long table; an item that a model has already is settled by the choice"
     for column in ("model", "item"):
-        if frame[column].isna().any():
+        if (frame[column].isna() | (frame[column].map(str).str.strip() == "")).any():
             raise ValueError(f"a row has no {column}: name it, or drop the row")
     model = self.places(self.models, frame["model"].map(str))
     item = self.places(self.items, frame["item"].map(str))
-    score = _as_scores(frame["score"]).to_numpy()
+    score = pd.to_numeric(frame["score"], errors="coerce").to_numpy(np.float64)
     self.grow()
     rest = np.arange(len(frame))
     while len(rest):  # each round a cell comes once
@@ -462,16 +464,7 @@ def scores(self: _Cells, task: str | None) -> Scores:
             models[column] = [said.get(name) for name in self.models]
     return Scores(self.values[:n_models, :n_items], items, models)
 
-# %% ../../nbs/road/71_tables.ipynb #62126597
-def _as_scores(column):
-    "Numbers; text that is none is refused by name"
-    numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
-    bad = numbers.isna() & column.notna()
-    if bad.any():
-        raise ValueError(f"score {_shorten(repr(column[bad].iloc[0]))} is no number")
-    return numbers
-
-# %% ../../nbs/road/71_tables.ipynb #529e52a7
+# %% ../../nbs/road/71_tables.ipynb #23938f8b
 def read_tables(
     files: list[Path],  # CSV, TSV, Parquet or JSONL; long or wide
     choices: Choices = ASK,  # repeated, task (of items that name none)
@@ -482,6 +475,7 @@ def read_tables(
         for path in files:
             where = repr(str(path))
             for frame in _frames(path):
+                check_rows(frame, where)
                 cells.add(long_table(frame, where))
         where = " and ".join(repr(str(path)) for path in files[:3])
         return cells.scores(choices.task)
