@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['COMPARE_HELP', 'COMPARE_EXAMPLE', 'PLAN_HELP', 'PLAN_EXAMPLE', 'TABLES_HELP', 'TABLES_EXAMPLE', 'PLUGGED', 'RESULTS',
            'ENDINGS', 'load_plugins', 'make_parser', 'format_summary', 'note_lines', 'compare_command', 'format_plan',
-           'plan_command', 'tables_command', 'data_command', 'main']
+           'plan_command', 'tables_command', 'data_command', 'main', 'fold']
 
-# %% ../nbs/core/60_cli.ipynb #dbb2a1ae
+# %% ../nbs/core/60_cli.ipynb #7d1a2b25
 import argparse
 import functools
 import importlib
@@ -17,6 +17,7 @@ import re
 import sys
 import textwrap
 import threading
+import traceback
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,8 +104,8 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message):
         self.exit(2, f"benchnb: error: {message} (see {self.prog} --help)\n")
 
-# %% ../nbs/core/60_cli.ipynb #a16fa1e2
-def _method_list() -> str:
+# %% ../nbs/core/60_cli.ipynb #23307900
+def _method_names() -> list[str]:
     "Names of the methods in the library, without importing one"
     from importlib.resources import files
 
@@ -117,7 +118,12 @@ def _method_list() -> str:
     names = re.findall(
         r'^@register\n.*?^    name = "(\w+)"', "\n".join(chapters), flags=re.M | re.S
     )
-    return "\n".join(textwrap.wrap(", ".join(sorted(names)), 70))
+    return sorted(names)
+
+
+def _method_list() -> str:
+    "The same as lines of text"
+    return "\n".join(textwrap.wrap(", ".join(_method_names()), 70))
 
 # %% ../nbs/core/60_cli.ipynb #655199d5
 def _add_compare(commands) -> None:
@@ -296,7 +302,7 @@ def load_plugins(
     for file in dict.fromkeys([*files, *filter(None, named)]):
         _load_plugin(file)
 
-# %% ../nbs/core/60_cli.ipynb #bb978408
+# %% ../nbs/core/60_cli.ipynb #b4910b8a
 def _load_plugin(file):
     "Import one file, and make sure that it registers a method"
     from benchnb.method import _METHODS
@@ -307,9 +313,12 @@ def _load_plugin(file):
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)
+    before = dict(_METHODS)
     try:
         module = importlib.import_module(path.stem)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        if "belongs to" in str(error):  # as register says it
+            raise ValueError(f"{file!r}: {error}: choose another") from error
         raise ValueError(
             f"{file!r} cannot be imported ({type(error).__name__}: {error}): run it "
             "with python to see where"
@@ -317,8 +326,16 @@ def _load_plugin(file):
     there = getattr(module, "__file__", None)
     if there is None or not path.samefile(there):
         raise ValueError(f"{file!r} has the name of another module: rename it")
-    if all(cls.__module__ != module.__name__ for cls in _METHODS.values()):
+    own = [n for n, cls in _METHODS.items() if cls.__module__ == module.__name__]
+    if not own:
         raise ValueError(f"{file!r} registers no method: write @register above one")
+    if taken := sorted({*own} & {"per_task", *_method_names()}):
+        _METHODS.clear()
+        _METHODS.update(before)
+        raise ValueError(
+            f"{file!r} registers {taken[0]!r}: this name belongs to a method of the "
+            "library, choose another"
+        )
 
 # %% ../nbs/core/60_cli.ipynb #ba671132
 PLUGGED = ("compare", "plan", "recommend", "tell", "estimate")
@@ -616,7 +633,7 @@ def data_command(args: argparse.Namespace) -> None:
             size = f"{row.models:,} x {row.items:,}"
             print(f"  {row.Index:<20}{size:>15}  {row.what[:41]}")
 
-# %% ../nbs/core/60_cli.ipynb #22355cc4
+# %% ../nbs/core/60_cli.ipynb #1440f25e
 def main(
     argv: list[str] | None = None,  # arguments; None: those of the command line
 ) -> int:  # exit code: 0, or 2 for a mistake of the user's, 130 when stopped
@@ -639,9 +656,12 @@ def main(
                 _flush()
     except BrokenPipeError:  # nobody reads on, as after | head
         return 0
-    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
-        message = str(error).strip().splitlines() or [type(error).__name__]
-        print(f"benchnb: error: {message[0]}", file=sys.stderr)
+    except Exception as error:
+        message = _own_failure(error) or _mistake(error)
+        if message is None or os.environ.get("BENCHNB_TRACEBACK"):
+            raise
+        message = f"benchnb: error: {message}"
+        print(fold(message) if sys.stderr.isatty() else message, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         kept = getattr(args, "out", None) or getattr(args, "rows", None)
@@ -649,6 +669,52 @@ def main(
         print(f"benchnb: stopped{more}", file=sys.stderr)
         return 130
     return 0
+
+# %% ../nbs/core/60_cli.ipynb #e0ddade2
+def _mistake(error):
+    "The first line of what the user did wrong; None: it was not the user"
+    if isinstance(error, (ValueError, TypeError, OSError, ImportError, MemoryError)):
+        lines = str(error).strip().splitlines()
+        return lines[0] if lines else type(error).__name__
+
+
+def fold(
+    text: str,  # one line
+    width: int = 80,
+) -> str:  # lines; quoted names and commands stay whole
+    "A long line, broken between words"
+    whole = re.sub(
+        r"'[^']*'|\bbenchnb [a-z]+(?: [^\s,;:()]+)*|--[a-z-]+ [^\s,;:()]+",
+        lambda found: found[0].replace(" ", "\0"),
+        text,
+    )
+    how = {"break_long_words": False, "break_on_hyphens": False}
+    lines = textwrap.wrap(whole, width, subsequent_indent="  ", **how)
+    return "\n".join(lines).replace("\0", " ")
+
+# %% ../nbs/core/60_cli.ipynb #27dde3e2
+def _own_failure(error):
+    "One line about a method that is not of the library and failed; None: none did"
+    from benchnb.method import _METHODS, Method
+
+    here = str(Path(benchnb.__file__).parent) + os.sep
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    ours = frames and frames[-1].f_code.co_filename.startswith(here)
+    if ours and _mistake(error):
+        return None  # the library found it, and says so better
+    given = [f.f_locals.get(n) for f in frames[::-1] for n in ("self", "method")]
+    classes = [type(one) for one in given if isinstance(one, Method)]
+    told = str(error.__cause__ or "")  # by another process
+    classes += [c for c in _METHODS.values() if f"{c.__module__}.py" in told]
+    classes += [c for c in _METHODS.values() if f"'{c.__name__}' object" in str(error)]
+    classes = [c for c in classes if c.__module__.partition(".")[0] != "benchnb"]
+    if not classes:
+        return None
+    why = (str(error).strip().splitlines() or [""])[0]
+    return (
+        f"the method {classes[0].name!r} of {classes[0].__module__}.py failed "
+        f"({type(error).__name__}: {why}): BENCHNB_TRACEBACK=1 shows where"
+    )
 
 # %% ../nbs/core/60_cli.ipynb #df35fe48
 @contextmanager

@@ -181,7 +181,7 @@ def _check_methods(methods):
         raise ValueError("no methods to compare: name at least one")
     return {k: get_method(m) if isinstance(m, str) else m for k, m in methods.items()}
 
-# %% ../nbs/core/03_compare.ipynb #d17da740
+# %% ../nbs/core/03_compare.ipynb #7ed3e086
 def _check_table(scores):
     "A table on which a comparison can say something"
     if not isinstance(scores, Scores):
@@ -190,6 +190,8 @@ def _check_table(scores):
         raise ValueError("only one model in the table: a comparison needs at least 2")
     if scores.shape[1] < 2:
         raise ValueError("only one item in the table: there is nothing to choose from")
+    if np.isnan(scores.values).all():
+        raise ValueError("no score in the table is known: all its cells are empty")
     first = scores.values[:, :1]
     if np.array_equal(
         scores.values, np.repeat(first, scores.shape[1], 1), equal_nan=True

@@ -229,7 +229,7 @@ def truth(self: Scores) -> pd.Series:  # in [0, 1], one per model
         return self.models["full_score"].astype(np.float64).rename("truth")
     return self.performance().rename("truth")
 
-# %% ../nbs/core/00_scores.ipynb #cbef0609
+# %% ../nbs/core/00_scores.ipynb #06f63125
 def html_card(
     title: str,
     facts: dict[str, object],  # name of a line -> what it says
@@ -301,7 +301,7 @@ def by_task(self: Scores) -> Scores:  # models x tasks
     facts["task"] = facts.index
     return Scores(self.performance(by="task").to_numpy(), facts, self.models)
 
-# %% ../nbs/core/00_scores.ipynb #53e14ad2
+# %% ../nbs/core/00_scores.ipynb #8bebdb1b
 ITEM_FACTS = ("task", "weight", "text", "cost")
 MODEL_FACTS = ("family", "n_params", "released", "part", "full_score")
 
@@ -316,7 +316,8 @@ def _constant_facts(frame, by, skip, known):
             facts[column] = groups[column].first()
         elif column in known:
             name = several.idxmax()
-            found = ", ".join(map(repr, groups.get_group(name)[column].unique()[:3]))
+            some = groups.get_group(name)[column].unique()[:3].tolist()
+            found = ", ".join(map(repr, some))
             raise ValueError(f"{by} {name!r} has more than one {column}: {found}")
     return facts
 
@@ -639,7 +640,7 @@ def _split_masks(scores, how, sources, targets, rng):
         targets = min(0.3, 1 - sources) if targets is None else targets
     return _by_order(np.argsort(key, kind="stable"), copies, sources, targets)
 
-# %% ../nbs/core/00_scores.ipynb #265f444b
+# %% ../nbs/core/00_scores.ipynb #f5828dd5
 @patch
 def split(
     self: Scores,
@@ -660,6 +661,11 @@ def split(
     rng = np.random.default_rng(seed)
     source, target = _split_masks(self, how, sources, targets, rng)
     if not source.any() or not target.any():
+        if how != "given" and len(self) > 1 and not self.near_copies().any():
+            raise ValueError(
+                f"all {len(self)} models give nearly the same answers, and near-copies "
+                f"stay together: split {how!r} needs models that differ"
+            )
         raise ValueError(
             f"split {how!r} leaves {source.sum()} sources and {target.sum()} targets "
             f"of {len(self)} models: it needs more models (near-copies stay together) "

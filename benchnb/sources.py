@@ -539,7 +539,7 @@ def load(
         f"{source.public}; set BENCHNB_DATA to a folder with {source.file}"
     )
 
-# %% ../nbs/core/05_sources.ipynb #7cf6c204
+# %% ../nbs/core/05_sources.ipynb #1d488805
 def check_separator(
     columns: list,  # names of the columns that were found
     where: str,  # the file, for messages
@@ -554,18 +554,20 @@ def check_separator(
                     f"{where} separates its columns by {name}: write it with {wanted}"
                 )
 
-
+# %% ../nbs/core/05_sources.ipynb #bf38fe09
 def check_rows(
     frame: pd.DataFrame,  # a long table, or another
     where: str,  # the file, for messages
 ) -> None:
     "Refuse a row without a name, or with a score that is text, by its number"
     for column in frame.columns.intersection(["model", "item"]):
-        empty = frame[column].isna() | (frame[column].map(str).str.strip() == "")
-        if empty.any():
+        names = frame[column].unique().tolist()
+        nameless = [n for n in names if pd.isna(n) or not str(n).strip()]
+        if nameless:
+            row = frame.index[frame[column].isin(nameless)][0]
+            row = row + 1 if isinstance(row, int | np.integer) else row
             raise ValueError(
-                f"row {1 + frame.index[empty][0]} of {where} has no {column}: name it, "
-                "or drop the row"
+                f"row {row} of {where} has no {column}: name it, or drop the row"
             )
     if not {"model", "item", "score"} <= set(frame.columns):
         return
@@ -579,7 +581,7 @@ def check_rows(
             "[0, 1], or leave it empty"
         )
 
-
+# %% ../nbs/core/05_sources.ipynb #0ab2a7ad
 def _long_csv(path):
     "A long table from CSV; names stay text, even a model called NA or 007"
     names = ["model", "item"]

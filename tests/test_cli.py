@@ -16,9 +16,10 @@ import pytest
 from small import METHODS, files_in, table, write_fork
 
 import benchnb
-from benchnb.cli import format_summary, main, make_parser
+from benchnb.cli import fold, format_summary, main, make_parser
 from benchnb.compare import METRICS, compare, over_trials, summary
 from benchnb.published import PAPERS
+from benchnb.scores import Scores
 from benchnb.sources import SOURCES, data_sets
 
 SCRIPT = Path(sys.executable).with_name("benchnb")
@@ -398,3 +399,64 @@ def test_data_lists_every_name_and_where_it_is(place, call, monkeypatch):
     where = listed()
     assert where[name] == "BENCHNB_DATA"
     assert where["zoo"] == data_sets().loc["zoo", "where"]
+
+
+# Long lines ---------------------------------------------------------------------
+
+
+def test_long_errors_are_folded_but_not_names_and_commands():
+    name, call = (
+        "'a name with spaces.tsv'",
+        "benchnb import table a.tsv --out s.parquet",
+    )
+    text = f"benchnb: error: {'no good ' * 6}{name} is no table: give first {call}"
+    lines = fold(text).splitlines()
+    assert len(lines) > 1 and max(map(len, lines)) <= 80
+    assert any(name in line for line in lines) and any(call in line for line in lines)
+    assert " ".join(line.strip() for line in lines) == text
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_errors_are_one_line_unless_somebody_reads(
+    terminal, place, capsys, monkeypatch
+):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    assert main(["compare", "x" * 20, "--methods", "random"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("benchnb: error: ") and (err.count("\n") > 1) == terminal
+
+
+def test_a_long_name_of_a_model_has_its_own_line(place, call):
+    name = "a-name-as-long-as-some-have/" + "x" * 50
+    rows = [f"{model},q{i},{i % 2}" for model in (name, "b") for i in range(4)]
+    Path("long.csv").write_text("\n".join(["model,item,score", *rows]))
+    narrow(call("import", "table", "long.csv", "--out", "long.parquet"))
+
+
+# Tables from which nothing can be learnt ------------------------------------------
+
+
+def test_tables_without_news_are_told_why(place, capsys):
+    empty, equal = np.full((8, 20), np.nan), np.tile(np.arange(20) % 2, (8, 1))
+    for values, says in (
+        (empty, "no score in the table is known"),
+        (equal, "all 8 models give nearly the same answers"),
+    ):
+        Scores(values).to_parquet("t.parquet")
+        assert main(["compare", "t.parquet", "--methods", "random", "--budgets", "5"])
+        assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("budget", ["0", "61", "0tokens"])
+def test_a_budget_is_checked_before_anything_is_measured(
+    budget, place, capsys, monkeypatch
+):
+    monkeypatch.setattr("benchnb.recommend.default_method", None)  # not to be called
+    assert main(["plan", "table.parquet", "--budget", budget, "--out", "new"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "--budget must be" in err and not Path("new").exists()
+
+
+def test_a_folder_without_an_evaluation_names_the_command(place, capsys):
+    assert main(["estimate", "nowhere"]) == 2
+    assert "begin one with benchnb plan" in capsys.readouterr().err

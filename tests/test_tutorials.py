@@ -129,6 +129,7 @@ def test_the_fork_evaluates_a_new_model_over_several_commands(project):
     assert "score " in said and "8 of 60" in said
     alone = python("-c", CALL, "estimate", "new", cwd=project)
     assert alone.returncode == 2 and "'my_method' is not known" in alone.stderr
+    assert "--plugin F.py" in alone.stderr
 
 
 FAULTS = {
@@ -138,6 +139,7 @@ FAULTS = {
     "half.py": ("def (", "cannot be imported (SyntaxError"),
     "empty.py": ("answer = 42", "registers no method: write @register"),
     "json.py": ("answer = 42", "has the name of another module: rename it"),
+    "stop.py": ("import sys; sys.exit(3)", "cannot be imported (SystemExit: 3)"),
 }
 
 
@@ -153,6 +155,61 @@ def test_a_wrong_plugin_is_one_line(name, tmp_path, monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("benchnb: error: ") and name in err and says in err
+
+
+METHOD = """
+import numpy as np
+from benchnb.method import Coreset, Estimate, register
+
+@register
+class {name}(Coreset):
+    "Fails"
+    name = "{called}"
+{body}
+"""
+FAILS = {
+    "unprepared.py": ("    pass", "no attribute 'coreset_'"),
+    "broken_run.py": (
+        "    def run(self, rng):\n        yield {}['x']",
+        "KeyError: 'x'",
+    ),
+    "broken_sum.py": (
+        "    def fit(self, source, side=None):\n        np.ones(2) + np.ones(3)",
+        "ValueError: operands could not be broadcast",
+    ),
+}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("file", FAILS)
+def test_a_method_that_fails_is_named(file, jobs, project):
+    body, says = FAILS[file]
+    called = file.removesuffix(".py")
+    text = METHOD.format(name=called.title().replace("_", ""), called=called, body=body)
+    (project / file).write_text(text)
+    words = ["compare", "table.parquet", "--methods", called, "--budgets", "5"]
+    words += ["--trials", "2", "--jobs", jobs, "--plugin", file]
+    failed = python("-c", CALL, *map(str, words), cwd=project)
+    assert failed.returncode == 2 and failed.stderr.count("\n") == 1, failed.stderr
+    assert f"the method {called!r} of {file} failed" in failed.stderr
+    assert says in failed.stderr and "BENCHNB_TRACEBACK=1" in failed.stderr
+    whole = python("-c", CALL, *map(str, words), cwd=project, BENCHNB_TRACEBACK="1")
+    assert "Traceback" in whole.stderr
+
+
+@pytest.mark.parametrize("name", ["Mine", "RandomSampling"])
+def test_a_name_of_the_library_is_refused(name, tmp_path, monkeypatch, capsys):
+    from benchnb.method import get_method
+    from benchnb.methods.sampling import RandomSampling
+
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    path = tmp_path / f"taken_{name.lower()}.py"
+    path.write_text(METHOD.format(name=name, called="random", body="    pass"))
+    assert main(["methods", "--plugin", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert "'random'" in err and "belongs to" in err and "choose another" in err
+    assert err.count("\n") == 1 and path.name in err
+    assert type(get_method("random")) is RandomSampling
 
 
 # The course ------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def read_choices(
     names += ("match", "model", "task")
     return Choices(**{n: getattr(args, n) for n in names}, values=tuple(values))
 
-# %% ../../nbs/road/74_commands.ipynb #a539fbe3
+# %% ../../nbs/road/74_commands.ipynb #d0944eda
 _CHOSEN = "metric|filter|split|reducer|repeated|interrupted|match|model|task"
 _PLANNED = {
     "say a budget in items or tokens, or a width": "give --budget 40, "
@@ -84,6 +84,9 @@ _PLANNED = {
     "level must lie in": "--level must lie in",
     "shift is report": "--shift is report",
     "plan with a budget": "plan with --budget",
+    "begin one with start, or with benchnb": "begin one with benchnb",
+    "import the module that registers it, then load again": "name the file that "
+    "registers it with --plugin F.py",
     "needs its sources to grow to a width: give them too": "needs its sources to grow "
     "to a --width: plan from their table",
 }
@@ -105,7 +108,7 @@ def as_options(
         text = text.replace(words, options)
     return re.sub(rf"choose ({_CHOSEN}) from", r"choose --\1 from", text)
 
-# %% ../../nbs/road/74_commands.ipynb #cc304eea
+# %% ../../nbs/road/74_commands.ipynb #e4092345
 def _command(commands, name, run, help, description, example):
     "A parser of one command, with an example at its end"
     parser = commands.add_parser(
@@ -126,8 +129,9 @@ def in_options(
     "Run a command; choices that an error offers are spelled as on the command line"
     try:
         run(args)
-    except ValueError as error:
-        raise ValueError(as_options(str(error))) from error
+    except (ValueError, FileNotFoundError) as error:
+        kind = ValueError if isinstance(error, ValueError) else FileNotFoundError
+        raise kind(as_options(str(error))) from error
 
 
 IMPORT_HELP = """Turn the logs of a harness into a table of scores.
@@ -157,7 +161,7 @@ def add_import(commands) -> None:
     add_choices(add)
     add("--jobs", type=int, default=1, help="processors (default: 1)")
 
-# %% ../../nbs/road/74_commands.ipynb #d479b7e1
+# %% ../../nbs/road/74_commands.ipynb #9827b2a7
 def import_command(args: argparse.Namespace) -> None:
     "Read all logs, write one table, say what is in it"
     from benchnb.road.tables import get_format, import_logs
@@ -180,7 +184,8 @@ def import_command(args: argparse.Namespace) -> None:
     if args.format == "table":
         print(_shape(args.paths, get_format("table")))
     for name, at in (("lowest", means.idxmin()), ("highest", means.idxmax())):
-        print(f"{name} score: {means[at]:.3f} ({at})")
+        line = f"{name} score: {means[at]:.3f} ({at})"
+        print(line if len(line) <= 80 else f"{line.split(' (')[0]}\n  {at}")
     for name, what in (("cost", "token costs"), ("hash", "hashes of documents")):
         known = scores.items[name].notna().mean() if name in scores.items else 0
         print(f"{what}: {'none' if not known else f'{known:.0%} of the items'}")
@@ -316,10 +321,10 @@ def fit_and_leave_out(
     folds = 10 if args.folds is None else args.folds
     return method, errors_if_needed(fresh, scores, items, folds, args.seed, patience)
 
-# %% ../../nbs/road/74_commands.ipynb #0da13674
+# %% ../../nbs/road/74_commands.ipynb #82b7d4fc
 def plan_live(args: argparse.Namespace) -> None:
     "Begin an evaluation: fit, choose, write the folder, print what to run"
-    from benchnb.method import load_method
+    from benchnb.method import check_budget, load_method
     from benchnb.road.live import start
 
     if not args.out:
@@ -347,6 +352,10 @@ def plan_live(args: argparse.Namespace) -> None:
             how["width"], how["seed"] = None, getattr(method, "seed_", 0)
     else:
         scores = how["source"] = load_scores(args.scores)
+        if kind == "items":  # before anything is measured
+            check_budget(number, scores.shape[1])
+        elif kind == "tokens" and number < 1:
+            raise ValueError("--budget must be at least 1 token")
         name = args.method or _advised(scores, None if kind == "tokens" else number)
         method, how["errors"] = fit_and_leave_out(name, scores, args, how)
     how["harness"] = args.harness or pick_harness(method.items_)
@@ -512,7 +521,7 @@ def read_answers(
     answers = log_answers(logs, live.items, choices)
     return answers, logs[0].model if logs else None
 
-# %% ../../nbs/road/74_commands.ipynb #de5aadb4
+# %% ../../nbs/road/74_commands.ipynb #56b6c91b
 def _table_answers(paths, items, choices):
     "Answers from lists of item and score, and from tables of one model"
     from benchnb.road.tables import read_tables
@@ -534,23 +543,20 @@ def _table_answers(paths, items, choices):
         names = list(map(str, scores.models.index))
         if len(names) > 1:
             raise ValueError(
-                f"{tables[0]!r} has {len(names)} models ({names[0]!r}, {names[1]!r}): "
-                "tell those of one"
-                if len(tables) == 1
-                else f"the tables are of {len(names)} models ({names[0]!r}, "
-                f"{names[1]!r}): tell those of one"
+                f"{' and '.join(map(repr, tables[:2]))}: {len(names)} models "
+                f"({names[0]!r}, {names[1]!r}): tell those of one"
             )
         model, values = names[0], map(float, scores.values[0])
         found |= dict(zip(scores.items.index, values, strict=True))
     return found, model
 
-
+# %% ../../nbs/road/74_commands.ipynb #f00026e6
 def _known_columns(frame, items):
     "Does a table name an item or a model somewhere?"
     names = set(map(str, frame.columns))
     return bool({"item", "model"} & names) or bool(names & set(items))
 
-# %% ../../nbs/road/74_commands.ipynb #beb52dde
+# %% ../../nbs/road/74_commands.ipynb #32d4bf5f
 def _one_frame(path):
     "A table in one piece"
     import pandas as pd
@@ -579,7 +585,7 @@ def _numbered(frame, path):
         )
     return pd.DataFrame({"item": names, "score": scores, "file": str(path)})
 
-
+# %% ../../nbs/road/74_commands.ipynb #710bc6a7
 def _settled(lists, repeated):
     "One score for each item; two that differ are settled as was said"
     import pandas as pd
@@ -710,7 +716,7 @@ def add_paired(commands) -> None:
     add("--json", action="store_true", help="print an object instead")
     add_choices(add)
 
-# %% ../../nbs/road/74_commands.ipynb #1e44b542
+# %% ../../nbs/road/74_commands.ipynb #ac16e772
 def _answers(place, args):
     "A Live, or the answers of one model in logs"
     from benchnb.road.live import Live
@@ -737,7 +743,7 @@ def _compare_two(one, two, level):
     if not runs:
         return paired(*answers, level=level, method="")
     name = runs[0].session.method.name  # the other's items may be any
-    if name in BY_LOT and not all(runs[0].items.index.isin(list(answers[1]))):
+    if name in BY_LOT and not set(runs[0].answers) <= set(answers[1]):
         name = ""  # what is common to both may be any part of the draw
     total = len(runs[0].items)
     return paired(*answers, runs[0].items["weight"], total, level, name)

@@ -242,7 +242,7 @@ or in Python
     session.estimate()
 """
 
-# %% ../../nbs/road/06_subsets.ipynb #90fe8d27
+# %% ../../nbs/road/06_subsets.ipynb #051779bf
 def publish(
     method: Coreset,  # fitted and prepared: its items are the subset
     folder: str | Path,  # a new or empty one
@@ -252,8 +252,8 @@ def publish(
     "Write a subset with its fitted estimator, and without its sources, to one folder"
     if not isinstance(method, Coreset):
         raise TypeError(
-            f"{type(method).__name__} asks each model other items: publish a method "
-            "with one subset for all, such as anchor_points"
+            f"{getattr(method, 'name', method)!s} asks each model other items: publish "
+            "a method with one subset for all, such as anchor_points"
         )
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()):
@@ -261,7 +261,7 @@ def publish(
     kept = kept_tables(method)
     if kept and not with_sources:
         raise ValueError(
-            f"{type(method).__name__} keeps the table of its sources ({kept[0]}): say "
+            f"{method.name} keeps the table of its sources ({kept[0]}): say "
             "with_sources=True if it may be published"
         )
     names = list(method.items_.index[method.coreset_])

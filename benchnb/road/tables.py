@@ -374,12 +374,13 @@ class _Cells:
                 new[: old.shape[0], : old.shape[1]] = old
                 setattr(self, name, new)
 
-# %% ../../nbs/road/71_tables.ipynb #bb295a63
+# %% ../../nbs/road/71_tables.ipynb #f92af9fa
 @patch
 def add(self: _Cells, frame: pd.DataFrame) -> None:
     "Rows of a long table; an item that a model has already is settled by the choice"
     for column in ("model", "item"):
-        if (frame[column].isna() | (frame[column].map(str).str.strip() == "")).any():
+        names = frame[column].unique().tolist()
+        if any(pd.isna(name) or not str(name).strip() for name in names):
             raise ValueError(f"a row has no {column}: name it, or drop the row")
     model = self.places(self.models, frame["model"].map(str))
     item = self.places(self.items, frame["item"].map(str))
