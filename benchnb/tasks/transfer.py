@@ -6,9 +6,10 @@
 __all__ = ['FIELDS', 'LETTERS', 'MMLU', 'FLAN', 'SCORINGS', 'Example', 'Task', 'answer_place', 'as_example', 'read_tasks',
            'Prompt', 'draw_exemplars', 'draw_queries', 'word_tokenizer', 'small_model', 'Prefix', 'LocalModel', 'Row',
            'no_memory', 'by_likelihood', 'by_perplexity', 'by_exact_match', 'Transfer', 'from_frame', 'read_transfer',
-           'load_model', 'as_model', 'transfer_matrix', 'Endpoint', 'Busy', 'toy_tasks', 'found_groups', 'toy_transfer']
+           'load_model', 'as_model', 'transfer_matrix', 'merge_journals', 'Endpoint', 'Busy', 'toy_tasks',
+           'found_groups', 'toy_transfer']
 
-# %% ../../nbs/tasks/40_transfer.ipynb #e0956caf
+# %% ../../nbs/tasks/40_transfer.ipynb #e42f510c
 import copy
 import csv
 import hashlib
@@ -20,7 +21,7 @@ import time
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
@@ -135,7 +136,7 @@ def _plain(value, what):
         raise ValueError(f"{what} {reason}: mend the record, or leave it out")
     return text
 
-# %% ../../nbs/tasks/40_transfer.ipynb #91301edf
+# %% ../../nbs/tasks/40_transfer.ipynb #06924d0c
 def _option_texts(options, letters):
     "What there is to choose from: texts, none empty; without letters none twice"
     if not isinstance(options, (list, tuple)):
@@ -1083,7 +1084,7 @@ def _source_cells(model, source, targets, prompt, score, drawn, limit):
         found = score(model, prefix, prompt, drawn[target.name][1], limit)
         yield target, found, model.tokens - before
 
-# %% ../../nbs/tasks/40_transfer.ipynb #a8e70839
+# %% ../../nbs/tasks/40_transfer.ipynb #b40a0b12
 def transfer_matrix(
     tasks: list[Task],
     model,  # folder or hub name, pair (model, tokenizer), LocalModel or Endpoint
@@ -1098,6 +1099,7 @@ def transfer_matrix(
     limit: int | None = None,  # tokens to write, for exact; None: as targets need
     journal: str | Path | None = None,  # file of finished cells; None: memory only
     progress: bool | None = None,  # a bar; None: in a terminal
+    sources: Sequence[str] | None = None,  # only from these tasks; the rest is NaN
 ) -> Transfer:
     "Measure the transfer from each task to each task (equation 1)"
     counts = dict(exemplars=exemplars, seeds=seeds, seed=seed, batch=batch)
@@ -1107,10 +1109,11 @@ def transfer_matrix(
     model = as_model(model, batch, cache)
     settings = (astuple(prompt), scoring, exemplars, queries, limit)
     book = _journal(journal, _run_hash(tasks, model, *settings))
-    keys = [(s, i.name, j.name) for s in draws for i in tasks for j in tasks]
+    mine = _shard(tasks, sources)
+    keys = [(s, i.name, j.name) for s in draws for i in mine for j in tasks]
     ready = sum(json.dumps(key) in book.done for key in keys)
     with _kept(book), _quiet(model), _bar(len(keys), ready, progress) as bar:
-        for number, source in ((s, task) for s in draws for task in tasks):
+        for number, source in ((s, task) for s in draws for task in mine):
             todo = [t for t in tasks if _key(number, source, t) not in book.done]
             cells = (model, source, todo, prompt, SCORINGS[scoring], draws[number])
             for target, found, read in _source_cells(*cells, limit) if todo else ():
@@ -1138,20 +1141,57 @@ def _draws(tasks, exemplars, seeds, queries):
         }
     return draws
 
-# %% ../../nbs/tasks/40_transfer.ipynb #b5f25164
+# %% ../../nbs/tasks/40_transfer.ipynb #afd1f040
+def _shard(tasks, sources):
+    "The source tasks to measure"
+    names = [task.name for task in tasks]
+    foreign = [name for name in sources or () if name not in names]
+    if foreign or isinstance(sources, str):
+        raise ValueError(
+            f"sources lists names of the tasks, such as {names[:2]}: not "
+            f"{foreign[0] if foreign else sources!r}"
+        )
+    return [task for task in tasks if sources is None or task.name in sources]
+
+
 def _collected(book, draws, tasks, scoring):
-    "The matrix from the cells of a journal"
+    "The matrix from the cells of a journal; NaN where there is none"
     cells = [
-        book.done[_key(seed, source, target)].iloc[0]
+        book.done.get(_key(seed, source, target))
         for seed in draws
         for source in tasks
         for target in tasks
     ]
     shape = len(draws), len(tasks), len(tasks)
-    values = np.array([cell["score"] for cell in cells]).reshape(shape)
-    asked = np.array([cell["queries"] for cell in cells], dtype=int).reshape(shape)
+    score, asked = (
+        np.array([np.nan if c is None else c[name].iloc[0] for c in cells])
+        for name in ("score", "queries")
+    )
+    asked = np.nanmax(asked.reshape(shape), axis=1).astype(int)
     names = tuple(task.name for task in tasks)
-    return Transfer(names, values, asked[:, 0], scoring)
+    return Transfer(names, score.reshape(shape), asked, scoring)
+
+# %% ../../nbs/tasks/40_transfer.ipynb #7d311a43
+def merge_journals(
+    parts: Sequence[str | Path],  # journals of shards of one run
+    path: str | Path,  # of the whole; written whole or not at all
+) -> int:  # finished cells
+    "One journal from those of several machines"
+    texts = [Path(part).read_text("utf-8", errors="replace") for part in parts]
+    heads = {text.partition("\n")[0] for text in texts}
+    if len(heads) != 1:
+        raise ValueError(
+            f"{len(parts)} journals of {len(heads)} runs: name those of one"
+        )
+    cells = {}
+    for line in (line for text in texts for line in text.split("\n")[1:]):
+        try:
+            cells[json.loads(line)["key"]] = line
+        except (ValueError, KeyError, TypeError):
+            continue  # an end that a crash cut short
+    whole = "\n".join([*heads, *cells.values(), ""])
+    replace_file(path, lambda name: Path(name).write_text(whole, "utf-8"))
+    return len(cells)
 
 # %% ../../nbs/tasks/40_transfer.ipynb #a2cef52b
 def _check_endpoint(server):
