@@ -208,11 +208,11 @@ def _one_promise(scores, name, split, trials, budget, most):
     table |= trial.mean().to_dict()
     return table | trial.sem().add_suffix(" se").to_dict()
 
-# %% ../nbs/results/61_results.ipynb #c164a861
+# %% ../nbs/results/61_results.ipynb #2a22a2f4
 def measure_coverage(
     names: list[str] | None = None,  # data sets; None: all with 40 sources
     methods: list[str] | None = None,  # None: the quick ones
-    trials: int = 3,
+    trials: int = 5,
     path: str | Path | None = None,  # of the table; None: with the package
     budget: int = 50,  # items asked
     most: tuple[int, int] = (150, 30),  # sources and targets
