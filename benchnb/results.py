@@ -208,7 +208,7 @@ def _one_promise(scores, name, split, trials, budget, most):
     table |= trial.mean().to_dict()
     return table | trial.sem().add_suffix(" se").to_dict()
 
-# %% ../nbs/results/61_results.ipynb #2a22a2f4
+# %% ../nbs/results/61_results.ipynb #17c8896e
 def measure_coverage(
     names: list[str] | None = None,  # data sets; None: all with 40 sources
     methods: list[str] | None = None,  # None: the quick ones
@@ -231,8 +231,8 @@ def measure_coverage(
                     continue
                 scores = field_scores(data) if scores is None else scores
                 found = _one_promise(scores, name, split, trials, budget, most)
-                row = pd.DataFrame([dict(zip(keys, (data, split, name))) | found])
-                frame = pd.concat([frame, row], ignore_index=True)
+                row = {"data": data, "split": split, "method": name} | found
+                frame = pd.concat([frame, pd.DataFrame([row])], ignore_index=True)
                 store_field(frame, path)
     return frame
 
