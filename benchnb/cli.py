@@ -163,7 +163,7 @@ def _add_compare(commands) -> None:
     add("--plot", metavar="F.png", help="draw error and rank agreement (png, pdf, svg)")
     parser.set_defaults(command=compare_command)
 
-# %% ../nbs/core/60_cli.ipynb #894e3e8e
+# %% ../nbs/core/60_cli.ipynb #002b70e2
 PLAN_HELP = """How many items does an interval of a wanted width take, and how many
 source models are enough?
 
@@ -179,11 +179,10 @@ With --split ability the weaker half plays the sources and the strongest the new
 models: the plan for a model better than all before.
 
 With --method or --budget an evaluation begins instead: all models of the table
-are sources, the method (default: what benchnb recommend says of guarded_irt and aipw)
-chooses --budget items (or so many that
-an interval of --width is reached), and DIR gets the session and the input of
-the harness. SCORES may then also be the folder of a published subset. See
-benchnb tell.
+are sources, the method chooses --budget items (or so many that an interval of
+--width is reached), and DIR gets the session and the input of the harness. The
+default method is guarded_irt or aipw, whichever errs less on your own sources.
+SCORES may then also be the folder of a published subset. See benchnb tell.
 """
 
 PLAN_EXAMPLE = """example:

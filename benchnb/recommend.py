@@ -6,7 +6,7 @@
 __all__ = ['SAFE', 'CHEAP', 'MOST_ITEMS', 'exam', 'distance', 'choose', 'clearly_better', 'Advice', 'recommend', 'advice_table',
            'default_method', 'format_advice', 'add_recommend', 'recommend_command']
 
-# %% ../nbs/results/68_recommend.ipynb #5b39ecab
+# %% ../nbs/results/68_recommend.ipynb #b4d9029a
 import argparse
 import sys
 import textwrap
@@ -21,9 +21,9 @@ from .compare import compare, summary
 from .method import list_methods
 from .metrics import mean_and_error
 from .planning import hold_out
-from .scores import Scores, replace_file
+from .scores import Scores, check_place, replace_file
 
-# %% ../nbs/results/68_recommend.ipynb #de681458
+# %% ../nbs/results/68_recommend.ipynb #48f46d03
 def exam(
     scores: Scores,  # of the sources alone
     budget: int,  # items asked of each newcomer
@@ -44,6 +44,11 @@ def exam(
     run = dict(seed=seed, n_jobs=n_jobs, journal=journal, progress=progress)
     figures = summary(compare(table, methods, [budget], trials, **how, **run))
     chance = figures.loc[figures["method"] == "random", "mae"].mean()
+    if not chance > 1e-6:
+        raise ValueError(
+            f"random sampling makes no error with {budget} of {table.shape[1]} items: "
+            "name a smaller budget, or a table in which models differ"
+        )
     figures["relative"] = figures["mae"] / chance
     return figures[["method", "trial", "mae", "relative", "coverage", "seconds"]]
 
@@ -160,7 +165,7 @@ def advice_table(
     says = np.where(table.index.isin(safe), "safe", "a bet")
     return table.assign(verdict=np.where(table.index == chosen, "use this", says))
 
-# %% ../nbs/results/68_recommend.ipynb #51eb1be7
+# %% ../nbs/results/68_recommend.ipynb #e0430168
 MOST_ITEMS = 3000  # in the exams of default_method
 
 
@@ -185,9 +190,16 @@ def default_method(
     ours = advice.table.loc["guarded_irt"]
     plain = advice.table.loc["aipw"]
     return advice.method, (
-        f"measured on the sources: error relative to random items, models like the "
-        f"sources | stronger: guarded_irt {ours.random:.2f} | {ours.ability:.2f}, "
-        f"aipw {plain.random:.2f} | {plain.ability:.2f}"
+        f"measured on the sources in 5 trials: error relative to random items, models "
+        f"like the sources | stronger: guarded_irt {_pair(ours)}; aipw {_pair(plain)}"
+    )
+
+
+def _pair(row):
+    "Two errors with their standard errors"
+    return (
+        f"{row.random:.2f} ± {row.random_se:.2f} | "
+        f"{row.ability:.2f} ± {row.ability_se:.2f}"
     )
 
 # %% ../nbs/results/68_recommend.ipynb #822d2be2
@@ -206,7 +218,7 @@ def format_advice(
         lines.append(f"{name[:21]:<22}{pairs[0]:>15}{pairs[1]:>17}{time:>9}  {row[5]}")
     return "\n".join([*lines, "", *textwrap.wrap(str(advice), 79)])
 
-# %% ../nbs/results/68_recommend.ipynb #0fea0d6d
+# %% ../nbs/results/68_recommend.ipynb #57dae0d4
 def add_recommend(
     commands: object,  # what argparse's add_subparsers returned
 ) -> None:
@@ -227,16 +239,20 @@ def add_recommend(
     add("--trials", type=int, default=10, help="hold out so often (10)")
     add("--seed", type=int, default=0, help="of what is held out (0)")
     add("--jobs", type=int, default=1, help="processors (1)")
-    add("--out", help="CSV of the table")
+    add("--out", help="CSV of the table; a run that was stopped goes on where it was")
     parser.set_defaults(command=recommend_command)
 
-# %% ../nbs/results/68_recommend.ipynb #a27a060c
+# %% ../nbs/results/68_recommend.ipynb #4f224d57
 def recommend_command(
     args: argparse.Namespace,
 ) -> None:
     "Print which method to use, and what was measured"
     from benchnb.road.commands import load_scores
 
+    if args.out:
+        check_place(args.out)
+        if Path(args.out).resolve() == Path(args.scores).resolve():
+            raise ValueError(f"{args.out!r} is named twice: --out needs its own file")
     scores = load_scores(args.scores)
     names = args.methods and [n.strip() for n in args.methods.split(",") if n.strip()]
     advice = recommend(

@@ -262,7 +262,9 @@ def test_methods_are_listed(call):
 def test_who_names_no_method_gets_one(call):
     call("import", "lm-eval", "logs", "--out", "s.parquet")
     code, out, err = call("plan", "s.parquet", "--budget", 9, "--out", "x")
-    assert code == 0 and out.startswith("aipw, 9 items"), err
+    assert code == 0 and out.startswith("method: "), err
+    name = out.split()[1].strip(",")
+    assert name in ("aipw", "guarded_irt") and f"\n{name}, " in out
 
 
 def test_the_harness_is_told_how_to_reach_the_model(call):

@@ -145,6 +145,16 @@ def test_chapters_that_are_named_exist_and_are_links():
     none_of(faults, "run `make format`; chapters in prose:")
 
 
+def test_the_first_cell_holds_title_and_claim_alone():
+    "Docs processing drops whatever else stands there"
+    nbs = {path: json.loads(path.read_text("utf-8"))["cells"][0] for path in NBS}
+    firsts = {p: "".join(cell["source"]).strip() for p, cell in nbs.items()}
+    none_of(
+        [p.name for p, text in firsts.items() if len(text.splitlines()) > 3],
+        "move the text after the claim behind a code cell, or the page loses it:",
+    )
+
+
 def test_every_cell_has_an_id():
     for path in NBS:
         ids = [cell.get("id") for _, cell, _ in cells(path)]
