@@ -24,8 +24,9 @@ from logs import (
 from small import estimates, files_in, fitted, halves, prepared, table
 
 from benchnb.cli import main
-from benchnb.method import Estimate, get_method
+from benchnb.method import Estimate, get_method, ready
 from benchnb.methods.guarded_irt import GuardedIRT
+from benchnb.methods.sampling import RandomSampling
 from benchnb.road.commands import format_report
 from benchnb.road.conformal import left_out_errors
 from benchnb.road.importers import Choices
@@ -686,6 +687,26 @@ def test_paired_by_hand_and_by_command(call):
     assert "A - B" in out and "with probability" in out
     code, out, err = call("paired", "logs/m0", "logs/m7", "--format", "lm-eval")
     assert code == 0 and "50 in common" in out, err
+
+
+def test_paired_weighs_a_draw_by_lot_once():
+    "Heavy items are drawn more often: the mean over many draws is the true difference"
+    rng = np.random.default_rng(0)
+    names = [f"i{n}" for n in range(200)]
+    weights = pd.Series(np.exp(rng.normal(size=200)), names)
+    weights /= weights.sum()
+    a, b = rng.random(200) < 0.3 + 0.6 * (weights.rank(pct=True)), rng.random(200) < 0.4
+    a, b = (dict(zip(names, x.astype(float), strict=True)) for x in (a, b))
+    truth = sum((a[n] - b[n]) * weights[n] for n in names)
+    items = pd.DataFrame({"task": "t", "weight": weights * 200}, names)
+    method = RandomSampling().fit(Scores(rng.integers(0, 2, (6, 200)), items))
+    found = []
+    for seed in range(150):
+        drawn = method.items_.index[ready(method, 50, seed).coreset_]
+        mine = {name: a[name] for name in drawn}
+        found.append(paired(mine, b, weights, 200).difference)
+    assert abs(np.mean(found) - truth) < 4 * np.std(found) / np.sqrt(150) + 0.01
+    assert abs(paired(a, b, weights, 200).difference - truth) < 1e-9
 
 
 def test_paired_is_even_handed():

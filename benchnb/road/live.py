@@ -6,7 +6,7 @@
 __all__ = ['FEW', 'AT_RANDOM', 'BY_LOT', 'items_for_tokens', 'next_budget', 'Live', 'set_level', 'start', 'log_answers',
            'errors_if_needed', 'Paired', 'paired', 'paired_runs']
 
-# %% ../../nbs/road/73_live.ipynb #841e63e9
+# %% ../../nbs/road/73_live.ipynb #7cd07a06
 import copy
 import json
 import math
@@ -38,6 +38,7 @@ from benchnb.method import (
     save_method,
     simulate,
 )
+from ..methods.sampling import inclusion_chances
 from ..metrics import rank_among
 from benchnb.road.conformal import (
     conformal_interval,
@@ -854,7 +855,7 @@ class Paired:
             f"; {self.note}" if self.note else ""
         )
 
-# %% ../../nbs/road/73_live.ipynb #fb0cb7df
+# %% ../../nbs/road/73_live.ipynb #89a58945
 def paired(
     a: dict[str, float],  # item -> score of A; NaN: not scored
     b: dict[str, float],  # the same of B
@@ -871,8 +872,7 @@ def paired(
         )
     d = np.array([a[name] - b[name] for name in both], dtype=np.float64)
     if weights is not None:
-        w = weights[both].to_numpy(dtype=np.float64)
-        d = d * w / w.mean()
+        d = d * _share(weights, both, method)
     n = len(d)
     mean = d.sum() / (n + 2)
     spread = (1 + (d**2).sum()) / (n + 2) - mean**2
@@ -885,6 +885,16 @@ def paired(
     ends = (max(-1.0, mean - half), min(1.0, mean + half))
     note = "" if error == 0 or method in BY_LOT else _not_random(method)
     return Paired(float(d.mean()), tuple(map(float, ends)), better, n, level, note)
+
+
+def _share(weights, both, method):
+    "What each difference counts, 1 on average: its weight over its chance to be drawn"
+    w = weights.to_numpy(dtype=np.float64)
+    if method in BY_LOT:  # drawn in proportion to weight: not to be counted twice
+        chance = inclusion_chances(w / w.sum(), len(both))
+        w = np.divide(w, chance, out=np.zeros_like(w), where=chance > 0)
+    w = pd.Series(w, weights.index)[both].to_numpy()
+    return w / w.mean()
 
 
 AT_RANDOM = ("random", "stratified")  # their estimate is the mean of the answers
