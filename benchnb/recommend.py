@@ -242,7 +242,7 @@ def add_recommend(
     add("--out", help="CSV of the table; a run that was stopped goes on where it was")
     parser.set_defaults(command=recommend_command)
 
-# %% ../nbs/results/68_recommend.ipynb #4f224d57
+# %% ../nbs/results/68_recommend.ipynb #df7480bb
 def recommend_command(
     args: argparse.Namespace,
 ) -> None:
@@ -266,7 +266,8 @@ def recommend_command(
         progress=sys.stderr.isatty(),
     )
     print(f"{args.scores}: {str(scores).removeprefix('Scores: ')}")
-    print(f"{args.budget} items, {args.trials} trials; ± is the standard error\n")
+    trials = "1 trial" if args.trials == 1 else f"{args.trials} trials"
+    print(f"{args.budget} items, {trials}; ± is the standard error\n")
     print(format_advice(advice))
     if args.out:
         replace_file(args.out, lambda name: advice.table.to_csv(name))
