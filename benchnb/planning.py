@@ -87,7 +87,7 @@ def score_spread(
     mean, square = (weighted_means(x, weight)[:, 0] for x in (values, values**2))
     return float(np.nanmean(np.sqrt(np.maximum(square - mean**2, 0))))
 
-# %% ../nbs/results/63_planning.ipynb #0db89e51
+# %% ../nbs/results/63_planning.ipynb #73d3c2cc
 FEWEST = 8  # models; with fewer nothing can be held out
 
 

@@ -165,7 +165,7 @@ def advice_table(
     says = np.where(table.index.isin(safe), "safe", "a bet")
     return table.assign(verdict=np.where(table.index == chosen, "use this", says))
 
-# %% ../nbs/results/68_recommend.ipynb #e0430168
+# %% ../nbs/results/68_recommend.ipynb #8e79cdd9
 MOST_ITEMS = 3000  # in the exams of default_method
 
 
@@ -184,7 +184,8 @@ def default_method(
     budget = min(budget or 50, max(1, scores.shape[1] // 2))
     try:
         challenger = {"guarded_irt": GuardedIRT(folds=0)}
-        advice = recommend(scores, budget, challenger, trials=5, seed=seed)
+        both = dict(trials=5, seed=seed, safe=("aipw", "guarded_irt"))
+        advice = recommend(scores, budget, challenger, **both)
     except ValueError as error:  # too few models, or one task of another kind
         return "aipw", f"since nothing can be measured on the sources ({error})"
     ours = advice.table.loc["guarded_irt"]

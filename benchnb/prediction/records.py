@@ -464,7 +464,7 @@ def size_in_name(
         float(f"{number}.{tenths}" if tenths else number) * {"b": 1e9, "m": 1e6}[unit]
     )
 
-# %% ../../nbs/prediction/50_records.ipynb #6e411ad3
+# %% ../../nbs/prediction/50_records.ipynb #9a2224c8
 HARNESS_METRICS = ["acc", "exact_match", "f1", "em", "mc2", "acc_norm"]
 
 

@@ -416,7 +416,7 @@ def network_r_squared(
     each = zip(asked, guesses, strict=True)
     return np.array([r_squared(y[rows], guess[rows]) for rows, guess in each])
 
-# %% ../../nbs/prediction/53_small_bench.ipynb #ba28f4ca
+# %% ../../nbs/prediction/53_small_bench.ipynb #73d692ab
 def evaluate_many(
     records: pd.DataFrame,  # checked records
     subsets: Sequence[Sequence],  # names or positions; sizes may differ
