@@ -97,7 +97,7 @@ def _check_models(scores):
         raise TypeError(f"a plan needs Scores, got {type(scores).__name__}")
     if len(scores) < FEWEST:
         raise ValueError(
-            f"too few models in the table, {len(scores)}: a plan holds some out, "
+            f"only {len(scores)} models in the table: a plan holds some out, "
             f"and needs at least {FEWEST}"
         )
 

@@ -170,7 +170,7 @@ def test_lm_eval_from_logs_to_a_score(world):
     low, high = report["interval"]
     score = truth.performance().iloc[0]
     assert low <= score <= high and abs(report["score"] - score) < 0.2
-    benchnb("paired", "new", "new", cwd=world)
+    benchnb("paired", "new", "truth", "--format", "lm-eval", cwd=world)
 
     adaptive(world, row)
     disorder(world)
