@@ -6,7 +6,7 @@
 __all__ = ['RECORDS', 'NO_SCORES', 'CELLS', 'FORMATS', 'score_columns', 'read_openllm', 'is_openllm', 'long_table', 'read_tables',
            'is_table', 'Format', 'get_format', 'import_logs']
 
-# %% ../../nbs/road/71_tables.ipynb #15fc0cc0
+# %% ../../nbs/road/71_tables.ipynb #212e0bb0
 import os
 import re
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from benchnb.road.harnesses import (
     _date,
     is_helm,
     is_inspect,
+    naming,
     read_helm,
     read_inspect,
     text_hash,
@@ -209,14 +210,14 @@ def _joined(parts, dtype):
         return None
     return np.concatenate([np.asarray(part, dtype) for part in parts])
 
-# %% ../../nbs/road/71_tables.ipynb #70731c0b
+# %% ../../nbs/road/71_tables.ipynb #1774d00f
 def read_openllm(
     path: str | Path,  # details_<task>_<time>.parquet
     choices: Choices = ASK,  # metric, model, task
 ) -> list[Log]:  # one log
     "What the Open LLM Leaderboard, or lighteval, stored about one model on one task"
     where = repr(str(path))
-    try:
+    with naming(where):
         model, task, facts = _details_about(path, choices)
         scores, hashes, costs, ids = _details(path, where, choices)
         if not scores:
@@ -236,9 +237,6 @@ def read_openllm(
                 where,
             )
         ]
-    except _ODD as error:
-        reason = str(error) if where in str(error) else f"{where}: {_reason(error)}"
-        raise ValueError(reason) from error
 
 
 def is_openllm(
