@@ -54,22 +54,22 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal
 
 bench: $(VENV)/.dev
-	$(BIN)/python tests/benchmarks/run.py
+	$(BIN)/python -m tools.bench
 
 hooks: $(VENV)/.dev
 	$(BIN)/nbdev_install_hooks
 
 format: $(VENV)/.dev
-	$(BIN)/python tests/tidy.py
+	$(BIN)/python -m tools.tidy
 
 notebooks: $(VENV)/.dev
-	$(BIN)/python tests/run.py --flags "$(FLAGS)" $(NB)
+	$(BIN)/python -m tools.run --flags "$(FLAGS)" $(NB)
 
 docs: $(VENV)/.dev
-	$(BIN)/python tests/docs.py
+	$(BIN)/python -m tools.docs
 
 preview: $(VENV)/.dev
-	$(BIN)/python tests/preview.py
+	$(BIN)/python -m tools.preview
 
 clean:
 	rm -rf _proc _docs _html out build .pytest_cache

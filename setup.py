@@ -38,14 +38,14 @@ setuptools.setup(
         include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]
     ),
     # what ships beside the code: the zoo, the published tables, stored results
-    package_data={cfg["lib_path"]: ["data/*", "data/*/*"]},
+    package_data={cfg["lib_path"]: ["resources/*", "resources/*/*"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require=extras,
     long_description=readme.read_text(encoding="utf-8") if readme.exists() else "",
     long_description_content_type="text/markdown",
     entry_points={
-        "console_scripts": ["benchnb=benchnb.cli:main"],
+        "console_scripts": ["benchnb=benchnb.cli.app:main"],
         # nbdev finds the documented names of every installed nbdev library through this
         "nbdev": [f"{cfg['lib_path']}={cfg['lib_path']}._modidx:d"],
     },

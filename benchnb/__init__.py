@@ -5,19 +5,19 @@ __version__ = "0.1.0"
 # Names are imported when they are first used, so that `import benchnb` is fast.
 # `compare` is not among them: it is the name of a module, benchnb.compare.compare.
 _HOME = {
-    "Scores": "scores",
-    "Estimate": "method",
-    "Method": "method",
-    "Coreset": "method",
-    "PerTask": "method",
-    "Session": "method",
-    "simulate": "method",
-    "register": "method",
-    "get_method": "method",
-    "list_methods": "method",
-    "load": "sources",
-    "data_sets": "sources",
-    "load_table": "sources",
+    "Scores": "data.scores",
+    "Estimate": "evaluation.method",
+    "Method": "evaluation.method",
+    "Coreset": "evaluation.method",
+    "PerTask": "evaluation.method",
+    "Session": "evaluation.method",
+    "simulate": "evaluation.method",
+    "register": "evaluation.method",
+    "get_method": "evaluation.method",
+    "list_methods": "evaluation.method",
+    "load": "data.sources",
+    "data_sets": "data.sources",
+    "load_table": "data.sources",
 }
 __all__ = sorted(_HOME)
 

@@ -1,6 +1,6 @@
 """What people install: a package that starts fast, and ships its data.
 
-The wheel holds benchnb/data: the zoo's table and the published ones."""
+The wheel holds benchnb/resources: the zoo's table and the published ones."""
 
 import os
 import shutil
@@ -9,22 +9,23 @@ import sys
 from configparser import ConfigParser
 
 import pytest
-from run import ROOT
+
+from tools.run import ROOT
 
 HEAVY = ["torch", "transformers", "sklearn", "ot", "interpret", "pygam", "kmedoids"]
 HEAVY += ["matplotlib", "seaborn"]
 LOADED = f"\nimport sys; print(*[m for m in {HEAVY} if m in sys.modules])"
 HELP = """
 import contextlib, io
-from benchnb.cli import main
+from benchnb.cli.app import main
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
     main(["--help"])
 assert "compare" in out.getvalue()
 """
 FOUND = """
 import benchnb, pathlib
-from benchnb.published import published_cells
-from benchnb.zoo import load_zoo
+from benchnb.papers.published import published_cells
+from benchnb.data.leaderboards import load_zoo
 print(pathlib.Path(benchnb.__file__).parent)
 print(len(load_zoo().values), len(published_cells()))
 """
@@ -63,11 +64,11 @@ def installed(tmp_path_factory):
 
 
 def test_wheel_ships_every_module_and_every_data_file(installed):
-    kinds = ["*.py", "data/**/*"]
+    kinds = ["*.py", "resources/**/*"]
     files = [path for kind in kinds for path in (ROOT / "benchnb").rglob(kind)]
     names = {path.relative_to(ROOT).as_posix() for path in files if path.is_file()}
     there = {path.relative_to(installed).as_posix() for path in installed.rglob("*")}
-    assert "benchnb/data/zoo.parquet" in names
+    assert "benchnb/resources/zoo.parquet" in names
     assert not names - there
 
 
@@ -87,5 +88,5 @@ def test_metadata_says_what_settings_say(installed):
     assert f"Version: {version}\n" in metadata
     assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     assert "Apache-2.0" in metadata
-    assert "benchnb = benchnb.cli:main" in (folder / "entry_points.txt").read_text()
+    assert "benchnb = benchnb.cli.app:main" in (folder / "entry_points.txt").read_text()
     assert list(folder.rglob("LICENSE"))

@@ -11,10 +11,11 @@ from urllib.parse import unquote
 import nbformat
 import pytest
 import yaml
-from faults import none_of
+from helpers.faults import none_of
 from nbdev.config import get_config
-from pages import Site, undocumented
-from preview import (
+
+from tools.pages import Site, undocumented
+from tools.preview import (
     add_colab_link,
     front_matter,
     process,
@@ -22,7 +23,7 @@ from preview import (
     read_processed,
     render,
 )
-from run import ROOT, notebooks
+from tools.run import ROOT, notebooks
 
 SKIP = [".*", "_proc", "_docs", "_html", "build", "dist", "out", "*.egg-info"]
 SKIP += ["__pycache__", "tests"]

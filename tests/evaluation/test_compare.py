@@ -1,0 +1,598 @@
+"""Comparisons: the frame, the splits, the journal of a run that is killed, and a method
+that somebody else wrote."""
+
+import importlib
+import itertools
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.small import METHODS, files_in, table, with_values, write_fork
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joblib import parallel_config
+from scipy.stats import kendalltau, spearmanr
+
+from benchnb import method as method_module
+from benchnb.cli.app import main
+from benchnb.data.scores import SPLITS, Scores, zoo_path
+from benchnb.evaluation.compare import METRICS, compare, over_trials, show, summary
+from benchnb.evaluation.method import (
+    Estimate,
+    Method,
+    get_method,
+    list_methods,
+    register,
+)
+
+COLUMNS = (
+    "method budget trial target truth score low high asked cost notes seconds".split()
+)
+NUMBERS = itertools.count()  # every module of somebody else's has another name
+FIGURES = "mae rmse kendall pearson spearman coverage width seconds".split()
+
+
+@pytest.fixture
+def fork(tmp_path, monkeypatch):
+    "The class of somebody else's module, which is in a folder of its own"
+    spelled = write_fork(tmp_path / "fork", f"Fork{next(NUMBERS)}")
+    monkeypatch.syspath_prepend(tmp_path / "fork")
+    monkeypatch.setattr(method_module, "_METHODS", dict(method_module._METHODS))
+    module, name = spelled.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def spelled(kind):
+    "package.module:Class"
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def untimed(frame):
+    "Without the one column that is not repeatable"
+    return frame.drop(columns="seconds")
+
+
+def same(a, b):
+    "Equal frames, times aside"
+    pd.testing.assert_frame_equal(untimed(a), untimed(b))
+
+
+QUICK = [name for name in ("random", "stratified") if name in METHODS] or METHODS[:1]
+
+
+def quick(**changes):
+    "A comparison that takes no time"
+    given = dict(methods=QUICK, budgets=[6, 12], trials=2, seed=1) | changes
+    return compare(table(), **given)
+
+
+# The frame ---------------------------------------------------------------------
+
+
+def test_there_is_one_row_per_method_budget_trial_and_target():
+    frame = quick()
+    assert list(frame.columns) == COLUMNS
+    assert frame.index.equals(pd.RangeIndex(len(frame)))
+    assert not frame.duplicated(["method", "budget", "trial", "target"]).any()
+    targets = {t: set(table().split(seed=1 + t)[1].models.index) for t in range(2)}
+    groups = frame.groupby(["method", "budget", "trial"])
+    assert len(groups) == len(QUICK) * 2 * 2
+    for (_, _, trial), rows in groups:
+        assert set(rows["target"]) == targets[trial]
+
+
+def test_the_frame_says_what_is_true():
+    frame, scores = quick(), table()
+    truth, cost = scores.truth(), scores.items["cost"]
+    assert np.allclose(frame["truth"], truth[frame["target"]])
+    assert (frame["asked"] == frame["budget"]).all()  # these two spend all they may
+    assert frame["cost"].between(frame["asked"] * cost.min(), cost.sum()).all()
+    assert frame["score"].between(0, 1).all()
+    assert (frame["low"] <= frame["score"]).all()
+    assert (frame["score"] <= frame["high"]).all()
+    assert (frame["seconds"] > 0).all()
+    dtypes = frame.dtypes.astype(str).to_dict()
+    assert {dtypes[c] for c in ("truth", "score", "low", "high", "cost")} == {"float64"}
+    assert {dtypes[c] for c in ("budget", "trial", "asked")} == {"int64"}
+
+
+def test_a_cost_that_is_not_known_is_not_invented():
+    scores = Scores(table().values, table().items.drop(columns="cost"))
+    assert compare(scores, QUICK, [6], 1)["cost"].isna().all()
+
+
+def test_targets_without_a_truth_are_left_out():
+    models = table().models.assign(full_score=table().performance())
+    models.loc["model-03", "full_score"] = np.nan
+    scores = Scores(table().values, table().items, models)
+    frame = compare(scores, QUICK, [6], 6)
+    assert "model-03" not in set(frame["target"])
+    assert frame["truth"].notna().all()
+    with_it = set(compare(table(), QUICK, [6], 6)["target"])
+    assert set(frame["target"]) == with_it - {"model-03"}
+
+
+def test_equal_budgets_are_one():
+    same(quick(budgets=[6, 6, 12, 6]), quick())
+
+
+def test_a_single_budget_and_method_need_no_list():
+    same(quick(methods=QUICK[0], budgets=6), quick(methods=[QUICK[0]], budgets=[6]))
+
+
+def test_labels_tell_variants_apart(fork):
+    variants = {"as it is": fork(), "higher": fork(shift=0.1), QUICK[0]: QUICK[0]}
+    frame = quick(methods=variants)
+    assert list(frame["method"].unique()) == list(variants)
+    scores = frame.set_index("method")["score"]
+    raised = (scores["as it is"].to_numpy() + 0.1).clip(0, 1)
+    assert np.allclose(scores["higher"], raised)
+    assert not any(key.endswith("_") for key in vars(variants["higher"]))  # untouched
+
+
+def test_summary_has_one_row_of_figures_per_trial():
+    frame = quick()
+    figures = summary(frame)
+    assert list(figures.columns) == ["method", "budget", "trial", *FIGURES]
+    assert list(METRICS) == FIGURES
+    keys = ["method", "budget", "trial"]
+    assert not figures.duplicated(keys).any()
+    for key, rows in frame.groupby(keys):
+        figure = figures.set_index(keys).loc[key]
+        apart = rows["score"] - rows["truth"]
+        assert figure["mae"] == pytest.approx(apart.abs().mean())
+        assert figure["rmse"] == pytest.approx((apart**2).mean() ** 0.5)
+        ranked = rows[["truth", "score"]].round(10)  # so that equal scores are ties
+        kendall = kendalltau(ranked["truth"], ranked["score"]).statistic
+        assert figure["kendall"] == pytest.approx(kendall)
+        pearson = np.corrcoef(rows["truth"], rows["score"])[0, 1]
+        assert figure["pearson"] == pytest.approx(pearson)
+        spearman = spearmanr(ranked["truth"], ranked["score"]).statistic
+        assert figure["spearman"] == pytest.approx(spearman)
+        inside = rows["truth"].between(rows["low"], rows["high"])
+        assert figure["coverage"] == inside.mean()
+        assert figure["width"] == pytest.approx((rows["high"] - rows["low"]).mean())
+        assert figure["seconds"] == pytest.approx(rows["seconds"].mean())
+
+
+def test_over_trials_gives_means_and_standard_errors():
+    figures = summary(quick(trials=3))
+    table = over_trials(figures).set_index(["method", "budget"])
+    rows = figures[(figures["method"] == QUICK[0]) & (figures["budget"] == 12)]
+    means = table.loc[(QUICK[0], 12)]
+    assert means["trials"] == 3
+    for name in FIGURES:
+        assert means[name] == pytest.approx(rows[name].mean())
+        assert means[f"{name}_se"] == pytest.approx(rows[name].std(ddof=1) / 3**0.5)
+    one = over_trials(summary(quick(trials=1)))
+    assert one[[f"{name}_se" for name in FIGURES]].isna().all(axis=None)
+
+
+def test_the_table_for_notebooks_shows_figures_and_obeys_nothing():
+    table = over_trials(summary(quick(trials=2)))
+    html = show(table)
+    assert html._repr_html_() == html and html.count("<tr>") == len(table) + 1
+    for mae, error in zip(table["mae"], table["mae_se"], strict=True):
+        assert f"{mae:.3f} &plusmn; {error:.3f}" in html
+    best = table.groupby("budget")["mae"].min()
+    assert all(f"<b>{mae:.3f} &plusmn;" in html for mae in best)
+    assert "nan" not in show(over_trials(summary(quick(trials=1))))
+    table.loc[0, ["mae", "coverage", "width"]] = np.nan
+    assert "&ndash;" in show(table) and "nan" not in show(table)
+    evil = table.assign(method="<img src=x onerror=alert(1)>")
+    assert "<img" not in show(evil) and "&lt;img" in show(evil)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_every_split_can_be_compared(split):
+    frame = quick(split=split)
+    truth = table().truth()
+    targets = set(table().split(split, seed=1)[1].models.index)
+    assert set(frame.query("trial == 0")["target"]) == targets
+    assert np.allclose(frame["truth"], truth[frame["target"]])
+    repeated = frame.groupby("trial")["target"].agg(set)
+    assert (repeated[0] == repeated[1]) == (split not in ("random", "family"))
+    scores = [rows["score"].tolist() for _, rows in frame.groupby("trial")]
+    assert scores[0] != scores[1]  # trials differ in what is drawn
+
+
+def test_more_trials_keep_the_first_ones():
+    more = quick(trials=3).query("trial < 2").reset_index(drop=True)
+    same(quick(), more)
+
+
+# Splits: near-copies never on both sides ---------------------------------------
+
+
+def with_copies(seed):
+    "A table in which some models are copies, or merges, of others"
+    rng = np.random.default_rng(seed)
+    scores = table(seed=seed % 5)
+    values = scores.values.copy()
+    for copy, original in zip([3, 9, 14, 21, 22], [16, 1, 5, 7, 7], strict=True):
+        values[copy] = values[original]
+        flipped = rng.choice(60, rng.integers(0, 2), replace=False)
+        values[copy, flipped] = 1 - values[copy, flipped]
+    return with_values(scores, values)
+
+
+@pytest.mark.parametrize("how", ["random", "family", "date", "ability"])
+@given(st.integers(0, 10_000))
+@settings(max_examples=25, deadline=None, derandomize=True, database=None)
+def test_no_target_is_a_near_copy_of_a_source(how, seed):
+    scores = with_copies(seed)
+    groups = pd.Series(scores.near_copies(), scores.models.index)
+    assert groups["model-03"] == groups["model-16"]  # the planted ones are found
+    assert groups["model-21"] == groups["model-07"] == groups["model-22"]
+    source, target = scores.split(how, seed=seed)
+    assert not set(groups[source.models.index]) & set(groups[target.models.index])
+    assert not set(source.models.index) & set(target.models.index)
+    families = set(source.models["family"]) & set(target.models["family"])
+    assert how != "family" or not families
+    if how == "date":
+        assert source.models["released"].max() < target.models["released"].min()
+    if how == "ability":
+        assert source.truth().max() <= target.truth().min()
+    again = scores.split(how, seed=seed)
+    assert again[0].models.index.equals(source.models.index)
+
+
+def test_a_given_split_is_taken_as_it_is():
+    scores = with_copies(0)
+    source, target = scores.split("given")
+    for half, part in ((source, "source"), (target, "target")):
+        wanted = scores.models.index[scores.models["part"] == part]
+        assert half.models.index.equals(wanted)
+    groups = pd.Series(scores.near_copies(), scores.models.index)
+    assert set(groups[source.models.index]) & set(groups[target.models.index])
+
+
+def test_models_without_a_common_item_are_no_copies():
+    values = np.full((3, 60), np.nan)
+    values[0, :30], values[1, 30:] = table().values[0, :30], table().values[1, 30:]
+    values[2] = table().values[2]
+    assert len(set(Scores(values).near_copies())) == 3
+
+
+# Fitting once ------------------------------------------------------------------
+
+
+def fits(kind, **changes):
+    "How often a class was fitted and prepared in a comparison"
+    kind.fits = kind.prepares = 0
+    quick(methods=[kind()], trials=3, **changes)
+    return kind.fits, kind.prepares
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_method_is_fitted_once_per_split(split, fork):
+    once = 3 if split in ("random", "family") else 1
+    assert fits(fork, split=split) == (once, 3 * 2)
+
+
+def test_a_method_is_fitted_once_per_split_in_threads_too(fork):
+    with parallel_config(backend="threading"):
+        assert fits(fork, n_jobs=2) == (3, 3 * 2)
+
+
+def test_what_is_finished_is_not_fitted_again(fork, tmp_path):
+    journal = tmp_path / "journal"
+    assert fits(fork, journal=journal) == (3, 6)
+    assert fits(fork, journal=journal) == (0, 0)
+    kept = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(kept[:-1]))  # the last trial's last piece
+    assert fits(fork, journal=journal) == (1, 1)
+
+
+# The journal -------------------------------------------------------------------
+
+
+def pieces(journal):
+    "The lines of a journal after the first, and their keys"
+    head, *lines = journal.read_text().splitlines()
+    assert list(json.loads(head)) == ["comparison"]
+    return lines, [json.loads(line)["key"] for line in lines]
+
+
+RUN = """
+import sys
+sys.path[:0] = sys.argv[1:3]
+from test_compare import quick
+quick(methods=[sys.argv[3]], trials=3, journal=sys.argv[4])
+"""
+TESTS = Path(__file__).parent
+
+
+def test_a_killed_comparison_goes_on_where_it_was(fork, tmp_path, monkeypatch):
+    journal = tmp_path / "new folder" / "journal"
+    monkeypatch.setenv("FORK_AT", "4")  # of 6 pieces
+    monkeypatch.setenv("FORK_SIGNAL", str(int(signal.SIGKILL)))
+    folder = Path(sys.modules[fork.__module__].__file__).parent
+    paths = [str(path) for path in (TESTS, folder)]
+    command = [sys.executable, "-c", RUN, *paths, spelled(fork), str(journal)]
+    settings = dict(capture_output=True, text=True, start_new_session=True)
+    done = subprocess.run(command, **settings)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    lines, _ = pieces(journal)
+    assert len(lines) == 3
+    monkeypatch.delenv("FORK_AT")
+    wanted = quick(methods=[spelled(fork)], trials=3)
+    fork.fits = fork.prepares = 0
+    same(quick(methods=[spelled(fork)], trials=3, journal=journal), wanted)
+    assert fork.prepares == 3
+    all_lines, keys = pieces(journal)
+    assert all_lines[:3] == lines and len(set(keys)) == len(keys) == 6
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    "The bytes of a whole journal, and the frame"
+    journal = tmp_path_factory.mktemp("journal") / "journal"
+    frame = quick(journal=journal)
+    return journal.read_bytes(), frame
+
+
+def test_a_journal_cut_anywhere_loses_at_most_what_was_cut(written, tmp_path):
+    whole, frame = written
+    journal = tmp_path / "journal"
+    ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
+    places = {0, 1, len(whole) - 1, *np.linspace(2, len(whole) - 2, 5, dtype=int)}
+    for end in (ends[0], ends[1], ends[-2]):
+        places |= {end - 2, end - 1, end, end + 1}
+    for cut in sorted(places):
+        journal.write_bytes(whole[:cut])
+        same(quick(journal=journal), frame)
+        text = journal.read_bytes()
+        finished = sum(end <= cut for end in ends) - 1
+        assert text.startswith(whole[: ends[max(finished, 0)]])
+        good = [line for line in text.splitlines()[1:] if line.endswith(b"}}")]
+        assert len(good) == len(ends) - 1, cut  # each piece is there once, whole
+        same(quick(journal=journal), frame)
+        assert journal.read_bytes() == text  # now nothing is left to do
+
+
+def test_a_journal_with_a_damaged_line_repeats_that_piece(written, tmp_path):
+    whole, frame = written
+    lines = whole.splitlines(keepends=True)
+    for odd in (b"\xff\xfe{\n", b"\n", b"3\n", b'{"key": 3}\n', lines[2][:50] + b"\n"):
+        journal = tmp_path / "journal"
+        journal.write_bytes(b"".join([*lines[:2], odd, *lines[3:]]))
+        same(quick(journal=journal), frame)
+        assert len(journal.read_bytes().splitlines()) == len(lines) + 1
+
+
+def test_the_order_of_a_journal_does_not_matter(written, tmp_path):
+    whole, frame = written
+    head, *lines = whole.splitlines(keepends=True)
+    journal = tmp_path / "journal"
+    journal.write_bytes(b"".join([head, *lines[::-1]]))
+    before = journal.read_bytes()
+    same(quick(journal=journal), frame)
+    assert journal.read_bytes() == before
+
+
+OTHERS = {
+    "another seed": dict(seed=2),
+    "another split": dict(split="date"),
+    "another share of sources": dict(sources=0.5),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_the_journal_of_another_comparison_is_refused(case, written, tmp_path):
+    journal = tmp_path / "journal"
+    journal.write_bytes(written[0])
+    with pytest.raises(ValueError, match="another comparison: delete it") as caught:
+        quick(journal=journal, **OTHERS[case])
+    assert str(journal) in str(caught.value)
+    assert files_in(tmp_path) == {"journal": written[0]}
+
+
+CHANGES = {
+    "a score": lambda s: with_values(s, np.where(np.arange(60) == 5, 1, s.values)),
+    "a name": lambda s: Scores(s.values, s.items, s.models.rename({"model-03": "x"})),
+    "a weight": lambda s: Scores(s.values, s.items.assign(weight=1), s.models),
+    "a date": lambda s: Scores(
+        s.values,
+        s.items,
+        s.models.assign(released=s.models["released"].iloc[::-1].values),
+    ),
+    "a truth": lambda s: Scores(s.values, s.items, s.models.assign(full_score=0.5)),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_the_journal_of_another_table_is_refused(case, written, tmp_path):
+    journal = tmp_path / "journal"
+    journal.write_bytes(written[0])
+    with pytest.raises(ValueError, match="another comparison"):
+        compare(CHANGES[case](table()), QUICK, [6, 12], 2, seed=1, journal=journal)
+    assert journal.read_bytes() == written[0]
+
+
+@pytest.mark.parametrize("text", ["diary\n", "[]\n", "{}\n", "\n", "\0" * 50, "3"])
+def test_a_file_that_is_no_journal_is_refused(text, tmp_path):
+    journal = tmp_path / "journal"
+    journal.write_text(text)
+    with pytest.raises(ValueError, match="journal"):
+        quick(journal=journal)
+    assert journal.read_text() == text
+
+
+def test_a_journal_serves_more_budgets_trials_methods_and_parameters(fork, tmp_path):
+    journal = tmp_path / "journal"
+    settings = dict(seed=1, journal=journal)
+    compare(table(), {"mine": fork()}, [6], 1, **settings)
+    more = {"mine": fork(), QUICK[0]: QUICK[0]}
+    frame = compare(table(), more, [6, 12], 2, **settings)
+    assert len(pieces(journal)[0]) == 2 * 2 * 2
+    same(frame, compare(table(), more, [6, 12], 2, seed=1))
+    fork.prepares = 0
+    other = compare(table(), {"mine": fork(shift=0.2)}, [6], 1, **settings)
+    assert fork.prepares == 1  # other parameters are another piece
+    assert other["score"].mean() > frame.query("method == 'mine'")["score"].mean()
+
+
+def test_two_processors_write_the_same_journal(written, tmp_path):
+    journal = tmp_path / "journal"
+    same(quick(journal=journal, n_jobs=2), written[1])
+    keys = [json.loads(line).get("key") for line in written[0].splitlines()]
+    head, *mine = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert sorted(piece["key"] for piece in mine) == sorted(keys[1:])
+    assert head == json.loads(written[0].splitlines()[0])
+
+
+# A method of somebody else's ---------------------------------------------------
+
+
+def test_a_registered_method_is_found_everywhere(fork, tmp_path, capsys):
+    assert fork.name in list_methods()
+    assert type(get_method(fork.name, shift=0.1)) is fork
+    frame = quick(methods=[fork.name, spelled(fork)])
+    by_name, by_path = (
+        untimed(frame[frame["method"] == label]).iloc[:, 1:].reset_index(drop=True)
+        for label in (fork.name, spelled(fork))
+    )
+    pd.testing.assert_frame_equal(by_name, by_path)
+    table().to_parquet(tmp_path / "table.parquet")
+    for label in (fork.name, spelled(fork)):
+        argv = ["compare", str(tmp_path / "table.parquet"), "--methods", label]
+        assert main([*argv, "--trials", "1", "--budgets", "6"]) == 0
+        assert label[:23] in capsys.readouterr().out
+    with pytest.raises(ValueError, match=f"did you mean '{fork.name}'"):
+        get_method(fork.name + "s")
+
+
+def test_a_name_belongs_to_one_class(fork):
+    taken = type("Other", (Method,), {"name": QUICK[0]})
+    with pytest.raises(ValueError, match=f"{QUICK[0]!r} belongs to"):
+        register(taken)
+    assert register(fork) is fork  # twice the same is no harm
+    for name in ("Loud Name", "", "two-words", "a.b", "CamelCase"):
+        with pytest.raises(ValueError, match="snake_case"):
+            register(type("Odd", (Method,), {"name": name}))
+
+
+def test_a_method_that_breaks_the_rules_is_named():
+    def asks(*rounds):
+        def run(self, rng):
+            for wanted in rounds:
+                yield np.array(wanted)
+            return Estimate(0.5)
+
+        return type("Greedy", (Method,), {"name": "greedy", "run": run})()
+
+    for rounds, words in {
+        ((0, 1), (1, 2)): "asked for an item twice",
+        ((0, 0),): "asked for an item twice",
+        (tuple(range(7)),): "asked for 7 of 6",
+        ((60,),): "outside 0..59",
+        ((-1,),): "outside 0..59",
+        ((0.5,),): "list of item positions",
+        (((0, 1),),): "list of item positions",
+    }.items():
+        with pytest.raises((ValueError, TypeError), match=f"Greedy.*{words}"):
+            quick(methods=[asks(*rounds)], budgets=[6])
+
+
+def test_a_broken_estimate_is_repaired_and_said():
+    def says(score, **more):
+        def run(self, rng):
+            yield np.arange(6)
+            return Estimate(score, **more)
+
+        return type("Odd", (Method,), {"name": "odd", "run": run})()
+
+    mean = table().split("given")[0].performance().mean()
+    for score, wanted in [(np.nan, mean), (np.inf, mean), (1.7, 1), (-0.2, 0)]:
+        frame = quick(methods=[says(score)], budgets=[6], split="given")
+        assert frame["score"].to_numpy() == pytest.approx(wanted, abs=1e-6)
+    outside = quick(methods=[says(0.5, interval=(0.6, 7))], budgets=[6])
+    assert (outside["low"] == 0.5).all() and (outside["high"] == 1).all()
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.filterwarnings("ignore")
+def test_the_smallest_table_can_be_compared(name):
+    "Two models, two items: one source, one target"
+    scores = Scores([[0, 1], [1, 0.5]], pd.DataFrame({"text": ["one", "two"]}))
+    frame = compare(scores, name, [1, 2], 2, sources=0.5)
+    assert len(frame) == 2 * 2 and frame["score"].between(0, 1).all()
+    whole = frame[frame["asked"] == 2]
+    assert np.allclose(whole["score"], whole["truth"])
+    assert summary(frame)["kendall"].isna().all()  # one target has no order
+
+
+def test_the_zoo_can_be_compared():
+    zoo = Scores.from_parquet(zoo_path())
+    source, target = zoo.split("date")
+    frame = compare(zoo, QUICK, [40], trials=1, split="date")
+    assert set(frame["target"]) == set(target.models.index)
+    assert summary(frame)["mae"].lt(0.15).all()
+    assert len(source) + len(target) <= len(zoo)
+
+
+def test_a_process_that_only_compares_loads_no_plots(tmp_path):
+    code = """
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        from test_compare import quick
+        quick()
+        print([m for m in ("matplotlib", "torch", "seaborn") if m in sys.modules])
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(TESTS)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_two_runs_do_not_write_one_journal(tmp_path):
+    "The second is kept out while the first is writing, and let in afterwards"
+    from benchnb.evaluation.compare import Journal
+
+    first = Journal(tmp_path / "run.journal", "one")
+    first.add("a piece", pd.DataFrame({"score": [0.5]}))
+    with pytest.raises(ValueError, match="another run is writing"):
+        Journal(tmp_path / "run.journal", "one")
+    before = (tmp_path / "run.journal").read_bytes()
+    with pytest.raises(ValueError, match="another run is writing"):
+        Journal(tmp_path / "run.journal", "another")
+    assert (tmp_path / "run.journal").read_bytes() == before
+    first.close()
+    second = Journal(tmp_path / "run.journal", "one")
+    assert list(second.done) == ["a piece"]
+    second.close()
+
+
+def test_new_code_does_not_go_on_with_old_pieces(tmp_path, monkeypatch):
+    "The pieces of a method whose source has changed are done again"
+    from benchnb.evaluation.compare import piece_key
+    from benchnb.evaluation.method import get_method
+
+    monkeypatch.syspath_prepend(tmp_path)
+    code = "from benchnb import Coreset\n\n\nclass Mine(Coreset):\n    name = 'mine'\n"
+    (tmp_path / "changing.py").write_text(code)
+    key = piece_key("mine", get_method("changing:Mine"), 5, 0)
+    import linecache
+    import sys
+
+    (tmp_path / "changing.py").write_text(code + "    answer = 1\n")
+    del sys.modules["changing"]
+    linecache.clearcache()
+    assert piece_key("mine", get_method("changing:Mine"), 5, 0) != key
+
+
+def test_what_a_method_noted_is_in_the_frame():
+    few = table().select(models=np.arange(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        frame = compare(few, ["gp_irt", "random"], [10], trials=1, sources=0.5)
+    noted = frame.set_index("method")["notes"]
+    assert noted["gp_irt"].str.contains("too few for item curves").all()
+    assert (noted["random"] == "").all()

@@ -1,0 +1,542 @@
+"""What holds for every registered method, whatever it does inside: a later method is
+covered as soon as it is registered."""
+
+import os
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.small import (
+    METHODS,
+    TASKS,
+    estimates,
+    fit,
+    fitted,
+    halves,
+    prepared,
+    shown,
+    table,
+    with_values,
+)
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.compare import compare
+from benchnb.evaluation.method import (
+    Coreset,
+    get_method,
+    load_method,
+    method_rng,
+    save_method,
+    shares,
+)
+
+every_method = pytest.mark.parametrize("name", METHODS)
+per_task_too = pytest.mark.parametrize(
+    "name", [*METHODS, *(f"per_task({name})" for name in METHODS)]
+)
+deep = int(os.environ.get("BENCHNB_EXAMPLES", 0))  # look longer, at other examples
+
+
+def examples(number):
+    "Settings: so many examples, the same ones in every run"
+    return settings(
+        max_examples=deep or number,
+        derandomize=not deep,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def check(estimate, scores, budget):
+    "What every estimate promises, for any target of this table"
+    low, high = estimate.interval
+    assert 0 <= estimate.score <= 1
+    assert (np.isnan(low) and np.isnan(high)) or 0 <= low <= estimate.score <= high <= 1
+    assert 1 <= len(estimate.items) <= budget
+    assert len(set(estimate.items)) == len(estimate.items)
+    assert set(estimate.items) <= set(scores.items.index)
+    assert set(estimate.unscored) <= set(estimate.items)
+    if estimate.per_task is not None:
+        assert sorted(estimate.per_task.index) == sorted(set(scores.items["task"]))
+        known = estimate.per_task.between(0, 1)  # NaN: no answer tells of this task
+        assert (known | estimate.per_task.isna()).all(), estimate.per_task
+        told = scores.items[scores.items["weight"] > 0]
+        if estimate.predicted is None:
+            told = told.loc[told.index.isin(estimate.items)]
+            told = told.loc[~told.index.isin(estimate.unscored)]
+        assert known[told["task"].unique()].all(), estimate.per_task
+    if estimate.predicted is not None:
+        assert estimate.predicted.shape == (scores.shape[1],)
+        assert ((estimate.predicted >= 0) & (estimate.predicted <= 1)).all()
+
+
+def check_known(estimate, scores, row):
+    "Predictions are the answers where those are known; unscored ones are named"
+    asked = scores.items.index.get_indexer(estimate.items)
+    answers = scores.values[row, asked]
+    assert estimate.unscored == [
+        item
+        for item, answer in zip(estimate.items, answers, strict=True)
+        if np.isnan(answer)
+    ]
+    if estimate.predicted is not None:
+        known = ~np.isnan(answers)
+        np.testing.assert_allclose(
+            estimate.predicted[asked[known]], answers[known], rtol=1e-6
+        )
+
+
+@st.composite
+def tables(draw):
+    "Tables of every kind: part marks, gaps, odd weights, constant and empty columns"
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_models, n_items = draw(st.integers(3, 10)), draw(st.integers(2, 16))
+    skill, hard = rng.normal(0, 1.5, (n_models, 1)), rng.normal(0, 1, n_items)
+    values = 1 / (1 + np.exp(hard - skill))
+    if draw(st.booleans()):
+        values = (rng.random(values.shape) < values).astype(float)
+    values[:, rng.random(n_items) < draw(st.sampled_from([0, 0.3]))] = 1
+    values[rng.random(values.shape) < draw(st.sampled_from([0, 0.1, 0.5]))] = np.nan
+    items = pd.DataFrame({"task": [f"task{i % 3}" for i in range(n_items)]})
+    items["weight"] = draw(st.sampled_from([np.ones, rng.random, one_counts]))(n_items)
+    items["text"] = [f"question {i % 5}" for i in range(n_items)]
+    items.index = [f"item-{i}" for i in range(n_items)]
+    return Scores(values, items, [f"model-{i}" for i in range(n_models)])
+
+
+def one_counts(n_items):
+    "All weight on two items"
+    weight = np.zeros(n_items)
+    weight[[0, -1]] = 1, 2
+    return weight
+
+
+@every_method
+@given(tables(), st.data())
+@examples(10)
+def test_any_table_gives_a_possible_answer(name, scores, data):
+    budget = data.draw(st.integers(1, scores.shape[1]), "budget")
+    source = scores.select(models=np.arange(len(scores) - 2))
+    target = scores.select(models=np.arange(len(scores) - 2, len(scores)))
+    if source.performance().isna().all():
+        with pytest.raises(ValueError, match="no score .* is known"):
+            fit(name, source)
+        return
+    for row, estimate in enumerate(estimates(fit(name, source), target, budget)):
+        check(estimate, scores, budget)
+        check_known(estimate, target, row)
+
+
+@every_method
+@given(st.integers(1, 60), st.integers(0, 1000))
+@examples(10)
+def test_any_budget_and_seed_gives_a_possible_answer(name, budget, seed):
+    target = halves()[1]
+    for row, estimate in enumerate(estimates(fitted(name), target, budget, seed)):
+        check(estimate, target, budget)
+        check_known(estimate, target, row)
+        assert estimate.unscored == []
+
+
+@every_method
+@given(st.integers(0, 1000), st.sampled_from([0.1, 0.5, 0.9, 1]), st.integers(1, 60))
+@examples(10)
+def test_answers_without_a_score_leave_an_estimate(name, seed, share, budget):
+    target = halves()[1]
+    gaps = np.random.default_rng(seed).random(target.shape) < share
+    target = with_values(target, np.where(gaps, np.nan, target.values))
+    method = fitted(name)
+    for row, estimate in enumerate(estimates(method, target, budget, seed)):
+        check(estimate, target, budget)
+        check_known(estimate, target, row)
+        if len(estimate.unscored) == len(estimate.items):
+            assert estimate.score == pytest.approx(method.source_mean_)
+            assert any("no item was scored" in note for note in estimate.notes)
+
+
+@every_method
+@given(st.integers(0, 1000), st.sampled_from([0.05, 0.3, 0.7]))
+@examples(5)
+def test_sources_with_gaps_leave_an_estimate(name, seed, share):
+    source, target = halves()
+    gaps = np.random.default_rng(seed).random(source.shape) < share
+    source = with_values(source, np.where(gaps, np.nan, source.values))
+    for estimate in estimates(fit(name, source), target, 12, seed):
+        check(estimate, target, 12)
+
+
+@every_method
+@pytest.mark.parametrize("axis", ["model", "item"])
+def test_a_source_or_an_item_without_any_score_does_no_harm(name, axis):
+    source, target = halves()
+    values = source.values.copy()
+    values[(3, slice(None)) if axis == "model" else (slice(None), 3)] = np.nan
+    for estimate in estimates(fit(name, with_values(source, values)), target, 12):
+        check(estimate, target, 12)
+
+
+@every_method
+def test_part_marks_are_taken(name):
+    scores = table()
+    marks = np.random.default_rng(0).choice([0, 0.25, 0.5, 1], scores.shape)
+    marked = with_values(scores, 0.6 * scores.values + 0.4 * marks)
+    source, target = halves(marked)
+    method = fit(name, source)
+    guesses = estimates(method, target, 30)
+    for row, estimate in enumerate(guesses):
+        check(estimate, target, 30)
+        check_known(estimate, target, row)
+    truth = target.truth().to_numpy()
+    assert np.abs([e.score for e in guesses] - truth).mean() < 0.12
+
+
+@per_task_too
+def test_with_all_items_asked_the_score_is_exact(name):
+    target = halves()[1]
+    truth, tasks = target.truth(), target.performance(by="task")
+    for model, estimate in zip(truth.index, all_asked(name), strict=True):
+        assert estimate.score == pytest.approx(truth[model], abs=1e-9)
+        assert estimate.interval == pytest.approx((truth[model],) * 2, abs=1e-9)
+        if estimate.per_task is not None:
+            wanted = tasks.loc[model, estimate.per_task.index]
+            np.testing.assert_allclose(estimate.per_task, wanted, atol=1e-6)
+
+
+def all_asked(name):
+    "Estimates of a method that may ask, and does ask, for all items"
+    given = estimates(fitted(name), halves()[1], 60)
+    asked_all = [e for e in given if len(e.items) == 60]
+    assert asked_all, "a budget of all items was left unspent for every target"
+    return given
+
+
+def seeds_agree(name):
+    "Whether a method's estimates are the same for every seed"
+    target = halves()[1]
+    runs = [[e.score for e in estimates(fitted(name), target, 12, s)] for s in range(3)]
+    return runs[0] == runs[1] == runs[2]
+
+
+def means(method, target, seeds=10):
+    "Mean over seeds of every target's estimate, by name; and its standard error"
+    runs = [[e.score for e in estimates(method, target, 12, s)] for s in range(seeds)]
+    runs = pd.DataFrame(runs, columns=target.models.index)
+    return runs.mean(), runs.sem()
+
+
+@cache
+def usual(name):
+    "Those of the small table as it is"
+    return means(fitted(name), halves()[1])
+
+
+def alike(name, other):
+    "Means that differ by no more than chance; not at all where there is none"
+    (mean, error), (mean2, error2) = usual(name), other
+    allowed = 1e-6 if seeds_agree(name) else 0.02 + 4 * np.hypot(error, error2)
+    apart = (mean - mean2[mean.index]).abs()
+    assert (apart <= allowed).all(), pd.DataFrame({"apart": apart, "allowed": allowed})
+
+
+@every_method
+def test_the_order_of_the_sources_does_not_matter(name):
+    source, target = halves()
+    order = np.random.default_rng(1).permutation(len(source))
+    alike(name, means(fit(name, source.select(models=order)), target))
+
+
+@every_method
+def test_the_order_of_the_items_does_not_matter(name):
+    source, target = halves()
+    order = np.random.default_rng(2).permutation(source.shape[1])
+    method = fit(name, source.select(items=order))
+    (mean, error), (mean2, error2) = usual(name), means(
+        method, target.select(items=order)
+    )
+    apart = (mean - mean2[mean.index]).abs()  # ties may go to another item
+    assert (apart <= 0.04 + 4 * np.hypot(error, error2)).all(), apart
+    assert apart.mean() <= 0.02 + 2 * np.hypot(error, error2).mean()
+
+
+@every_method
+def test_the_order_of_the_targets_does_not_matter(name):
+    target = halves()[1]
+    method = fitted(name)
+    turned = estimates(method, target.select(models=np.arange(len(target))[::-1]), 12)
+    for a, b in zip(estimates(method, target, 12), turned[::-1], strict=True):
+        assert shown(a) == shown(b)
+
+
+@every_method
+def test_company_does_not_matter(name):
+    target = halves()[1]
+    method = fitted(name)
+    alone = estimates(method, target.select(models=[2]), 12)[0]
+    assert shown(alone) == shown(estimates(method, target, 12)[2])
+
+
+@per_task_too
+def test_equal_seeds_give_equal_estimates(name):
+    target = halves()[1]
+    runs = [estimates(fitted(name), target, 12, seed=3) for _ in range(2)]
+    assert list(map(shown, runs[0])) == list(map(shown, runs[1]))
+
+
+@every_method
+def test_weights_are_relative(name):
+    source, target = halves()
+    changed = [
+        Scores(half.values, half.items.assign(weight=half.items["weight"] * 4), None)
+        for half in (source, target)
+    ]
+    a, b = estimates(fitted(name), target, 12), estimates(
+        fit(name, changed[0]), changed[1], 12
+    )
+    assert list(map(shown, a)) == list(map(shown, b))
+
+
+@every_method
+def test_weights_count(name):
+    "With all weight on one task, the score is that task's"
+    source, target = halves()
+    weight = (source.items["task"] == "algebra").astype(float)
+    source, target = (
+        Scores(half.values, half.items.assign(weight=weight), half.models)
+        for half in (source, target)
+    )
+    truth = target.truth()
+    np.testing.assert_allclose(truth, target.performance(by="task")["algebra"])
+    runs = [estimates(fit(name, source), target, 30, seed) for seed in range(3)]
+    guess = np.mean([[e.score for e in run] for run in runs], axis=0)
+    assert np.abs(guess - truth).mean() < 0.1
+
+
+@per_task_too
+def test_running_writes_nothing_to_the_method(name, tmp_path):
+    method = prepared(fitted(name), 12)
+    save_method(method, tmp_path / "before")
+    estimates(method, halves()[1], None)
+    save_method(method, tmp_path / "after")
+    before, after = (
+        (tmp_path / when / "method.json").read_text() for when in ("before", "after")
+    )
+    assert before == after  # it holds a digest of the arrays
+
+
+@every_method
+def test_fitting_and_running_leave_the_tables_as_they_were(name):
+    source, target = (half.select() for half in halves())
+    before = [
+        (half.values.copy(), half.items.copy(), half.models.copy())
+        for half in (source, target)
+    ]
+    estimates(fit(name, source), target, 12)
+    for half, (values, items, models) in zip((source, target), before, strict=True):
+        np.testing.assert_array_equal(half.values, values)
+        pd.testing.assert_frame_equal(half.items, items)
+        pd.testing.assert_frame_equal(half.models, models)
+
+
+@every_method
+def test_a_second_fit_and_a_second_budget_forget_the_first(name):
+    source, target = halves()
+    other = table(seed=7).split("given")[0].select(items=np.arange(40))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = get_method(name).fit(other)
+        estimates(again, other, 30)
+        again.fit(source)
+    estimates(again, target, 40, seed=5)
+    for a, b in zip(
+        estimates(again, target, 12), estimates(fitted(name), target, 12), strict=True
+    ):
+        assert shown(a) == shown(b)
+
+
+@per_task_too
+def test_a_saved_method_gives_equal_estimates(name, tmp_path):
+    target, method = halves()[1], prepared(fitted(name), 12, seed=4)
+    save_method(method, tmp_path)
+    again = load_method(tmp_path)
+    assert type(again) is type(method)
+    wanted = estimates(method, target, None)
+    assert list(map(shown, estimates(again, target, None))) == list(map(shown, wanted))
+    try:
+        later = estimates(again, target, 20, seed=9)
+    except ValueError as error:  # it was saved without what choosing items needs
+        assert "fit it again" in str(error)
+    else:
+        fresh = estimates(fitted(name), target, 20, seed=9)
+        assert list(map(shown, later)) == list(map(shown, fresh))
+
+
+@every_method
+def test_a_method_works_in_every_task(name):
+    target = halves()[1]
+    items = target.items
+    for row, estimate in enumerate(estimates(fitted(f"per_task({name})"), target, 12)):
+        check(estimate, target, 12)
+        check_known(estimate, target, row)
+        assert list(estimate.per_task.index) == list(TASKS)
+        asked = items.loc[estimate.items, "task"].value_counts()
+        assert asked.le(pd.Series({"algebra": 6, "logic": 4, "reading": 2})).all()
+        assert set(asked.index) == set(TASKS)
+        mass = items.groupby("task", sort=False)["weight"].sum()
+        total = np.average(estimate.per_task, weights=mass)
+        assert estimate.score == pytest.approx(total, abs=1e-6)
+
+
+@every_method
+def test_a_coreset_is_the_same_for_every_target(name):
+    method = prepared(fitted(name), 12)
+    if not isinstance(method, Coreset):
+        pytest.skip("it asks each target for items of its own")
+    asked = {tuple(e.items) for e in estimates(method, halves()[1], None)}
+    assert asked == {tuple(method.items_.index[method.coreset_])}
+
+
+@every_method
+def test_what_is_asked_depends_on_answers_and_seed_alone(name):
+    "Two targets with the same answers get the same conversation"
+    target = halves()[1]
+    twins = Scores(np.repeat(target.values[:1], 2, axis=0), target.items)
+    a, b = estimates(fitted(name), twins, 12)
+    assert shown(a) == shown(b)
+    rngs = [method_rng(fitted(name), 12, 0, step).random() for step in (0, 0, 1)]
+    assert rngs[0] == rngs[1] != rngs[2]
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=9), st.data())
+@examples(100)
+def test_shares_of_a_budget_are_fair_and_spend_it_all(sizes, data):
+    budget = data.draw(st.integers(len(sizes), sum(sizes)), "budget")
+    share = shares(budget, sizes)
+    assert share.sum() == budget
+    assert (share >= 1).all() and (share <= sizes).all()
+    exact = budget * np.array(sizes) / sum(sizes)
+    if (exact >= 1).all():
+        assert (np.abs(share - exact) < 1).all()  # by largest remainders
+    order = np.argsort(sizes, kind="stable")
+    assert (np.diff(share[order]) >= -1).all()  # larger tasks do not get much less
+
+
+def clipped_shares(budget, floor, sizes):
+    "The same part of every task, but no less than its floor: the part by bisection"
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        part = (low + high) / 2
+        dear = np.clip(part * sizes, floor, sizes).sum() > budget
+        low, high = (low, part) if dear else (part, high)
+    return np.clip(high * sizes, floor, sizes)
+
+
+@given(
+    st.lists(st.integers(1, 50), min_size=1, max_size=9), st.integers(1, 60), st.data()
+)
+@examples(100)
+def test_shares_with_a_floor_are_fair_above_it(sizes, least, data):
+    sizes = np.array(sizes)
+    floor = np.minimum(sizes, least)
+    budget = data.draw(st.integers(len(sizes), int(sizes.sum())), "budget")
+    share = shares(budget, sizes, least)
+    assert share.sum() == budget
+    assert (share >= 1).all() and (share <= sizes).all()
+    order = np.argsort(sizes, kind="stable")
+    assert (np.diff(share[order]) >= -1).all()
+    if floor.sum() > budget:  # nobody gets more while others lack
+        assert (share <= floor).all()
+    else:
+        assert (share >= floor).all()
+        exact = clipped_shares(budget, floor, sizes)
+        assert (np.abs(share - exact) < 1).all()
+
+
+# Tables and their files --------------------------------------------------------
+
+names = st.lists(st.text(min_size=1), min_size=2, max_size=5, unique=True)
+numbers = st.floats(0, 1, width=32)
+YEARS = (pd.Timestamp(2015, 1, 1), pd.Timestamp(2030, 1, 1))
+
+
+@given(names, names, st.data())
+@examples(60)
+def test_a_table_survives_its_file(tmp_path_factory, models, items, data):
+    size = len(models) * len(items)
+    cells = st.lists(numbers | st.just(np.nan), min_size=size, max_size=size)
+    values = np.reshape(data.draw(cells), (len(models), len(items)))
+    part = st.floats(0, 1)
+    facts = pd.DataFrame(
+        {
+            "full_score": [data.draw(part | st.just(np.nan)) for _ in models],
+            "released": [data.draw(st.datetimes(*YEARS)) for _ in models],
+            "n_params": [data.draw(st.integers(0, 2**52)) for _ in models],
+            "family": [data.draw(st.none() | st.text()) for _ in models],
+        },
+        index=models,
+    )
+    facts["released"] = facts["released"].dt.floor("s")
+    weight = [data.draw(st.floats(1e-3, 1e3)) for _ in items]
+    scores = Scores(values, pd.DataFrame({"weight": weight}, index=items), facts)
+    path = tmp_path_factory.mktemp("table") / "table.parquet"
+    scores.to_parquet(path)
+    back = Scores.from_parquet(path)
+    np.testing.assert_array_equal(back.values, scores.values)
+    assert back.fingerprint() == scores.fingerprint()
+    assert back.models.index.equals(scores.models.index)
+    pd.testing.assert_frame_equal(back.items, scores.items)
+    for name in facts:
+        a, b = back.models[name], scores.models[name]
+        pd.testing.assert_series_equal(a, b, check_dtype=False, rtol=1e-12)
+
+
+def test_what_is_no_date_survives_the_file(tmp_path):
+    for released in (["soon", "2024-05-31"], [2023, 2024], ["May 2024", None]):
+        facts = pd.DataFrame({"released": released}, index=["a", "b"])
+        Scores([[0, 1], [1, 0]], None, facts).to_parquet(tmp_path / "table")
+        back = Scores.from_parquet(tmp_path / "table").models["released"]
+        assert [None if pd.isna(date) else date for date in back] == released
+
+
+# Comparisons: all methods at once, on one and on two processors ----------------
+
+
+def quiet(*args, **settings):
+    "compare, without what small budgets warn of"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compare(*args, **settings).drop(columns="seconds")
+
+
+@cache
+def compared(n_jobs):
+    "All methods on the small table"
+    return quiet(table(), METHODS, [6, 12], trials=2, seed=1, n_jobs=n_jobs)
+
+
+@every_method
+def test_the_number_of_processors_does_not_matter(name):
+    one, two = compared(1), compared(2)
+    mine = one["method"] == name
+    assert mine.any()
+    pd.testing.assert_frame_equal(one[mine], two[mine])
+
+
+@every_method
+def test_other_methods_budgets_and_trials_do_not_matter(name):
+    alone = quiet(table(), [name], [12], trials=1, seed=1)
+    rows = compared(1).set_index(["method", "budget", "trial"])
+    among = rows.loc[(name, 12, 0)].reset_index()[alone.columns]
+    pd.testing.assert_frame_equal(alone, among)
+
+
+def test_all_items_of_a_part_are_not_the_whole_benchmark():
+    source, target = halves()
+    source.models["full_score"] = source.performance() / 2
+    for estimate in estimates(get_method("random").fit(source), target, 60):
+        assert not estimate.how.startswith("exact")

@@ -1,0 +1,537 @@
+"""Logs of every harness: the same scores come out whatever the vintage, and whatever is
+ambiguous or broken is a choice or one line. Damage of every kind is in test_fuzz."""
+
+import json
+import os
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.logs import (
+    EARLIER,
+    TIME,
+    VINTAGES,
+    digest,
+    document,
+    helm_instance,
+    inspect_log,
+    lm_eval_row,
+    of_vintage,
+    right_or_wrong,
+    write_details,
+    write_eval,
+    write_helm,
+    write_lm_eval,
+    write_results,
+    write_rows,
+)
+
+from benchnb.data.scores import Scores
+from benchnb.harnesses.inspect import read_helm, read_inspect
+from benchnb.harnesses.leaderboards import import_logs, read_openllm
+from benchnb.harnesses.lm_eval import (
+    Choices,
+    find_logs,
+    is_lm_eval,
+    read_lm_eval,
+    read_row,
+)
+
+ANSWERS = {"sums": [1, 0, 1], "logic": [0, 1]}
+FIXTURES = Path(os.environ.get("BENCHNB_DATA", ".")).parent / "fixtures"
+real = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real logs here")
+
+
+def refused(make, *words):
+    "The error is one line with these words"
+    with pytest.raises((ValueError, OSError)) as caught:
+        make()
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 600
+    assert not [word for word in words if word not in message], message
+
+
+# lm-evaluation-harness -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("vintage", VINTAGES)
+def test_every_vintage_gives_the_same_scores(vintage, tmp_path):
+    for model, shift in (("a/one", 0), ("a/two", 1)):
+        answers = {t: np.roll(s, shift).tolist() for t, s in ANSWERS.items()}
+        write_lm_eval(tmp_path, model, answers, vintage=vintage)
+    scores = import_logs("lm-eval", tmp_path)
+    assert list(scores.models.index) == ["a/one", "a/two"]
+    assert list(scores.items.index) == [
+        "logic/0",
+        "logic/1",
+        "sums/0",
+        "sums/1",
+        "sums/2",
+    ]
+    assert scores.values.tolist() == [[0, 1, 1, 0, 1], [1, 0, 1, 1, 0]]
+    hashes = [digest(document(*pair))[:16] for pair in (("logic", 0), ("sums", 2))]
+    assert [scores.items["hash"]["logic/0"], scores.items["hash"]["sums/2"]] == hashes
+    assert scores.models["evaluated"].dt.year.eq(2026).all()
+
+
+def test_vintages_mix(tmp_path):
+    for number, vintage in enumerate(VINTAGES):
+        write_lm_eval(tmp_path, f"m{number}", ANSWERS, vintage=vintage)
+    assert (import_logs("lm-eval", tmp_path).values == [0, 1, 1, 0, 1]).all()
+
+
+def test_jobs_change_nothing(tmp_path):
+    for number in range(3):
+        write_lm_eval(tmp_path, f"m{number}", ANSWERS)
+    one, two = (import_logs("lm-eval", tmp_path, n_jobs=n) for n in (1, 2))
+    assert one.fingerprint() == two.fingerprint()
+
+
+def test_the_tail_says_what_the_whole_line_says():
+    hard = [
+        lm_eval_row("t", 3, 0.5, note={"filter": "inner"}),
+        lm_eval_row("t", 3, 0.5, filter='", "filter": "x'),
+        lm_eval_row("t", 3, 0.5, text='{"doc_id": 7, "filter": "x"}'),
+        lm_eval_row("t", 3, 0.5, **{"é": [{"doc_hash": 1}], "ü\u2028": "\\"}),
+        lm_eval_row("t", 3, float("nan")),
+        of_vintage(lm_eval_row("t", 3, 0.5, note={"doc_hash": "x"}), "2024-05"),
+        of_vintage(lm_eval_row("t", 3, 1), "2023-12"),
+        {"acc": 1.0, "filter": "none", "metrics": ["acc"], "doc_id": 3},
+    ]
+    for ascii in (True, False):
+        for row in hard:
+            line = json.dumps(row, ensure_ascii=ascii)
+            whole, found = json.loads(line), read_row(line.encode())
+            kept = ("doc_id", "filter", "metrics", "acc", "doc_hash")
+            assert repr([found.get(k) for k in kept]) == repr(
+                [whole.get(k) for k in kept]
+            )
+
+
+def test_a_line_written_into_another_is_no_sample(tmp_path):
+    lines = [json.dumps(lm_eval_row("t", n, 1)) for n in range(3)]
+    path = tmp_path / f"samples_t_{TIME}.jsonl"
+    path.write_text(lines[0] + "\n" + lines[1][:80] + lines[2] + "\n" + lines[2] + "\n")
+    refused(lambda: read_lm_eval(path), "line 2", path.name)
+
+
+def test_two_metrics_are_a_choice(tmp_path):
+    more = {"metrics": ["acc", "acc_norm"], "acc_norm": 0.5}
+    write_lm_eval(tmp_path, "m", {"sums": [1, 1]}, **more)
+    refused(lambda: import_logs("lm-eval", tmp_path), "metric", "'acc'", "'acc_norm'")
+    for metric, value in (("acc", 1), ("acc_norm", 0.5)):
+        scores = import_logs("lm-eval", tmp_path, Choices(metric=("f1", metric)))
+        assert (scores.values == value).all()
+    refused(
+        lambda: import_logs("lm-eval", tmp_path, Choices(metric=("f1",))),
+        "'f1'",
+        "'acc'",
+    )
+
+
+def test_a_metric_that_is_a_list_is_not_offered(tmp_path):
+    more = {"metrics": ["f1", "acc"], "f1": [1, 0]}
+    write_lm_eval(tmp_path, "m", {"sums": [1, 0]}, **more)
+    assert import_logs("lm-eval", tmp_path).values.tolist() == [[1, 0]]
+    path = tmp_path / f"samples_late_{TIME}.jsonl"
+    rows = [lm_eval_row("late", 0, 1), lm_eval_row("late", 1, [1, 0])]
+    refused(lambda: read_lm_eval(write_rows(path, rows)), "acc", "1", "no number")
+
+
+@pytest.mark.parametrize("vintage", ["2024-11", "2024-05"])
+def test_two_filters_are_a_choice(vintage, tmp_path):
+    rows = [
+        of_vintage(lm_eval_row("t", n, score, filter=name), vintage)
+        for name, score in (("strict", 0), ("flexible", 1))
+        for n in range(3)
+    ]
+    path = write_rows(tmp_path / "m" / f"samples_t_{TIME}.jsonl", rows)
+    names = ("strict", "flexible") if vintage == "2024-11" else ("0", "1")
+    refused(lambda: read_lm_eval(path), "filter", *map(repr, names))
+    for name, score in zip(names, (0, 1), strict=True):
+        (log,) = read_lm_eval(path, Choices(filter=(name,)))
+        assert log.scores.tolist() == [score] * 3
+
+
+def test_unscored_is_nan_and_text_is_a_number(tmp_path):
+    values = [None, float("nan"), "True", "0.5", True, 0]
+    write_lm_eval(tmp_path, "m", {"t": values})
+    found = import_logs("lm-eval", tmp_path).values[0]
+    assert np.isnan(found[:2]).all() and found[2:].tolist() == [1, 0.5, 1, 0]
+
+
+def test_an_interrupted_file_is_a_choice(tmp_path):
+    place = write_lm_eval(tmp_path, "m", {"t": [1, 0, 1]})
+    path = place / f"samples_t_{TIME}.jsonl"
+    whole = path.read_text()
+    path.write_text(whole[:-50])
+    refused(lambda: read_lm_eval(path), "cut short", "interrupted='keep' or 'skip'")
+    (log,) = read_lm_eval(path, Choices(interrupted="keep"))
+    assert log.scores.tolist() == [1, 0]
+    assert read_lm_eval(path, Choices(interrupted="skip")) == []
+    # whole lines, but fewer than the results say
+    path.write_text("".join(whole.splitlines(True)[:2]))
+    sizes = {"n-samples": {"t": {"original": 5, "effective": 3}}}
+    write_results(place, "m", ["t"], **sizes)
+    refused(lambda: read_lm_eval(path), "cut short", "2 of 3")
+    # a subset that was run to its end is whole
+    sizes["n-samples"]["t"]["effective"] = 2
+    write_results(place, "m", ["t"], **sizes)
+    os.utime(place / f"results_{TIME}.json", (1, 1))
+    assert len(read_lm_eval(path)[0].ids) == 2
+    path.write_text("")
+    refused(lambda: read_lm_eval(path), "holds no samples")
+    assert read_lm_eval(path, Choices(interrupted="skip")) == []
+
+
+def test_two_runs_of_a_model(tmp_path):
+    write_lm_eval(tmp_path, "m", {"t": {0: 1, 1: 1}}, EARLIER)
+    write_lm_eval(tmp_path, "m", {"t": {2: 0, 3: 0}}, TIME)
+    scores = import_logs("lm-eval", tmp_path)  # they complete each other
+    assert scores.values.tolist() == [[1, 1, 0, 0]]
+    write_lm_eval(tmp_path, "m", {"t": {1: 0, 2: 0}}, TIME)
+    refused(
+        lambda: import_logs("lm-eval", tmp_path), "t/1", "'m'", EARLIER, TIME, "'mean'"
+    )
+    for how, value in (("first", 1), ("last", 0), ("mean", 0.5)):
+        found = import_logs("lm-eval", tmp_path, Choices(repeated=how)).values
+        assert found.tolist() == [[1, value, 0]]
+
+
+def test_ids_of_an_unsorted_list_are_found_out(tmp_path):
+    for number in range(3):
+        write_lm_eval(tmp_path, f"m{number}", {"t": [1, 0, 1, 0]})
+    rows = [lm_eval_row("t", n, n % 2) for n in (0, 2, 3)]  # in the order asked
+    for row, wrong in zip(rows, (3, 0, 2), strict=True):  # as the list was given
+        row["doc_id"] = wrong
+    write_rows(tmp_path / "new" / f"samples_t_{TIME}.jsonl", rows)
+    refused(
+        lambda: import_logs("lm-eval", tmp_path), "new", "unsorted list", "match='hash'"
+    )
+    found = import_logs("lm-eval", tmp_path, Choices(match="hash"))
+    assert repr(found.values[3].tolist()) == "[0.0, nan, 0.0, 1.0]"
+    assert found.shape == (4, 4)
+
+
+def test_a_revision_is_a_model_of_its_own(tmp_path):
+    for step, time in (("step1", EARLIER), ("step2", TIME)):
+        place = write_lm_eval(tmp_path, "e/p", {"t": [1, 0]}, time)
+        config = {"model_args": f"pretrained=e/p,revision={step},dtype=float32"}
+        write_results(place, "e/p", ["t"], time, config=config)
+    found = import_logs("lm-eval", tmp_path)
+    assert list(found.models.index) == ["e/p@step1", "e/p@step2"]
+
+
+def test_without_results_the_folder_names_the_model(tmp_path):
+    place = write_lm_eval(tmp_path, "acme/big", {"t": [1]})
+    (place / f"results_{TIME}.json").unlink()
+    assert list(import_logs("lm-eval", tmp_path).models.index) == ["acme/big"]
+
+
+def test_names_of_the_first_version(tmp_path):
+    row = of_vintage(lm_eval_row("arc_easy", 0, 1), "2023-12")
+    path = write_rows(tmp_path / "pretrained__gpt2_arc_easy.jsonl", [row])
+    refused(lambda: read_lm_eval(path), "task='...'")
+    (tmp_path / "results.json").write_text(
+        json.dumps({"results": {"arc_easy": {}, "easy": {}}})
+    )
+    assert read_lm_eval(path)[0].task == "arc_easy"
+
+
+def test_a_metric_that_is_better_when_lower_is_refused(tmp_path):
+    place = write_lm_eval(tmp_path, "m", {"t": [1, 0]})
+    write_results(place, "m", ["t"], higher_is_better={"t": {"acc": False}})
+    refused(lambda: import_logs("lm-eval", tmp_path), "better when lower", "acc")
+
+
+def test_scores_outside_the_range_are_refused(tmp_path):
+    write_lm_eval(tmp_path, "m", {"t": [1, 57]})
+    refused(lambda: import_logs("lm-eval", tmp_path), "57", "t/1", "another metric")
+
+
+# Finding files -------------------------------------------------------------------
+
+
+def test_places_are_files_folders_and_patterns(tmp_path):
+    paths = [write_lm_eval(tmp_path, f"m{n}", {"t": [1]}) for n in range(3)]
+    file = paths[1] / f"samples_t_{TIME}.jsonl"
+    assert len(find_logs([tmp_path], is_lm_eval)) == 3
+    assert find_logs([file, paths[1]], is_lm_eval) == [file]
+    assert len(find_logs([f"{tmp_path}/m[01]"], is_lm_eval)) == 2
+    assert len(find_logs([f"{tmp_path}/**/samples*"], is_lm_eval)) == 3
+    refused(lambda: find_logs([tmp_path / "no"], is_lm_eval), "no file or folder")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused(lambda: find_logs([empty], is_lm_eval, "log"), "no log in", "empty")
+
+
+def test_links_in_a_circle_and_pipes_are_left_alone(tmp_path):
+    place = write_lm_eval(tmp_path, "m", {"t": [1]})
+    (place / "circle").symlink_to(tmp_path, target_is_directory=True)
+    os.mkfifo(place / "samples_pipe.jsonl")
+    assert import_logs("lm-eval", tmp_path).shape == (1, 1)
+
+
+# Inspect -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zstd", [False, True])
+def test_inspect_scores_costs_and_dates(zstd, tmp_path):
+    head, samples = inspect_log("m", "quiz", ["C", "I", "P", None, 0.25, {}])
+    write_eval(tmp_path / "a.eval", head, samples, zstd)
+    scores = import_logs("inspect", tmp_path)
+    assert repr(scores.values[0].tolist()) == "[1.0, 0.0, 0.5, nan, 0.25, nan]"
+    assert (scores.items["cost"] == 105).all()
+    assert str(scores.models["evaluated"].iloc[0]) == "2025-12-19 12:36:45"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_inspect_json_is_the_same(order, tmp_path):
+    head, samples = inspect_log("m", "quiz", ["C", "I", "P"], epochs=2)
+    both = list((head | {"samples": samples, "reductions": []}).items())[::order]
+    path = tmp_path / "a.json"
+    for indent in (None, 2):
+        path.write_text(json.dumps(dict(both), indent=indent))
+        assert read_inspect(path)[0].scores.tolist() == [1, 0, 0.5]
+        assert read_inspect(path)[0].cost.tolist() == [210] * 3
+
+
+def test_inspect_choices(tmp_path):
+    head, samples = inspect_log("m", "quiz", ["C", "I"])
+    for one in samples:
+        one["scores"]["judge"] = {"value": {"tone": 0.5, "style": 1}}
+        one["scores"]["word"] = {"value": "GOOD"}
+    path = write_eval(tmp_path / "a.eval", head, samples)
+    refused(lambda: read_inspect(path), "'choice'", "'judge/tone'", "'word'")
+    assert read_inspect(path, Choices(("judge/tone",)))[0].scores.tolist() == [0.5, 0.5]
+    refused(lambda: read_inspect(path, Choices(("word",))), "'GOOD'")
+    good = Choices(("word",), values=(("GOOD", 1),))
+    assert read_inspect(path, good)[0].scores.tolist() == [1, 1]
+
+
+def test_what_is_no_log_of_inspect_is_said(tmp_path):
+    path = tmp_path / "table.csv"
+    for text in ("model,item,score\n", "", "[1, 2]"):
+        path.write_text(text)
+        refused(lambda: import_logs("inspect", path), "table.csv", "no log of Inspect")
+
+
+def test_inspect_reducers(tmp_path):
+    head, samples = inspect_log("m", "quiz", ["C", "I"], epochs=3)
+    samples[0]["scores"]["choice"]["value"] = "I"
+    head["eval"]["config"] = {"epochs_reducer": ["mode", "at_least_1"]}
+    done = [
+        {"scorer": "choice", "reducer": name, "samples": [
+            {"sample_id": 1, "value": value}, {"sample_id": 2, "value": 0}]}
+        for name, value in (("mode", "C"), ("at_least_1", 0.75))
+    ]  # fmt: skip
+    path = write_eval(tmp_path / "a.eval", head, samples, **{"reductions.json": done})
+    refused(lambda: read_inspect(path), "reducer", "'mode'", "'at_least_1'")
+    for name, value in (("mode", 1), ("at_least_1", 0.75), ("mean", 2 / 3)):
+        found = read_inspect(path, Choices(reducer=name))[0].scores
+        np.testing.assert_allclose(found, [value, 0])
+
+
+def test_inspect_interrupted(tmp_path):
+    head, samples = inspect_log("m", "quiz", ["C", "I"])
+    journal = {"_journal/start.json": {"eval": head["eval"]}}
+    journal["_journal/summaries/1.json"] = samples[:1]
+    path = write_eval(tmp_path / "a.eval", None, None, **journal)
+    refused(lambda: read_inspect(path), "status started", "'keep' or 'skip'")
+    assert len(read_inspect(path, Choices(interrupted="keep"))[0].ids) == 1
+    assert read_inspect(path, Choices(interrupted="skip")) == []
+    for status in ("error", "cancelled", "started"):
+        write_eval(path, head | {"status": status}, samples)
+        refused(lambda: read_inspect(path), status)
+    write_eval(path, head, samples[:1])  # a success that lost a sample
+    refused(lambda: read_inspect(path), "not whole")
+
+
+# HELM ----------------------------------------------------------------------------
+
+
+def test_helm(tmp_path):
+    for model, scores in (("a/one", [1, 0, 1]), ("a/two", [0, 0, 1])):
+        write_helm(tmp_path, model, "mmlu:subject=logic", scores)
+    refused(lambda: import_logs("helm", tmp_path), "'exact_match', 'quasi_exact_match'")
+    found = import_logs("helm", tmp_path, Choices(metric=("exact_match",)))
+    assert found.values.tolist() == [[1, 0, 1], [0, 0, 1]]
+    assert list(found.models.index) == ["a/one", "a/two"]
+    assert list(found.items["task"].unique()) == ["mmlu:subject=logic"]
+    assert (found.items["cost"] == 302).all() and found.items["hash"].notna().all()
+
+
+def test_helm_perturbed_rows_splits_and_trials(tmp_path):
+    place = write_helm(tmp_path, "m", "quiz", [])
+    typos = {"perturbation": {"name": "misspellings"}}
+    rows = [helm_instance("id1", 1.0), helm_instance("id1", 0.0, trial=1)]
+    rows += [helm_instance("id1", 0.0, **typos), helm_instance("id2", 1.0, "valid")]
+    (place / "per_instance_stats.json").write_text(json.dumps(rows))
+    exact = Choices(metric=("exact_match",))
+    (log,) = read_helm(place, exact)
+    assert log.ids.tolist() == ["id1"] and log.scores.tolist() == [0.5]
+    other = Choices(metric=("exact_match",), split="valid")
+    assert read_helm(place, other)[0].ids.tolist() == ["id2"]
+    wrong = Choices(metric=("exact_match",), split="train")
+    refused(lambda: read_helm(place, wrong), "'train'", "'test', 'valid'")
+
+
+# The leaderboard's files and plain tables ------------------------------------------
+
+
+def test_dialects_of_the_leaderboard(tmp_path):
+    for dialect in ("first", "second", "third", "lighteval"):
+        write_details(tmp_path, f"a/{dialect}", "arc", [1, 0, 1], dialect)
+    found = import_logs("openllm", tmp_path)
+    assert found.shape == (4, 3) and (found.values == [1, 0, 1]).all()
+    assert found.items["hash"].notna().all()
+
+
+def test_a_shifted_file_of_the_leaderboard_is_found_out(tmp_path):
+    for name in ("o/a", "o/b"):
+        write_details(tmp_path, name, "arc", [1, 0, 1])
+    path = write_details(tmp_path, "o/c", "arc", [1, 0, 1])
+    frame = pd.read_parquet(path).iloc[1:]
+    frame.to_parquet(path, index=False)
+    refused(lambda: import_logs("openllm", tmp_path), "arc/0", "another document")
+    name = path.rename(tmp_path / path.name)
+    refused(lambda: read_openllm(name), "no folder", "model='...'")
+
+
+def test_tables_long_and_wide(tmp_path):
+    values = right_or_wrong(4, 5).astype(float)
+    values[1, 2] = np.nan
+    names, items = [f"m{n}" for n in range(4)], [f"q{n}" for n in range(5)]
+    wide = pd.DataFrame(values, pd.Index(names, name="model"), items)
+    long = wide.reset_index().melt("model", var_name="item", value_name="score")
+    turned = wide.T.rename_axis("item").reset_index()
+    wide = wide.reset_index()
+    long.to_csv(tmp_path / "long.csv", index=False)
+    long.to_json(tmp_path / "long.jsonl", orient="records", lines=True)
+    long.to_parquet(tmp_path / "long.parquet")
+    wide.to_csv(tmp_path / "wide.tsv", index=False, sep="\t")
+    wide.to_csv(tmp_path / "wide.csv.gz", index=False)
+    wide.set_index("model").to_parquet(tmp_path / "wide.parquet")
+    turned.to_csv(tmp_path / "turned.csv", index=False)
+    for path in sorted(tmp_path.iterdir()):
+        found = import_logs("table", path)
+        frame = pd.DataFrame(found.values, found.models.index, found.items.index)
+        np.testing.assert_array_equal(frame.loc[names, items], values, path.name)
+    assert import_logs("table", tmp_path).shape == (4, 5)  # all say the same
+
+
+@pytest.mark.parametrize("repeated", ["first", "last", "mean"])
+def test_tables_in_pieces_are_the_same_as_whole(repeated, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {"model": rng.integers(0, 12, 400), "item": rng.integers(0, 30, 400)}
+    )
+    rows["score"] = rng.choice([0, 0.5, 1, np.nan], 400)
+    rows["task"], rows["family"] = rows["item"] % 3, rows["model"] % 4
+    rows["weight"], rows["note"] = 1 + rows["item"] % 2, rng.integers(0, 99, 400)
+    rows = rows.astype({"model": str, "item": str, "task": str, "family": str})
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    choices, found = Choices(repeated=repeated), []
+    for cells in (10**6, 70, 1):
+        monkeypatch.setattr("benchnb.harnesses.leaderboards.CELLS", cells)
+        found.append(import_logs("table", tmp_path / "a.csv", choices))
+    groups = rows.groupby(["model", "item"], sort=False)["score"]
+    pick = {
+        "first": lambda s: s.iloc[0],
+        "last": lambda s: s.iloc[-1],
+        "mean": np.nanmean,
+    }
+    with np.errstate(all="ignore"):
+        once = groups.agg(
+            pick[repeated] if repeated != "mean" else "mean"
+        ).reset_index()
+    facts = rows.drop(columns=["score", "note"]).drop_duplicates()
+    whole = Scores.from_long(once.merge(facts, on=["model", "item"]))
+    for table in found:
+        assert list(table.items) == list(whole.items)
+        families = table.models["family"].astype(str)
+        assert families.equals(whole.models["family"][table.models.index].astype(str))
+        order = whole.select(table.models.index, table.items.index)
+        np.testing.assert_allclose(table.values, order.values, rtol=1e-6)
+        assert (
+            table.items["task"].astype(str) == order.items["task"].astype(str)
+        ).all()
+        assert (table.items["weight"] == order.items["weight"]).all()
+
+
+def test_tables_that_say_nonsense(tmp_path):
+    path = tmp_path / "a.csv"
+    for text, words in {
+        "": ("a.csv",),
+        "q1,q2\n1,0\n": ("no column of names",),
+        "model,q1\nm,yes\n": ("'yes'", "'q1'"),
+        "model,score\nm,1\n": ("model and item",),
+        "model,item,score\nm,q1,good\n": ("'good'",),
+        "model,item,score\nm,q1,62\n": ("62", "divide by 100"),
+        "model,item,score\nm,q1,1\nm,q1,0\n": ("two scores", "repeated="),
+        "model,item,score\nm,q1,1\nn,q2,bad\n": ("'bad'", "'n'", "'q2'", "a.csv"),
+        "model,item,score\nm,q1,1\n,q2,1\n": ("row 2", "a.csv", "no model"),
+        "model,q1\nm,1\n,0\n": ("row 2", "no model"),
+        "model;item;score\nm;q1;1\n": ("a.csv", "semicolons"),
+    }.items():
+        path.write_text(text)
+        refused(lambda: import_logs("table", path), *words)
+
+
+# Real logs -----------------------------------------------------------------------
+
+
+@real
+def test_real_logs_of_lm_eval():
+    found = import_logs("lm-eval", FIXTURES / "lm_eval", Choices(interrupted="keep"))
+    assert found.shape == (1, 10) and found.models["n_params"].iloc[0] == 93069280
+    refused(lambda: import_logs("lm-eval", FIXTURES / "lm_eval"), "10 of 5000")
+
+
+@real
+def test_real_logs_of_inspect():
+    place = FIXTURES / "inspect"
+    keep = Choices(interrupted="keep")
+    one, two = (
+        read_inspect(place / f"data_arc_{m}.json", keep) for m in ("qwen", "sonnet")
+    )
+    assert one[0].model == "ollama/qwen2.5:0.5b" and len(one[0].ids) == 3
+    assert one[0].hashes.tolist() == two[0].hashes.tolist()[:3]
+    (log,) = read_inspect(place / "mmlu-summary-choices.eval")
+    assert log.scores.tolist() == [0] and log.cost.tolist() == [156]
+    both = [read_inspect(place / f"log_formats.{e}")[0] for e in ("eval", "json")]
+    assert both[0].scores.tolist() == both[1].scores.tolist()
+    assert both[0].hashes.tolist() == both[1].hashes.tolist()
+    (log,) = read_inspect(next(place.glob("*popularity*")))
+    assert len(log.ids) == 10 and np.isnan(log.scores).all()
+
+
+@real
+def test_real_logs_of_helm():
+    exact = Choices(metric=("exact_match",))
+    found = import_logs("helm", FIXTURES / "helm", exact)
+    assert list(found.models.index) == ["openai/gpt2"]
+    assert found.items["task"].nunique() == 2 and found.items["hash"].notna().all()
+    assert (found.items["cost"] > 100).all()
+
+
+# Memory --------------------------------------------------------------------------
+
+
+def test_a_large_file_takes_little_memory(tmp_path):
+    "100 MB of prompts; of each line only its tail is kept"
+    path = tmp_path / "m" / f"samples_t_{TIME}.jsonl"
+    path.parent.mkdir()
+    with open(path, "w") as file:
+        for number in range(2000):
+            row = lm_eval_row("t", number, number % 2, pad=25_000)
+            file.write(json.dumps(row) + "\n")
+    assert path.stat().st_size > 95e6
+    tracemalloc.start()
+    scores = import_logs("lm-eval", tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
+    assert isinstance(scores, Scores) and scores.shape == (1, 2000)

@@ -1,0 +1,278 @@
+"""What the chapter on the adaptive test does not show: a slow reference, side by side
+equals one by one, odd answers, saving."""
+
+import warnings
+
+import numpy as np
+import pytest
+from helpers.small import estimates, halves, prepared, shown, with_values
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.method import load_method, save_method, simulate
+from benchnb.methods.adaptive_irt import (
+    AdaptiveIRT,
+    AdaptiveTest,
+    handicap,
+    hold_out,
+    locate,
+    look_up,
+    score_error,
+    usefulness,
+)
+from benchnb.stats.irt import IRT, fit_irt
+
+RULES = [
+    {},
+    {"batch": 4, "start": 3},
+    {"start": 30},
+    {"dims": 2},
+    {"kind": "3pl"},
+    {"target_se": 0.06},
+    {"how": "eap", "batch": 5},
+]
+
+
+def made_up(models=40, items=50, seed=0, falling=0):
+    "A bank whose curves are known, and models that follow it"
+    rng = np.random.default_rng(seed)
+    slopes = rng.uniform(0.7, 2.5, (items, 1))
+    slopes[:falling] *= -2
+    bank = IRT(slopes, rng.normal(0, 1, items), np.zeros(items), np.ones(items))
+    theta = np.linspace(-2, 2, models)[:, np.newaxis]
+    right = rng.random((models, items)) < bank.probability(theta)
+    return bank, theta, right.astype(float)
+
+
+def exam(bank, budget=20, **rules):
+    weights = np.full(len(bank.intercept), 1 / len(bank.intercept))
+    return AdaptiveTest(
+        bank, weights, handicap(bank, np.random.default_rng(0)), budget, **rules
+    )
+
+
+def slow_items(bank, answers, budget, lots):
+    "One model, one item at a time, information and ability by the plain formulas"
+    a, d, asked = bank.slopes[:, 0], bank.intercept, []
+    grid = np.linspace(-6, 6, 120_001)
+    while len(asked) < budget:
+        height = -(grid**2) / 2
+        for item in asked:
+            chance = 1 / (1 + np.exp(-(a[item] * grid + d[item])))
+            height += np.log(chance if answers[item] == 1 else 1 - chance)
+        theta = grid[np.argmax(height)] if asked else 0.0
+        best, found = -1.0, None
+        for late in (False, True):
+            for item in lots:
+                chance = 1 / (1 + np.exp(-(a[item] * theta + d[item])))
+                told = a[item] ** 2 * chance * (1 - chance)
+                if item not in asked and (a[item] < 0) == late and told > best:
+                    best, found = told, item
+            if found is not None:
+                break
+        asked.append(found)
+    return asked
+
+
+@pytest.mark.parametrize("model", [0, 13, 39])
+@pytest.mark.parametrize("falling", [0, 12])
+def test_a_slow_reference_asks_the_same_items(model, falling):
+    bank, _, answers = made_up(falling=falling)
+    fast, seen = look_up(exam(bank, 50), answers[[model]])
+    slow = slow_items(bank, answers[model], 50, np.arange(50))
+    assert fast[0].tolist() == slow
+    np.testing.assert_array_equal(seen[0], answers[model][slow])
+    assert sorted(fast[0][50 - falling :]) == list(range(falling))  # they come last
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_usefulness_is_the_variance_that_an_answer_takes_away(dims):
+    rng = np.random.default_rng(1)
+    bank = IRT(rng.normal(size=(7, dims)), rng.normal(size=7), np.zeros(7), np.ones(7))
+    theta, root = rng.normal(size=(2, dims)), rng.normal(size=(2, dims, dims))
+    covariance, weights = root @ root.swapaxes(1, 2), rng.random(7)
+    fast = usefulness(bank, theta, covariance, weights)
+    for model in range(2):
+        chance = bank.probability(theta)[model]
+        steep = chance * (1 - chance)
+        toward = (weights * steep) @ bank.slopes
+        before = toward @ covariance[model] @ toward
+        for item, slope in enumerate(bank.slopes):
+            sure = np.linalg.inv(covariance[model]) + steep[item] * np.outer(
+                slope, slope
+            )
+            after = toward @ np.linalg.inv(sure) @ toward
+            assert fast[model, item] == pytest.approx(before - after, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind, dims", [("2pl", 1), ("2pl", 2), ("3pl", 1)])
+def test_locate_agrees_with_the_bank_for_other_items_per_model(kind, dims):
+    source, target = halves()
+    bank = fit_irt(source.values, kind, dims)
+    rng = np.random.default_rng(0)
+    asked = np.stack([rng.permutation(60)[:15] for _ in range(len(target))])
+    seen = np.take_along_axis(target.values.astype(float), asked, axis=1)
+    seen[rng.random(seen.shape) < 0.2] = np.nan
+    theta, covariance = locate(bank, asked, seen, np.zeros((len(seen), dims)))
+    for row in range(len(seen)):
+        alone = bank.abilities(seen[[row]], asked[row])
+        np.testing.assert_allclose(theta[row], alone.theta[0], atol=1e-5)
+        np.testing.assert_allclose(covariance[row], alone.covariance[0], atol=1e-5)
+
+
+def test_the_standard_error_is_that_of_many_draws():
+    bank, theta, answers = made_up(models=3, items=40)
+    test = exam(bank, 10)
+    asked, seen = look_up(test, answers)
+    where, covariance = locate(bank, asked, seen, np.zeros((3, 1)))
+    covariance = covariance / 25  # small, so that the curves are straight enough
+    wanted = score_error(bank, where, covariance, asked, seen, test.weights)
+    rng = np.random.default_rng(0)
+    for row in range(3):
+        draws = rng.normal(where[row, 0], np.sqrt(covariance[row, 0, 0]), (40_000, 1))
+        chance = np.delete(bank.probability(draws), asked[row], axis=1)
+        scores = (rng.random(chance.shape) < chance).sum(axis=1) / 40
+        assert scores.std() == pytest.approx(wanted[row], rel=0.03)
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_side_by_side_equals_one_by_one(rules):
+    source, target = halves()
+    method = prepared(AdaptiveIRT(**rules).fit(source), 25, seed=2)
+    values = target.values.astype(float)
+    values[1, ::3] = np.nan
+    bank = IRT(**dict(method.bank_))
+    asked, seen = look_up(method.test(bank), values)
+    guesses = simulate(method, with_values(target, values))
+    for row, estimate in enumerate(guesses):
+        mine = target.items.index.get_indexer(estimate.items)
+        assert asked[row, : len(mine)].tolist() == mine.tolist()
+        assert np.isnan(seen[row, len(mine) :]).all()
+        apart = method.conclude(bank, asked[[row]], seen[[row]])
+        assert apart.score == pytest.approx(estimate.score, abs=1e-6)
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_saved_and_loaded_it_goes_on_alike(rules, tmp_path):
+    source, target = halves()
+    method = prepared(AdaptiveIRT(**rules).fit(source), 25, seed=2)
+    save_method(method, tmp_path)
+    again = load_method(tmp_path)
+    assert [shown(e) for e in simulate(again, target)] == [
+        shown(e) for e in simulate(method, target)
+    ]
+    with pytest.raises(ValueError, match="fit it again"):
+        prepared(again, 10)
+
+
+def test_loaded_without_intervals_it_takes_another_budget(tmp_path):
+    source, target = halves()
+    method = AdaptiveIRT(folds=0).fit(source)
+    save_method(prepared(method, 25), tmp_path)
+    later = estimates(load_method(tmp_path), target, 10, seed=3)
+    assert list(map(shown, later)) == list(
+        map(shown, estimates(method, target, 10, seed=3))
+    )
+    assert np.isnan(later[0].interval).all()
+
+
+def test_a_stopped_test_keeps_its_promise_and_says_so():
+    source, target = halves()
+    found = estimates(AdaptiveIRT(target_se=0.06).fit(source), target, 60)
+    counts = {len(e.items) for e in found}
+    assert len(counts) > 1 and max(counts) < 60
+    for estimate in found:
+        note = [n for n in estimate.notes if n.startswith("stopped after")]
+        assert note and float(note[0].split()[-1]) <= 0.0605
+        assert f" {len(estimate.items)} items" in note[0]
+
+
+def test_unscored_answers_cost_but_do_not_move_the_ability():
+    bank, _, answers = made_up()
+    gaps = answers[[5]].copy()
+    gaps[:, :] = np.nan
+    asked, seen = look_up(exam(bank, 10), gaps)
+    assert len(set(asked[0])) == 10 and np.isnan(seen).all()
+    theta, covariance = locate(bank, asked, seen, np.zeros((1, 1)))
+    assert theta[0, 0] == 0 and covariance[0, 0, 0] == 1
+    best = np.argsort(-bank.information(np.zeros((1, 1)))[0])[:10]
+    assert sorted(asked[0]) == sorted(best)
+
+
+def test_few_sources_fall_back_and_say_so():
+    source, target = halves()
+    for count in (1, 2):
+        poor = AdaptiveIRT(dims=2).fit(source.select(models=np.arange(count)))
+        for estimate in estimates(poor, target, 12):
+            assert any("too few for item curves" in note for note in estimate.notes)
+            assert estimate.interval == (0, 1)
+
+
+def test_equally_useful_items_are_drawn_from_the_whole_table():
+    source, target = halves()
+    one = AdaptiveIRT().fit(source.select(models=[0]))
+    tasks = {i.split("/")[0] for i in estimates(one, target, 12)[0].items}
+    assert len(tasks) > 1
+
+
+def test_a_curve_fit_that_did_not_settle_is_noted(monkeypatch):
+    from benchnb.methods import adaptive_irt
+
+    def impatient(values, kind, dims):
+        return fit_irt(values, kind, dims, max_iter=1)
+
+    monkeypatch.setattr(adaptive_irt, "fit_bank", impatient)
+    source, target = halves()
+    with pytest.warns(UserWarning, match="settled"):
+        method = AdaptiveIRT().fit(source)
+    assert any("settled" in n for n in estimates(method, target, 5)[0].notes)
+
+
+def test_held_out_sources_are_new_to_their_bank_and_of_all_strengths():
+    _, _, answers = made_up(models=43)
+    pairs = hold_out(answers, 5, "2pl", 1)
+    rows = np.concatenate([rest for _, rest in pairs])
+    assert len(rows) == 43 and len(np.unique(rows, axis=0)) == 43
+    for bank, rest in pairs:
+        assert len(bank.theta) + len(rest) == 43
+        means = rest.mean(axis=1)
+        assert means.min() < answers.mean() - 0.2 < answers.mean() + 0.2 < means.max()
+
+
+def test_intervals_cover_models_like_the_sources():
+    _, _, answers = made_up(models=160, items=80, seed=3)
+    order = np.random.default_rng(0).permutation(160)
+    scores = Scores(answers[order])
+    source, target = (
+        scores.select(models=np.arange(80)),
+        scores.select(models=np.arange(80, 160)),
+    )
+    found = simulate(AdaptiveIRT().fit(source), target, budget=20)
+    held = [
+        e.interval[0] <= t <= e.interval[1]
+        for e, t in zip(found, target.truth(), strict=True)
+    ]
+    assert 0.87 <= np.mean(held) <= 1
+    assert np.mean([np.ptp(e.interval) for e in found]) < 0.5
+
+
+BAD = [
+    ({"batch": 0}, "batch must be a whole number of at least 1"),
+    ({"batch": 2.5}, "batch must be a whole number"),
+    ({"start": 0}, "start must be a whole number of at least 1"),
+    ({"folds": 1}, "folds must be"),
+    ({"folds": -1}, "folds must be"),
+    ({"kind": "5pl"}, "kind is one of 1pl"),
+    ({"dims": 2, "kind": "3pl"}, "dims=2 needs the kind 2pl"),
+    ({"how": "mle"}, "how is 'map' or 'eap'"),
+    ({"target_se": 0}, "target_se is above 0"),
+    ({"target_se": float("nan")}, "target_se is above 0"),
+]
+
+
+@pytest.mark.parametrize("rules, words", BAD, ids=lambda x: str(x)[:30])
+def test_impossible_parameters_are_named(rules, words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=words) as caught:
+            AdaptiveIRT(**rules).fit(halves()[0])
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,151 @@
+"""What the chapter on anchor points does not show: odd tables, saving, faults."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.method import (
+    get_method,
+    load_method,
+    ready,
+    save_method,
+    simulate,
+)
+from benchnb.methods.anchor_points import AnchorPoints
+from benchnb.stats.medoids import item_distances, standardize
+
+SETTINGS = ("manhattan", "correlation", "cosine")
+
+
+def answers(seed=0, models=24, items=60):
+    "Right or wrong answers; later models are stronger; items weigh differently"
+    rng = np.random.default_rng(seed)
+    gap = np.linspace(-1, 1.5, models)[:, None] - rng.normal(size=items)
+    values = (rng.random(gap.shape) < 1 / (1 + np.exp(-2 * gap))).astype(float)
+    facts = {"task": [f"t{i % 2}" for i in range(items)], "weight": rng.random(items)}
+    facts = pd.DataFrame(facts, [f"q{i}" for i in range(items)])
+    return Scores(values, facts, [f"m{i}" for i in range(models)])
+
+
+@pytest.mark.parametrize("distance", SETTINGS)
+@pytest.mark.parametrize("budget", [1, 8, 60])
+def test_every_budget_gives_distinct_items_and_all_items_give_the_truth(
+    distance, budget
+):
+    source, target = answers().split("random", seed=1)
+    estimates = simulate(AnchorPoints(distance).fit(source), target, budget)
+    assert all(len(set(e.items)) == budget for e in estimates)
+    assert all(0 <= e.interval[0] <= e.score <= e.interval[1] <= 1 for e in estimates)
+    if budget == 60:
+        truth = target.truth().to_numpy()
+        np.testing.assert_allclose([e.score for e in estimates], truth, atol=1e-6)
+
+
+@pytest.mark.parametrize("distance", SETTINGS)
+def test_every_item_belongs_to_a_nearest_anchor(distance):
+    source = answers()
+    method = ready(AnchorPoints(distance).fit(source), 8)
+    table = standardize(source.values) if distance == "manhattan" else source.values
+    distances = item_distances(table, distance, to=method.coreset_)
+    own = distances[np.arange(60), method.labels_]
+    np.testing.assert_allclose(own, distances.min(axis=1), atol=1e-4)
+
+
+def test_rescaling_is_for_manhattan_unless_said_otherwise():
+    source = answers()
+
+    def chosen(distance, rescale):
+        return ready(AnchorPoints(distance, rescale).fit(source), 8).coreset_.tolist()
+
+    assert chosen("manhattan", None) == chosen("manhattan", True)
+    assert chosen("correlation", None) == chosen("correlation", False)
+    assert chosen("manhattan", True) != chosen("manhattan", False)
+
+
+def test_the_estimate_weighs_answers_by_the_weight_of_their_clusters():
+    source = answers()
+    method = ready(AnchorPoints().fit(source), 8)
+    seen = np.array([1, 0, 1, np.nan, 0.5, 1, 0, 0])
+    mass = np.array([method.weights_[method.labels_ == j].sum() for j in range(8)])
+    scored = ~np.isnan(seen)
+    expected = np.average(seen[scored], weights=mass[scored])
+    estimate = method.estimate(seen)
+    assert np.isclose(estimate.score, expected)
+    assert np.isclose(estimate.predicted @ method.weights_, expected)
+
+
+def test_gaps_in_the_sources_and_nothing_scored():
+    scores = answers()
+    values = scores.values.copy()
+    values[np.random.default_rng(0).random(values.shape) < 0.2] = np.nan
+    values[:, 5] = np.nan
+    holes = Scores(values, scores.items, scores.models)
+    for distance in SETTINGS:
+        method = ready(AnchorPoints(distance).fit(holes), 10)
+        for estimate in simulate(method, holes):
+            assert np.isfinite(estimate.score)
+        nothing = Scores(np.full((1, 60), np.nan), scores.items, ["new"])
+        (empty,) = simulate(method, nothing)
+        assert np.isclose(empty.score, method.source_mean_) and empty.notes
+
+
+def test_fewer_kinds_of_items_than_anchors():
+    values = np.repeat([[1, 0], [0, 1], [1, 1]], [12, 3], axis=1).astype(float)
+    method = ready(AnchorPoints().fit(Scores(values)), 6)
+    assert len(set(method.coreset_)) == 6
+    first = method.estimate(values[0, method.coreset_])
+    assert np.isclose(first.score, 12 / 15)
+
+
+def test_many_items_are_clustered_from_samples():
+    scores = answers(items=300)
+    exact = ready(AnchorPoints(folds=0).fit(scores), 10)
+    sampled = ready(AnchorPoints(folds=0, exact_up_to=100).fit(scores), 10)
+    assert len(set(sampled.coreset_)) == 10
+    errors = [
+        np.abs([e.score for e in simulate(method, scores)] - scores.truth()).mean()
+        for method in (exact, sampled)
+    ]
+    assert errors[1] < errors[0] + 0.05
+
+
+def test_saved_without_the_sources_and_back(tmp_path):
+    source, target = answers().split("random", seed=1)
+    method = ready(AnchorPoints().fit(source), 10)
+    save_method(method, tmp_path)
+    again = load_method(tmp_path)
+    first, second = simulate(method, target), simulate(again, target)
+    assert [e.score for e in first] == [e.score for e in second]
+    assert not any(np.shape(value) == source.shape for value in vars(again).values())
+    with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
+        ready(again, 20)
+
+
+def test_the_seed_decides_and_the_order_of_targets_does_not():
+    source, target = answers(items=200).split("random", seed=1)
+    method = AnchorPoints().fit(source)
+    items = [ready(method, 10, seed).coreset_.tolist() for seed in (0, 1, 0)]
+    assert items[0] == items[2] != items[1]
+    turned = target.select(models=np.arange(len(target))[::-1])
+    forth = [e.score for e in simulate(method, target, 10)]
+    assert forth == [e.score for e in simulate(method, turned, 10)][::-1]
+
+
+def test_intervals_hold_their_promise_for_models_like_the_sources():
+    held = []
+    for seed in range(12):
+        source, target = answers(seed, models=80, items=150).split("random", seed=seed)
+        estimates = simulate(AnchorPoints().fit(source), target, 15, seed)
+        truth = target.truth().to_numpy()
+        ends = np.array([estimate.interval for estimate in estimates])
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    assert 0.9 < np.mean(np.concatenate(held)) <= 1
+
+
+def test_names_and_mistakes():
+    assert isinstance(get_method("anchor_points", distance="correlation"), AnchorPoints)
+    with pytest.raises(ValueError, match="no distance 'pearson'"):
+        AnchorPoints("pearson").fit(answers())
+    with pytest.raises(ValueError, match="budget must be a whole number"):
+        ready(AnchorPoints().fit(answers()), 61)

@@ -1,0 +1,311 @@
+"""What the chapter on clustering does not show: a slow reference, odd tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.compare import compare
+from benchnb.evaluation.method import (
+    get_method,
+    list_methods,
+    load_method,
+    ready,
+    save_method,
+    simulate,
+)
+from benchnb.methods.clustering import Clustering, TextClustering, k_means_items
+from benchnb.stats.intervals import conformal_radius
+from benchnb.stats.text import text_embeddings
+
+
+def answers(seed=0, models=24, items=60, tasks=2):
+    "Right or wrong answers; later models are stronger"
+    rng = np.random.default_rng(seed)
+    gap = np.linspace(-1, 1.5, models)[:, None] - rng.normal(size=items)
+    values = (rng.random(gap.shape) < 1 / (1 + np.exp(-2 * gap))).astype(float)
+    facts = {"task": [f"t{i % tasks}" for i in range(items)]}
+    facts = pd.DataFrame(facts, [f"q{i}" for i in range(items)])
+    return Scores(values, facts, [f"m{i}" for i in range(models)])
+
+
+def test_the_representative_is_the_member_nearest_to_the_mean():
+    points = np.random.default_rng(0).random((5, 80)).astype(np.float32)
+    found = k_means_items(points, 7, rng=0)
+    for cluster, item in enumerate(found.medoids):
+        members = np.flatnonzero(found.labels == cluster)
+        middle = points[:, members].mean(axis=1, keepdims=True)
+        away = np.linalg.norm(points[:, members] - middle, axis=0)
+        assert item == members[away.argmin()]
+
+
+def test_a_sample_is_nearly_as_good_as_all_items():
+    points = answers(models=20, items=2000).values
+    whole, part = (k_means_items(points, 12, 0, sample=n) for n in (2000, 400))
+    assert len(set(part.medoids)) == 12 and set(part.labels) == set(range(12))
+    assert part.loss < 1.1 * whole.loss
+
+
+def test_an_empty_cluster_is_filled_with_the_farthest_item():
+    from benchnb.methods.clustering import _nearest_of_each
+
+    away, rng = np.array([0.1, 0.2, 0.9, 0.3, 0.0]), np.random.default_rng(0)
+    medoids, labels = _nearest_of_each(np.array([0, 0, 2, 2, 2]), away, 3, rng)
+    assert medoids.tolist() == [0, 4, 2] and labels.tolist() == [0, 0, 2, 1, 1]
+
+
+def test_the_estimate_is_equation_6_with_item_weights():
+    scores = answers()
+    facts = scores.items.assign(weight=np.random.default_rng(1).random(60))
+    scores = Scores(scores.values, facts, scores.models)
+    method = ready(Clustering().fit(scores.select(models=range(18))), 9, seed=3)
+    target = scores.values[20]
+    mass = [method.weights_[method.labels_ == j].sum() for j in range(9)]
+    expected = np.average(target[method.coreset_], weights=mass)
+    assert np.isclose(method.estimate(target[method.coreset_]).score, expected)
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 15), st.integers(0, 1000), st.sampled_from([1, 2, 8]))
+def test_always_as_many_distinct_items_as_asked_for(k, seed, models):
+    "Also with fewer kinds of items than items to choose"
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 2, (models, 15))
+    found = k_means_items(points, k, seed, weights=rng.integers(0, 3, 15) + 0.0)
+    assert len(set(found.medoids)) == k == len(found.medoids)
+    np.testing.assert_array_equal(found.labels[found.medoids], np.arange(k))
+    assert found.labels.min() >= 0 and found.labels.max() < k
+
+
+def test_of_identical_items_any_may_be_asked():
+    points = np.repeat([[0, 1.0]], [10, 10], axis=1)
+    asked = {int(k_means_items(points, 1, seed).medoids[0]) for seed in range(40)}
+    assert len(asked) > 10
+
+
+@pytest.mark.parametrize("budget", [1, 7, 60])
+def test_every_budget_works_and_all_items_give_the_truth(budget):
+    scores = answers()
+    source, target = scores.split("random", seed=1)
+    estimates = simulate(Clustering().fit(source), target, budget)
+    assert all(len(set(e.items)) == budget for e in estimates)
+    assert all(0 <= e.score <= 1 and e.interval[0] <= e.score for e in estimates)
+    if budget == 60:
+        truth = target.truth().to_numpy()
+        np.testing.assert_allclose([e.score for e in estimates], truth, atol=1e-6)
+
+
+def test_gaps_in_the_sources_and_in_the_answers():
+    scores = answers()
+    values = scores.values.copy()
+    values[np.random.default_rng(0).random(values.shape) < 0.2] = np.nan
+    values[:18, 5] = np.nan  # no source was evaluated on item 5
+    scores = Scores(values, scores.items, scores.models)
+    method = ready(Clustering().fit(scores.select(models=range(18))), 10)
+    for estimate in simulate(method, scores.select(models=range(18, 24))):
+        assert np.isfinite(estimate.score) and np.isfinite(estimate.predicted).all()
+    mass = np.bincount(method.labels_)
+    seen = np.array([np.nan, 1, 0, 1, 0, 1, 0, 1, 0, 1])
+    expected = np.average(seen[1:], weights=mass[1:])
+    assert np.isclose(method.estimate(seen).score, expected)
+    nothing = Scores(np.full((1, 60), np.nan), scores.items, ["new"])
+    (empty,) = simulate(method, nothing)
+    assert np.isclose(empty.score, method.source_mean_) and empty.notes
+
+
+def test_intervals_hold_their_promise_for_models_like_the_sources():
+    held = []
+    for seed in range(12):
+        source, target = answers(seed, models=80, items=150).split("random", seed=seed)
+        truth = target.truth().to_numpy()
+        for one, true in zip(
+            simulate(Clustering().fit(source), target, 15, seed), truth, strict=True
+        ):
+            held.append(one.interval[0] <= true <= one.interval[1])
+    assert 0.9 < np.mean(held) <= 1
+
+
+def test_no_interval_without_folds_and_an_endless_one_with_few_sources():
+    scores = answers()
+    plain = ready(Clustering(folds=0).fit(scores), 5)
+    assert np.isnan(plain.estimate(np.ones(5)).interval).all()
+    few = Clustering().fit(scores.select(models=range(6)))
+    (estimate,) = simulate(few, scores.select(models=[20]), 5)
+    assert estimate.interval == (0, 1)
+    one = Clustering().fit(scores.select(models=[3]))
+    assert np.isfinite(simulate(one, scores.select(models=[20]), 5)[0].score)
+
+
+def test_saved_without_the_sources_and_back(tmp_path):
+    scores = answers()
+    source, target = scores.split("random", seed=1)
+    method = ready(Clustering().fit(source), 10)
+    save_method(method, tmp_path)
+    again = load_method(tmp_path)
+    first, second = simulate(method, target), simulate(again, target)
+    assert [e.score for e in first] == [e.score for e in second]
+    assert [e.interval for e in first] == [e.interval for e in second]
+    assert not any(np.shape(value) == source.shape for value in vars(again).values())
+    with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
+        ready(again, 20)
+
+
+def test_the_seed_decides_and_nothing_else():
+    scores = answers()
+    source, target = scores.split("random", seed=1)
+    method = Clustering().fit(source)
+    items = [ready(method, 10, seed).coreset_.tolist() for seed in (0, 1, 0)]
+    assert items[0] == items[2] != items[1]
+    turned = target.select(models=np.arange(len(target))[::-1])
+    forth = [e.score for e in simulate(method, target, 10)]
+    back = [e.score for e in simulate(method, turned, 10)]
+    assert forth == back[::-1]
+
+
+def test_within_tasks_every_task_has_its_share():
+    scores = answers()
+    source, target = scores.split("random", seed=1)
+    first, *_ = simulate(get_method("per_task(kmeans)").fit(source), target, 10)
+    tasks = source.items["task"][first.items]
+    assert tasks.value_counts().to_dict() == {"t0": 5, "t1": 5}
+    assert np.isclose(first.per_task.mean(), first.score)
+
+
+def test_items_described_from_outside():
+    scores = answers()
+    side = np.eye(2)[np.arange(60) % 2]  # the task, and nothing else
+    method = ready(Clustering(space="side").fit(scores, side), 2)
+    assert set(scores.items["task"].iloc[method.coreset_]) == {"t0", "t1"}
+    for bad in (None, np.zeros((3, 2)), np.zeros(60)):
+        with pytest.raises(ValueError, match="an array of 60 items x features"):
+            Clustering(space="side").fit(scores, bad)
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        Clustering(space="side").fit(scores, np.full((60, 2), np.nan))
+    with pytest.raises(ValueError, match="space must be 'scores', 'text' or 'side'"):
+        Clustering(space="words").fit(scores)
+
+
+def with_texts(scores):
+    "Items about three things, in turn"
+    things = ["pens at the shop", "a train to town", "roses in the garden"]
+    texts = [f"{i} {things[i % 3]}" for i in range(scores.shape[1])]
+    return Scores(scores.values, scores.items.assign(text=texts), scores.models)
+
+
+def test_items_described_by_their_texts():
+    scores = with_texts(answers())
+    source, target = scores.split("random", seed=1)
+    method = ready(TextClustering().fit(source), 3)
+    assert sorted(method.coreset_ % 3) == [0, 1, 2]
+    np.testing.assert_array_equal(np.bincount(method.labels_), [20, 20, 20])
+    assert (method.labels_ == method.labels_[np.arange(60) % 3]).all()
+    assert "text" not in method.items_
+    same = ready(TextClustering().fit(source, text_embeddings(scores.items["text"])), 3)
+    np.testing.assert_array_equal(same.coreset_, method.coreset_)
+    for one, other in zip(
+        simulate(method, target), simulate(same, target), strict=True
+    ):
+        assert one.score == other.score and one.interval == other.interval
+
+
+def test_other_scores_other_clusters_but_not_of_texts():
+    scores = with_texts(answers())
+    other = Scores(answers(seed=9).values, scores.items, scores.models)
+    asked = {
+        name: [
+            ready(get_method(name).fit(s), 12).coreset_.tolist()
+            for s in (scores, other)
+        ]
+        for name in ("kmeans", "kmeans_text")
+    }
+    assert asked["kmeans"][0] != asked["kmeans"][1]
+    assert asked["kmeans_text"][0] == asked["kmeans_text"][1]
+
+
+@pytest.mark.parametrize("space", ["text", "side"])
+def test_items_not_chosen_by_scores_are_tried_on_every_source(space, monkeypatch):
+    def never(*args):
+        raise AssertionError("there is nothing to cluster anew")
+
+    monkeypatch.setattr("benchnb.methods.clustering.held_out_errors", never)
+    scores = with_texts(answers(models=70))
+    facts = scores.items.assign(weight=np.random.default_rng(1).random(60))
+    scores = Scores(scores.values, facts, scores.models)
+    side = text_embeddings(facts["text"], 5) if space == "side" else None
+    method = ready(Clustering(space).fit(scores, side), 9)
+    errors = []
+    for row in scores.values:
+        estimate = method.estimate(row[method.coreset_]).score
+        errors.append(estimate - row @ scores.weights)
+    assert np.isclose(method.radius_, conformal_radius(errors, 0.95), atol=1e-6)
+    assert np.isnan(ready(Clustering(space, folds=0).fit(scores, side), 9).radius_)
+
+
+def test_intervals_of_texts_hold_their_promise():
+    held = []
+    for seed in range(12):
+        scores = with_texts(answers(seed, models=80, items=150))
+        source, target = scores.split("random", seed=seed)
+        truth = target.truth().to_numpy()
+        found = simulate(TextClustering().fit(source), target, 15, seed)
+        ends = np.array([estimate.interval for estimate in found])
+        held.extend((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    assert 0.9 < np.mean(held) <= 1
+
+
+def test_tables_without_texts():
+    scores = answers()
+    with pytest.raises(
+        ValueError, match="needs the items' texts: give .* a column 'text'"
+    ):
+        TextClustering().fit(scores)
+    side = np.random.default_rng(0).random((60, 4))
+    assert len(simulate(TextClustering().fit(scores, side), scores, 5)) == 24
+    with pytest.raises(ValueError, match="space='text' needs an array of 60 items"):
+        TextClustering().fit(scores, side[:3])
+    half = with_texts(scores)
+    half.items.loc["q7", "text"] = None
+    with pytest.raises(
+        ValueError, match="1 of 60 items have no text \\(first: 'q7'\\)"
+    ):
+        TextClustering().fit(half)
+    assert "kmeans_text" not in list_methods(scores)
+    assert {"kmeans", "kmeans_text"} <= set(list_methods(with_texts(scores)))
+
+
+def test_points_with_the_names_of_the_items():
+    "A data frame finds its items in any order, and within tasks"
+    scores = with_texts(answers())
+    points = pd.DataFrame(text_embeddings(scores.items["text"]), scores.items.index)
+    turned = points.sample(frac=1, random_state=0)
+    one, other = (ready(TextClustering().fit(scores, p), 7) for p in (points, turned))
+    np.testing.assert_array_equal(one.coreset_, other.coreset_)
+    frame = compare(scores, ["per_task(kmeans_text)"], [6], trials=2, side=turned)
+    assert frame["asked"].eq(6).all()
+    with pytest.raises(ValueError, match="side has no row for item 'q9': add it"):
+        TextClustering().fit(scores, points.drop(index="q9"))
+
+
+def test_a_saved_clustering_of_texts_holds_neither_texts_nor_points(tmp_path):
+    scores = with_texts(answers())
+    source, target = scores.split("random", seed=1)
+    method = ready(TextClustering().fit(source), 10)
+    save_method(method, tmp_path)
+    content = b"".join(
+        path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    )
+    assert b"train" not in content and b"_points" not in content
+    again = load_method(tmp_path)
+    first, second = simulate(method, target), simulate(again, target)
+    assert [e.interval for e in first] == [e.interval for e in second]
+    with pytest.raises(ValueError, match="kmeans_text was loaded without its sources"):
+        ready(again, 20)
+
+
+def test_they_are_known_by_name():
+    assert isinstance(get_method("kmeans", n_init=3), Clustering)
+    assert isinstance(get_method("kmeans_text", n_init=3), TextClustering)
+    assert get_method("kmeans_text").space == "text"

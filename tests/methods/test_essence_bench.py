@@ -1,0 +1,304 @@
+"""What the chapter on EssenceBench does not show: parts, odd tables, kills, saving."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from pygam import LinearGAM, s
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.method import (
+    get_method,
+    load_method,
+    ready,
+    save_method,
+    simulate,
+)
+from benchnb.methods.essence_bench import (
+    GRID,
+    CurveFitness,
+    EssenceBench,
+    attribution,
+    attribution_groups,
+    curve_tables,
+    look_up,
+    stratified_parts,
+    unexplained,
+)
+from benchnb.stats.gam import RandomCurve
+from benchnb.stats.genetic_search import as_masks
+from benchnb.stats.metrics import rmse
+
+QUICK = dict(population=30, generations=20, folds=0)
+
+
+def answers(seed=0, models=60, items=80, texts=False):
+    "Answers of models that get stronger from row to row"
+    rng = np.random.default_rng(seed)
+    gap = np.linspace(-1, 1.5, models)[:, None] - rng.normal(size=items)
+    values = (rng.random(gap.shape) < 1 / (1 + np.exp(-2 * gap))).astype(float)
+    facts = pd.DataFrame({"task": "t"}, [f"q{i}" for i in range(items)])
+    if texts:
+        facts["text"] = [f"Question {i} about {i * 7 % 11}" for i in range(items)]
+    return Scores(values, facts, [f"m{i}" for i in range(models)])
+
+
+# Pieces ---------------------------------------------------------------------------
+
+
+def test_parts_are_of_equal_size_and_strength():
+    truth = np.random.default_rng(0).random(103)
+    part = stratified_parts(truth, 5, np.random.default_rng(1))
+    assert np.bincount(part).max() - np.bincount(part).min() <= 1
+    means = [truth[part == number].mean() for number in range(5)]
+    assert np.ptp(means) < 0.03
+    tied = stratified_parts(np.zeros(10), 5, np.random.default_rng(1))
+    assert np.bincount(tied).tolist() == [2] * 5
+
+
+def test_a_table_is_the_curve_of_pygam_fitted_to_the_other_parts():
+    rng = np.random.default_rng(0)
+    filled = (rng.random((60, 40)) < rng.random((60, 1))).astype(float)
+    truth = filled.mean(axis=1)
+    part = stratified_parts(truth, 4, rng)
+    settings = (np.array([1]), 10)
+    seen = np.random.default_rng(3)
+    table = curve_tables(filled, truth, part, *settings, seen, subsets=5)[0]
+    again = np.random.default_rng(3)
+    subsets = again.random((5, 40)).argpartition(9, axis=1)[:, :10]
+    others = part != 1
+    x = np.concatenate([filled[others][:, one].mean(axis=1) for one in subsets])
+    y, same = np.tile(truth[others], 5), []
+    for fine in 10.0 ** np.arange(-2, 5):
+        gam = LinearGAM(s(0, n_splines=10, lam=fine)).fit(x[:, None], y)
+        same.append(np.allclose(table, gam.predict(GRID[:, None]), atol=1e-4))
+    assert sum(same) == 1
+
+
+def test_the_table_is_read_as_numpy_would():
+    rng = np.random.default_rng(0)
+    tables = rng.random((3, len(GRID))).astype(np.float32)
+    which, means = rng.integers(3, size=20), rng.random((7, 20)).astype(np.float32)
+    means[0, :2] = 0, 1
+    found = look_up(tables, which, means)
+    for model in range(20):
+        slow = np.interp(means[:, model], GRID, tables[which[model]])
+        np.testing.assert_allclose(found[:, model], slow, atol=1e-3)
+
+
+def fitness(rng, **settings):
+    values = rng.integers(2, size=(30, 12)).astype(np.float32)
+    tables = np.tile(GRID.astype(np.float32), (2, 1)) ** [[1], [2]]
+    which = rng.integers(2, size=30)
+    truth = values.mean(axis=1)
+    given = values, truth, tables.astype(np.float32), which
+    return CurveFitness(*given, **settings)
+
+
+def test_fitness_against_a_loop_over_models():
+    judge = fitness(np.random.default_rng(0), noise=np.linspace(0, 1, 12))
+    masks = as_masks([[0, 1, 2], [3, 7, 11]], 12)
+    for mask, found in zip(masks, judge(masks), strict=True):
+        square = []
+        for row, y, curve in zip(judge.answers, judge.truth, judge.which, strict=True):
+            guess = row[mask].mean() ** (1 + curve)
+            square.append((guess - y) ** 2)
+        noise = judge.noise[mask].sum() / 9
+        assert found == pytest.approx(-np.sqrt(np.mean(square) + noise), abs=1e-4)
+
+
+def test_juries_change_with_the_generation_and_with_nothing_else():
+    masks = as_masks([[0, 1, 2]], 12)
+    for settings in ({"sample": 0.3}, {"bootstrap": True}):
+        judge = fitness(np.random.default_rng(0), **settings)
+        one, two, again = (judge(masks, np.random.default_rng(n)) for n in (1, 2, 1))
+        assert one == again != two
+        assert judge(masks) == fitness(np.random.default_rng(0))(masks)
+
+
+def test_what_a_score_explains():
+    truth = np.linspace(0, 1, 400)
+    coin = np.random.default_rng(0).integers(2, size=400)
+    left = unexplained(np.column_stack([truth, coin, np.ones(400)]), truth)
+    np.testing.assert_allclose(left, [0, 0.25, 0], atol=0.01)
+    assert np.isfinite(unexplained(np.ones((4, 2)), np.full(4, 0.5))).all()
+
+
+def test_attribution_is_the_norm_of_the_terms_of_the_ebm():
+    from interpret.glassbox import ExplainableBoostingRegressor
+
+    rng = np.random.default_rng(0)
+    values = rng.integers(2, size=(80, 6)).astype(float)
+    truth = values @ np.array([0.5, 0.3, 0.1, 0.1, 0, 0])
+    subsets = np.array([[0, 1, 2], [1, 3, 4]])
+    worth = np.zeros(6)
+    for subset in subsets:
+        model = ExplainableBoostingRegressor(
+            interactions=0, n_jobs=1, outer_bags=2, max_rounds=100, random_state=5
+        ).fit(values[:, subset], truth)
+        terms = model.eval_terms(values[:, subset])
+        for place, item in enumerate(subset):
+            worth[item] += np.sqrt(sum(terms[:, place] ** 2)) / 2
+    np.testing.assert_allclose(attribution(values, truth, subsets, 5), worth)
+    assert attribution(values, truth, subsets)[5] == 0
+
+
+def test_constant_columns_and_few_models_are_no_harm_to_attribution():
+    values = np.column_stack([np.ones(10), np.arange(10) % 2, np.zeros(10)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        worth = attribution(values, values[:, 1], np.array([[0, 1, 2]]))
+    assert np.isfinite(worth).all() and worth[0] == worth[2] == 0
+
+
+@pytest.mark.parametrize("size", [1, 10, 25, 29])
+def test_groups_hold_more_than_is_chosen(size):
+    worth = np.random.default_rng(0).integers(3, size=30).astype(float)
+    groups = attribution_groups(worth, size, np.random.default_rng(0))
+    count = min(30, max(10, size * 3 // 2))
+    assert [len(set(group)) for group in groups.values()] == [count] * 3
+    assert worth[groups["high"]].min() >= np.sort(worth)[::-1][count - 1]
+    assert worth[groups["low"]].max() <= np.sort(worth)[count - 1]
+
+
+# The method -----------------------------------------------------------------------
+
+
+def test_it_beats_random_items_and_a_curve():
+    gained = []
+    for seed in range(6):
+        source, target = answers(seed, 120, 150).split("random", seed=seed)
+        truth = target.truth()
+        both = [
+            [e.score for e in simulate(method.fit(source), target, 15, seed)]
+            for method in (EssenceBench(folds=0), RandomCurve(folds=0))
+        ]
+        gained.append(rmse(truth, both[0]) - rmse(truth, both[1]))
+    assert np.mean(gained) < 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"validation": "part"},
+        {"bootstrap": True},
+        {"sample": 0.3},
+        {"penalty": 0.0},
+        {"watch": 0.2, "vote": False},
+        {"rounds": 2, "groups": ("high",)},
+        {"rounds": 0},
+    ],
+)
+def test_every_option_does_something_and_the_seed_decides(given):
+    source, _ = answers().split("random", seed=1)
+    plain = ready(EssenceBench(**QUICK).fit(source), 12, 3).coreset_.tolist()
+    one, two = (
+        ready(EssenceBench(**QUICK | given).fit(source), 12, 3).coreset_.tolist()
+        for _ in range(2)
+    )
+    assert one == two and len(set(one)) == 12
+    assert one != plain or "rounds" in given  # the first search may stay the best
+
+
+def test_a_search_killed_half_way_ends_the_same(tmp_path, monkeypatch):
+    source, target = answers().split("random", seed=1)
+    whole = ready(EssenceBench(**QUICK).fit(source), 12)
+    calls, judged = [], CurveFitness.__call__
+
+    def killed(self, masks, rng=None):
+        calls.append(1)
+        if len(calls) == 50:
+            raise KeyboardInterrupt
+        return judged(self, masks, rng)
+
+    monkeypatch.setattr(CurveFitness, "__call__", killed)
+    method = EssenceBench(**QUICK, folder=str(tmp_path)).fit(source)
+    with pytest.raises(KeyboardInterrupt):
+        ready(method, 12)
+    left = len(list(tmp_path.glob("search-*.npz")))
+    again = ready(method, 12)
+    assert left == 3 and len(calls) < 50 + 4 * 21
+    assert again.coreset_.tolist() == whole.coreset_.tolist()
+    scores = [[e.score for e in simulate(m, target)] for m in (whole, again)]
+    assert scores[0] == scores[1]
+
+
+def test_copies_are_left_out_and_come_back_when_needed():
+    table = answers(items=20)
+    twice = Scores(np.repeat(table.values, 2, axis=1))
+    method = ready(EssenceBench(**QUICK).fit(twice), 8)
+    assert not any(item % 2 for item in method.coreset_)  # the first of each pair
+    full = ready(EssenceBench(**QUICK).fit(twice), 30)
+    assert any("are not redundant" in note for note in full.notes_)
+    assert len(set(full.coreset_)) == 30
+
+
+def test_texts_count_when_there_are_any_and_their_lack_is_said():
+    table = answers(texts=True)
+    assert ready(EssenceBench(**QUICK).fit(table), 10).notes_ == []
+    alone = "items without texts: rank redundancy alone"
+    assert alone in ready(EssenceBench(**QUICK).fit(answers()), 10).notes_
+    assert ready(EssenceBench(**QUICK, text=1, rank=1).fit(answers()), 10).notes_ == []
+    same = answers(texts=True)
+    same.items["text"] = ["the same words"] * 79 + ["something else"]
+    few = ready(EssenceBench(**QUICK).fit(same), 10)
+    assert any("only" in note for note in few.notes_)
+
+
+@pytest.mark.parametrize("models", [2, 5, 9, 10, 14])
+def test_few_sources_are_enough_for_something(models):
+    source = answers(models=models)
+    method = ready(EssenceBench(**QUICK).fit(source), 10)
+    said = any("fewer than 10 sources: random items" in n for n in method.notes_)
+    assert said == (models < 10)
+    assert np.isfinite([e.score for e in simulate(method, source)]).all()
+
+
+def test_constant_columns_and_equal_models():
+    values = answers().values.copy()
+    values[:, 10:40] = 1
+    estimates = simulate(EssenceBench(**QUICK).fit(Scores(values)), Scores(values), 60)
+    assert np.isfinite([e.score for e in estimates]).all()
+    flat = Scores(np.tile([1.0, 0.0, 1.0, 0.0], (12, 1)))
+    estimate, *_ = simulate(EssenceBench(**QUICK).fit(flat), flat, 2)
+    assert 0 <= estimate.score <= 1
+
+
+def test_gaps_unscored_answers_and_the_full_score():
+    values = answers().values.copy()
+    values[np.random.default_rng(0).random(values.shape) < 0.1] = np.nan
+    gaps = Scores(values)
+    gaps.models["full_score"] = np.linspace(0.2, 0.9, len(gaps))
+    method = ready(EssenceBench(**QUICK).fit(gaps), 20)
+    scores = [e.score for e in simulate(method, gaps)]
+    assert rmse(gaps.truth(), scores) < 0.1
+    assert np.isnan(method.estimate(np.full(20, np.nan)).score)
+
+
+def test_saved_as_plain_arrays_and_back(tmp_path):
+    source, target = answers().split("random", seed=1)
+    method = ready(EssenceBench(population=30, generations=20).fit(source), 10)
+    save_method(method, tmp_path)
+    again = load_method(tmp_path)
+    both = [
+        [(e.score, e.interval) for e in simulate(m, target)] for m in (method, again)
+    ]
+    assert both[0] == both[1]
+    with pytest.raises(ValueError, match="loaded without its sources: fit it"):
+        ready(again, 20)
+
+
+def test_names_and_mistakes():
+    assert isinstance(get_method("essence_bench", rounds=2), EssenceBench)
+    wrong = [{"text": 1.5}, {"rank": -3}, {"sample": 0}, {"watch": 0.9, "vote": False}]
+    wrong += [{"validation": "all"}, {"parts": 1}, {"rounds": -1}, {"elites": 0}]
+    wrong += [{"penalty": -1}, {"groups": ("top",)}, {"groups": ()}]
+    wrong += [{"population": 1}, {"generations": -1}, {"splines": 3}]
+    for given in wrong:
+        with pytest.raises(ValueError, match=next(iter(given))):
+            EssenceBench(**given).fit(answers())
+    with pytest.raises(ValueError, match="watch stops at the fittest"):
+        EssenceBench(watch=0.2).fit(answers())
+    with pytest.raises(ValueError, match="budget must be a whole number"):
+        ready(EssenceBench(**QUICK).fit(answers()), 81)

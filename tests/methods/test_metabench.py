@@ -1,0 +1,238 @@
+"""What the chapter on metabench does not show: a slow reference, odd tables, saving."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from pygam import LinearGAM, s
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.method import (
+    get_method,
+    load_method,
+    ready,
+    save_method,
+    simulate,
+)
+from benchnb.methods.metabench import (
+    Metabench,
+    best_subset,
+    one_per_quantile,
+    subset_losses,
+)
+from benchnb.stats.gam import (
+    Curve,
+    RandomCurve,
+    draw_subsets,
+)
+
+
+def answers(seed=0, models=60, items=50, part_marks=False):
+    "Answers of models that get stronger from row to row; items weigh differently"
+    rng = np.random.default_rng(seed)
+    gap = np.linspace(-1, 1.5, models)[:, None] - rng.normal(size=items)
+    chance = 1 / (1 + np.exp(-2 * gap))
+    values = chance if part_marks else (rng.random(gap.shape) < chance).astype(float)
+    facts = {"task": [f"t{i % 2}" for i in range(items)], "weight": rng.random(items)}
+    facts = pd.DataFrame(facts, [f"q{i}" for i in range(items)])
+    return Scores(values, facts, [f"m{i}" for i in range(models)])
+
+
+# Against pyGAM -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("penalty", [0.01, 0.6, 1000])
+@pytest.mark.parametrize("splines", [4, 10, 20])
+def test_left_out_errors_are_those_of_pygam_refitted_for_every_model(penalty, splines):
+    rng = np.random.default_rng(1)
+    filled, truth = rng.random((25, 12)), rng.random(25)
+    subsets = draw_subsets(12, 5, 3, rng)
+    fast = subset_losses(filled, truth, subsets, splines, penalty, at_once=2)
+    for loss, subset in zip(fast, subsets, strict=True):
+        x = filled[:, subset].mean(axis=1, keepdims=True)
+        ends, errors = [x.min(), x.max()], []
+        for out in range(len(x)):
+            term = s(0, n_splines=splines, lam=penalty, edge_knots=ends)
+            rest = np.arange(len(x)) != out
+            gam = LinearGAM(term).fit(x[rest], truth[rest])
+            errors.append(gam.predict(x[[out]])[0] - truth[out])
+        assert loss == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-4)
+
+
+def test_the_best_subset_is_the_one_with_the_least_loss():
+    table = answers()
+    truth = table.truth().to_numpy()
+    values = table.values.astype(float)
+    best = best_subset(values, truth, 10, 40, np.random.default_rng(3))
+    subsets = draw_subsets(50, 10, 40, np.random.default_rng(3))
+    losses = subset_losses(values, truth, subsets)
+    assert best.tolist() == subsets[losses.argmin()].tolist()
+
+
+# Pieces ------------------------------------------------------------------------
+
+
+def test_one_per_quantile_against_a_plain_search():
+    information = np.random.default_rng(0).random((8, 12))
+    free, expected = list(range(12)), []
+    for row in information:
+        expected.append(max(free, key=lambda item: row[item]))
+        free.remove(expected[-1])
+    assert one_per_quantile(information).tolist() == expected
+
+
+# The method --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [RandomCurve, Metabench])
+@pytest.mark.parametrize("budget", [1, 2, 8, 50])
+def test_every_budget_gives_distinct_items_and_all_items_give_the_truth(kind, budget):
+    source, target = answers().split("random", seed=1)
+    estimates = simulate(kind().fit(source), target, budget)
+    assert all(len(set(e.items)) == budget for e in estimates)
+    assert all(0 <= e.interval[0] <= e.score <= e.interval[1] <= 1 for e in estimates)
+    if budget == 50:
+        truth = target.truth().to_numpy()
+        np.testing.assert_allclose([e.score for e in estimates], truth, atol=1e-6)
+
+
+def test_metabench_beats_random_items_and_a_curve():
+    apart = []
+    for seed in range(6):
+        scores = answers(seed, models=160, items=200)
+        source, target = scores.split("random", seed=seed)
+        truth = target.truth().to_numpy()
+        errors = [
+            np.abs([e.score for e in simulate(method.fit(source), target, 15)] - truth)
+            for method in (Metabench(folds=0), RandomCurve(folds=0))
+        ]
+        apart.append(errors[0].mean() - errors[1].mean())
+    assert np.mean(apart) < 0
+
+
+def test_the_full_score_is_what_is_predicted_where_it_is_known():
+    scores = answers()
+    scores.models["full_score"] = 0.2 + 0.5 * scores.performance()
+    scores.models.loc["m3", "full_score"] = np.nan
+    source, target = scores.split("random", seed=0)
+    estimates = simulate(Metabench().fit(source), target, 20)
+    known = target.truth().notna().to_numpy()
+    error = np.array([e.score for e in estimates]) - target.truth()
+    assert np.abs(error[known]).mean() < 0.05
+
+
+@pytest.mark.parametrize("models", [1, 2, 3, 5, 9])
+def test_few_sources_are_enough_for_something_and_the_notes_say_what(models):
+    scores = answers(models=models + 3, items=20)
+    source = scores.select(models=np.arange(models))
+    estimates = simulate(Metabench().fit(source), scores, 6)
+    assert all(np.isfinite(e.score) and e.interval == (0, 1) for e in estimates)
+    assert all(bool(e.notes) for e in estimates) or models >= 8
+    if models < 3:
+        assert all("plain mean" in e.notes[-1] for e in estimates)
+
+
+def test_gaps_in_the_sources_and_nothing_scored():
+    scores = answers()
+    values = scores.values.copy()
+    values[np.random.default_rng(0).random(values.shape) < 0.3] = np.nan
+    values[:, 5] = values[7] = np.nan
+    holes = Scores(values, scores.items, scores.models)
+    method = ready(Metabench().fit(holes), 10)
+    error = [e.score for e in simulate(method, holes)] - scores.truth()
+    assert error.abs().drop("m7").mean() < 0.15
+    nothing = Scores(np.full((1, 50), np.nan), scores.items, ["new"])
+    (empty,) = simulate(method, nothing)
+    assert np.isclose(empty.score, method.source_mean_) and empty.notes
+
+
+def test_unscored_answers_are_left_out():
+    source = answers()
+    method = ready(Metabench().fit(source), 20)
+    seen = source.values[40, method.coreset_].astype(float)
+    whole = method.estimate(seen).score
+    for gap in range(20):
+        less = seen.copy()
+        less[gap] = np.nan
+        assert abs(method.estimate(less).score - whole) < 0.08
+
+
+def test_all_alike_sources():
+    for values in (
+        np.ones((6, 5)),
+        np.zeros((30, 5)),
+        np.tile([0, 1, 1, 0, 1], (9, 1)),
+    ):
+        method = ready(Metabench().fit(Scores(values)), 2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            estimate = method.estimate(np.array([1.0, 0.0]))
+        assert 0 <= estimate.score <= 1
+        assert any("came back" in note for note in estimate.notes)
+        assert any("all sources answer alike" in note for note in estimate.notes)
+
+
+def test_targets_beyond_the_sources_are_named():
+    scores = answers()
+    source = scores.select(models=np.arange(25))
+    method = ready(Metabench().fit(source), 20)
+    best, known = method.estimate(np.ones(20)), method.estimate(
+        source.values[20, method.coreset_].astype(float)
+    )
+    assert any("extrapolated" in note for note in best.notes) and known.notes == ()
+    assert known.score < best.score <= 1
+
+
+def test_saved_as_plain_arrays_and_back(tmp_path):
+    source, target = answers().split("random", seed=1)
+    for kind in ("2pl", "3pl"):
+        method = ready(Metabench(kind=kind).fit(source), 10)
+        save_method(method, tmp_path / kind)
+        with np.load(tmp_path / kind / "arrays.npz", allow_pickle=False) as file:
+            assert all(file[name].dtype.kind in "bif" for name in file.files)
+        again = load_method(tmp_path / kind)
+        assert isinstance(Curve(*again.curve_).coef, np.ndarray)
+        first, second = simulate(method, target), simulate(again, target)
+        assert [e.score for e in first] == [e.score for e in second]
+        assert [e.interval for e in first] == [e.interval for e in second]
+        kept = [v for v in vars(again).values() if isinstance(v, np.ndarray)]
+        assert not any(v.shape == source.shape for v in kept)
+        with pytest.raises(ValueError, match="loaded without its sources: fit it"):
+            ready(again, 20)
+
+
+def test_the_seed_decides_and_the_order_of_targets_does_not():
+    source, target = answers(items=200).split("random", seed=1)
+    method = Metabench(folds=0).fit(source)
+    items = [ready(method, 10, seed).coreset_.tolist() for seed in (0, 1, 0)]
+    assert items[0] == items[2] != items[1]
+    turned = target.select(models=np.arange(len(target))[::-1])
+    forth = [e.score for e in simulate(method, target, 10)]
+    assert forth == [e.score for e in simulate(method, turned, 10)][::-1]
+
+
+def test_intervals_hold_their_promise_for_models_like_the_sources():
+    held = []
+    for seed in range(10):
+        source, target = answers(seed, models=100, items=120).split("random", seed=seed)
+        estimates = simulate(Metabench(subsets=200).fit(source), target, 12, seed)
+        truth = target.truth().to_numpy()
+        ends = np.array([estimate.interval for estimate in estimates])
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    assert 0.91 < np.mean(np.concatenate(held)) <= 1
+
+
+def test_no_folds_no_interval():
+    source, target = answers().split("random", seed=1)
+    estimates = simulate(Metabench(folds=0).fit(source), target, 10)
+    assert np.isnan([e.interval for e in estimates]).all()
+
+
+def test_names_and_mistakes():
+    assert isinstance(get_method("metabench", pool=350), Metabench)
+    with pytest.raises(ValueError, match="budget must be a whole number"):
+        ready(Metabench().fit(answers()), 51)
+    for wrong in ({"kind": "5pl"}, {"subsets": 0}, {"pool": 0}, {"splines": 3}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Metabench(**wrong).fit(answers())

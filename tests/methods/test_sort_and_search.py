@@ -1,0 +1,216 @@
+"""What the chapter on Sort & Search does not show: slow references, odd tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.method import (
+    get_method,
+    load_method,
+    ready,
+    save_method,
+    simulate,
+)
+from benchnb.methods.sort_and_search import (
+    RULES,
+    SortAndSearch,
+    by_difficulty,
+    even_steps,
+    possible_edges,
+    search_edge,
+)
+
+
+def answers(seed=0, models=24, items=60, weight=None, marks=False):
+    "Right or wrong answers (or part marks); later models are stronger"
+    rng = np.random.default_rng(seed)
+    gap = np.linspace(-1, 1.5, models)[:, None] - rng.normal(size=items)
+    values = 1 / (1 + np.exp(-2 * gap))
+    if not marks:
+        values = (rng.random(gap.shape) < values).astype(float)
+    weight = rng.random(items) if weight is None else weight
+    facts = {"task": [f"t{i % 2}" for i in range(items)], "weight": weight}
+    facts = pd.DataFrame(facts, [f"q{i}" for i in range(items)])
+    return Scores(values, facts, [f"m{i}" for i in range(models)])
+
+
+def slow_search(seen, edges):
+    "Equation 2 as it is written, with either kind of disagreement"
+    width = np.diff(edges)
+    for power in (1, 2):
+        wrong = [
+            width[:k] @ (1 - seen[:k]) ** power + width[k:] @ seen[k:] ** power
+            for k in range(len(edges))
+        ]
+        yield np.mean(edges[np.isclose(wrong, min(wrong), atol=1e-9)])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_search_is_the_edge_with_the_least_disagreement(seed):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 12))
+    edges = np.concatenate([[0], np.cumsum(rng.dirichlet(np.ones(size)))])
+    if seed % 2:
+        edges = np.linspace(0, 1, size + 1)  # with ties
+    seen = rng.choice([0, 1] if seed % 3 else [0, 0.25, 0.5, 1], size)
+    for wanted in slow_search(seen, edges):
+        assert np.isclose(search_edge(seen, edges), wanted)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("budget", [1, 2, 7, 20])
+def test_all_right_is_1_and_all_wrong_is_0_and_steps_are_found(rule, budget):
+    edges = np.linspace(0, 1, budget + 1)
+    steps = np.tri(budget + 1, budget, -1)  # 0, 1, ..., budget right answers
+    np.testing.assert_allclose(RULES[rule](steps, edges), edges, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_model_that_keeps_to_the_order_is_known_to_within_a_step(rule):
+    scores = answers(weight=np.ones(60))
+    method = ready(SortAndSearch(rule).fit(scores), 12)
+    order = np.argsort(method.place_)
+    knows = np.zeros((61, 60))
+    for right in range(61):
+        knows[right, order[:right]] = 1
+    guess = simulate(method, Scores(knows, scores.items))
+    off = np.array([e.score for e in guess]) - np.arange(61) / 60
+    assert np.abs(off).max() <= 0.5 / 12 + 1e-9
+    wrong = (np.array([e.predicted for e in guess]) != knows).sum(axis=1)
+    assert wrong.max() <= 3 and wrong[0] == wrong[60] == 0
+
+
+def test_equal_items_are_asked_in_every_place():
+    weight, rng = np.full(30, 1 / 30), np.random.default_rng(0)
+    hit = np.zeros(30)
+    for _ in range(400):
+        order = by_difficulty(np.ones(30), rng)
+        hit[order[even_steps(weight, 6, rng)[0]]] += 1
+    np.testing.assert_allclose(hit / 400, 0.2, atol=0.08)
+
+
+def test_rounding_of_easiness_does_not_break_ties():
+    easiness = np.repeat([0.7, 0.3], 10) + np.linspace(0, 1e-8, 20)
+    orders = [by_difficulty(easiness, np.random.default_rng(s)) for s in range(9)]
+    assert all((order[:10] < 10).all() for order in orders)
+    assert len({tuple(order) for order in orders}) == 9
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_steps_are_distinct_and_their_shares_sum_to_1(seed):
+    rng = np.random.default_rng(seed)
+    weight = rng.random(25) ** rng.choice([0, 1, 6])
+    weight[rng.random(25) < rng.choice([0, 0.3])] = 0
+    weight /= weight.sum()
+    for budget in range(1, 26):
+        places, share = even_steps(weight, budget, rng)
+        assert (np.diff(places) > 0).all() and (weight[places] > 0).all()
+        assert len(places) == min(budget, np.count_nonzero(weight))
+        assert np.isclose(share.sum(), 1)
+        assert (share >= weight[places] - 1e-12).all()
+        light = share > weight[places] + 1e-12  # equal steps, but for heavy items
+        assert len(np.unique(np.round(share[light], 9))) <= 1
+
+
+def test_heavy_items_whose_borders_fall_on_a_middle_are_asked_once():
+    for weight in ([1, 2, 2, 1], [1, 2, 2, 2, 1], [1, 6, 6, 6, 6, 6, 1]):
+        weight = np.array(weight) / np.sum(weight)
+        for budget in range(1, len(weight) + 1):
+            for seed in range(6):
+                rng = np.random.default_rng(seed)
+                assert len(set(even_steps(weight, budget, rng)[0])) == budget
+
+
+def test_unscored_answers_are_split_between_neighbours():
+    share = np.array([0.1, 0.2, 0.3, 0.4])
+    scored = np.array([False, True, False, True])
+    np.testing.assert_allclose(possible_edges(share, scored), [0, 0.45, 1])
+    np.testing.assert_allclose(
+        possible_edges(share, np.ones(4, bool)), [0, 0.1, 0.3, 0.6, 1]
+    )
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_counting_leans_neither_way_whatever_weights_and_order_are(marks):
+    scores = answers(marks=marks, items=200)
+    turned = Scores(1 - scores.values, scores.items, scores.models)  # hard is easy
+    for targets in (scores, turned):
+        method = SortAndSearch(folds=0).fit(scores)
+        runs = [[e.score for e in simulate(method, targets, 20, s)] for s in range(40)]
+        lean = np.mean(runs, axis=0) - targets.truth()
+        assert abs(lean.mean()) < 0.015
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_gaps_in_the_sources_and_nothing_scored(rule):
+    scores = answers()
+    values = scores.values.copy()
+    values[np.random.default_rng(0).random(values.shape) < 0.2] = np.nan
+    values[:, 5] = np.nan
+    holes = Scores(values, scores.items, scores.models)
+    method = ready(SortAndSearch(rule).fit(holes), 10)
+    assert all(np.isfinite(e.score) for e in simulate(method, holes))
+    assert np.isnan(method.estimate(np.full(10, np.nan)).score)
+    nothing = Scores(np.full((1, 60), np.nan), scores.items, ["new"])
+    (empty,) = simulate(method, nothing)
+    assert np.isclose(empty.score, method.source_mean_) and empty.notes
+
+
+def test_one_and_two_sources_will_do_without_an_interval():
+    for count in (1, 2, 3):
+        method = SortAndSearch().fit(answers(models=count))
+        guess, *_ = simulate(method, answers(), 10)
+        assert 0 <= guess.score <= 1 and np.isnan(guess.interval[0])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_errors_of_left_out_sources_match_a_slow_reference(rule):
+    source = answers(models=21)
+    method = ready(SortAndSearch(rule, folds=3).fit(source), 10)
+    errors = method.left_out_errors(np.random.default_rng(4))
+    rng = np.random.default_rng(4)
+    fold = rng.permutation(21) % 3
+    for part in range(3):
+        order, items, share = method.choose(
+            source.values[fold != part].mean(axis=0), rng
+        )
+        for row in np.flatnonzero(fold == part):
+            edges = np.concatenate([[0], np.cumsum(share)])
+            seen = source.values[row, items].astype(float)
+            wanted = RULES[rule](seen, edges) - source.truth().iloc[row]
+            assert np.isclose(errors[row], wanted, atol=1e-6)
+
+
+def test_intervals_hold_their_promise_for_models_like_the_sources():
+    held = []
+    for seed in range(12):
+        source, target = answers(seed, models=80, items=150).split("random", seed=seed)
+        estimates = simulate(SortAndSearch().fit(source), target, 15, seed)
+        truth = target.truth().to_numpy()
+        ends = np.array([estimate.interval for estimate in estimates])
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    assert 0.9 < np.mean(np.concatenate(held)) <= 1
+
+
+def test_saved_without_the_sources_and_back(tmp_path):
+    source, target = answers().split("random", seed=1)
+    method = ready(SortAndSearch("search").fit(source), 10)
+    save_method(method, tmp_path)
+    again = load_method(tmp_path)
+    assert again.threshold == "search"
+    first, second = simulate(method, target), simulate(again, target)
+    assert [e.score for e in first] == [e.score for e in second]
+    assert not any(np.shape(value) == source.shape for value in vars(again).values())
+    with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
+        ready(again, 20)
+
+
+def test_names_and_mistakes():
+    assert isinstance(get_method("sort_and_search", threshold="search"), SortAndSearch)
+    with pytest.raises(ValueError, match="threshold is count or search, not 'dp'"):
+        SortAndSearch("dp").fit(answers())
+    with pytest.raises(ValueError, match="folds must be 0"):
+        SortAndSearch(folds=1).fit(answers())
+    with pytest.raises(ValueError, match="budget must be a whole number"):
+        ready(SortAndSearch().fit(answers()), 61)

@@ -1,0 +1,212 @@
+"""TailoredBench beside a slow reference that follows the paper's equations"""
+
+import numpy as np
+import pytest
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.method import Conversation, ready, simulate
+from benchnb.methods.tailored_bench import (
+    TailoredBench,
+    calibrated,
+    model_distances,
+    native_number,
+    nearest_sources,
+)
+from benchnb.stats.medoids import Medoids, cluster_items, standardize
+
+
+@pytest.fixture(scope="module")
+def tables():
+    "Sources and targets with two kinds of skill, right or wrong answers"
+    rng = np.random.default_rng(0)
+    skill, need = rng.normal(size=(40, 2)), rng.normal(size=(2, 120))
+    logit = skill @ need + rng.normal(size=(40, 1))
+    answers = (rng.random((40, 120)) < 1 / (1 + np.exp(-logit))).astype(float)
+    models = [f"m{i}" for i in range(40)]
+    return Scores(answers[:30], models=models[:30]), Scores(
+        answers[30:], models=models[30:]
+    )
+
+
+def slow_distances(answers):
+    "Equation 4 on standardised probe items, in loops"
+    models, items = answers.shape
+    described = np.zeros_like(answers, dtype=float)
+    for i in range(items):
+        column = answers[:, i].astype(float)
+        if column.std() > 0:
+            described[:, i] = (column - column.mean()) / column.std()
+    distance = np.zeros((models, models))
+    for j in range(models):
+        for k in range(models):
+            distance[j, k] = sum(
+                abs(described[j, i] - described[k, i]) for i in range(items)
+            )
+    return distance
+
+
+def test_distances_are_equation_4(tables):
+    answers = tables[0].values[:, :10]
+    np.testing.assert_allclose(
+        model_distances(answers), slow_distances(answers), atol=2e-4
+    )
+
+
+@pytest.mark.parametrize("by_targets", [True, False])
+def test_number_of_natives_is_equation_5(tables, by_targets):
+    source, target = tables
+    answers = np.vstack([source.values[:, :10], target.values[:, :10]])
+    distance = np.round(slow_distances(answers), 4)
+    total, pairs = 0.0, 0
+    for j in range(len(distance)):
+        for k in range(j):
+            total, pairs = total + distance[j, k], pairs + 1
+    d_bar, counts = total / pairs, []
+    players = range(30, 40) if by_targets else range(30)
+    for player in players:
+        counts.append(
+            sum(distance[player, s] <= d_bar for s in range(30) if s != player)
+        )
+    number, line = native_number(model_distances(answers), 30, by_targets)
+    assert number == int(np.mean(counts))
+    assert line == pytest.approx(d_bar, abs=1e-4)
+
+
+def test_natives_are_nearest_and_ties_go_to_the_stronger():
+    distance = np.array([2.0, 1.0, 1.0, 0.5, 1.0])
+    strength = np.array([0.9, 0.2, 0.8, 0.1, 0.5])
+    assert nearest_sources(distance, 3, strength).tolist() == [3, 2, 4]
+
+
+def slow_calibrated(means, clusters, answers):
+    "Equations 8 and 9, item by item"
+    predicted = np.zeros(len(means))
+    for item, label in enumerate(clusters.labels):
+        medoid = clusters.medoids[label]
+        if item == medoid:
+            predicted[item] = answers[label]
+        else:
+            scale = (means[item] + 0.5) / (means[medoid] + 0.5)
+            predicted[item] = min((answers[label] + 0.5) * scale - 0.5, 1)
+    return predicted
+
+
+def test_calibration_is_equations_8_and_9(tables):
+    values = tables[0].values
+    clusters = cluster_items(standardize(values), 12, rng=3)
+    answers = tables[1].values[0, clusters.medoids].astype(float)
+    means = values.mean(axis=0, dtype=float)
+    np.testing.assert_allclose(
+        calibrated(means, clusters, answers), slow_calibrated(means, clusters, answers)
+    )
+
+
+@pytest.mark.parametrize("transductive", [True, False])
+def test_estimate_is_the_paper_step_by_step(tables, transductive):
+    "The whole conversation, retold with the slow pieces around the same clustering"
+    source, target = tables
+    method = TailoredBench(probe_size=8, transductive=transductive).fit(source)
+    estimate = simulate(method, target, budget=20, seed=4)[0]
+    probe, asked = method.probe_, target.items.index.get_indexer(estimate.items)
+    assert asked[:8].tolist() == probe.tolist() and len(asked) == 20
+
+    rows = target.values if transductive else target.values[:1]
+    distance = np.round(slow_distances(np.vstack([source.values, rows])[:, probe]), 4)
+    number, _ = native_number(distance, 30, transductive)
+    strength = source.values.mean(axis=1)
+    native = sorted(range(30), key=lambda s: (distance[30, s], -strength[s]))[:number]
+
+    described = standardize(source.values[native])
+    apart = np.abs(described[:, :, None] - described[:, None, asked]).sum(axis=0)
+    answers = target.values[0, asked].astype(float)
+    means = source.values[native].mean(axis=0)
+    best = []
+    for item in range(120):
+        near = np.flatnonzero(apart[item] <= apart[item].min() + 1e-4)
+        guesses = [
+            slow_calibrated(
+                means[[asked[n], item]] if asked[n] != item else means[[item]],
+                Medoids(
+                    np.array([0]), np.array([0, 0] if asked[n] != item else [0]), 0.0
+                ),
+                answers[[n]],
+            )[-1]
+            for n in near
+        ]
+        best.append((min(guesses), max(guesses)))
+        if item in asked:
+            best[-1] = (target.values[0, item],) * 2
+    low, high = np.mean(best, axis=0)
+    assert low - 1e-6 <= estimate.score <= high + 1e-6
+
+
+def test_order_of_sources_changes_nothing_but_the_start(tables):
+    "The natives are the same models, whatever the order of the table"
+    source, target = tables
+    turned = source.select(models=np.arange(len(source))[::-1])
+    row = target.values[0]
+    names = []
+    for table in (source, turned):
+        method = ready(TailoredBench(probe_size=8).fit(table), 20)
+        method.probe_ = np.arange(8)  # the same probe
+        native = method.native_sources(row[np.newaxis, :8], np.random.default_rng(0))
+        names.append(list(table.models.index[native]))
+    assert names[0] == names[1]
+
+
+def test_other_targets_count_only_when_transductive(tables):
+    source, target = tables
+    pair, alone = target.select(models=[0, 5]), target.select(models=[0])
+    method = TailoredBench(probe_size=8).fit(source)
+    assert simulate(method, pair, 20)[0].score == simulate(method, alone, 20)[0].score
+    method = TailoredBench(probe_size=8, transductive=True).fit(source)
+    ready(method, 20)
+    talk = Conversation(method)
+    assert talk.cohort
+    talk.tell(target.values[0, talk.wanted].astype(float))  # no others: still answers
+    assert len(talk.wanted) == 12
+
+
+@pytest.mark.parametrize("budget", [1, 2, 9, 10, 11, 120])
+def test_small_and_full_budgets(tables, budget):
+    source, target = tables
+    method = TailoredBench().fit(source)
+    with (
+        pytest.warns(UserWarning, match="pays a probe")
+        if budget <= 10
+        else no_warning()
+    ):
+        estimate = simulate(method, target.select(models=[0]), budget)[0]
+    assert len(estimate.items) == budget
+    if budget == 120:
+        assert estimate.score == pytest.approx(float(target.values[0].mean()), abs=1e-6)
+
+
+def no_warning():
+    "A context that does nothing"
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def test_free_probe_stays_within_the_budget(tables):
+    source, target = tables
+    estimate = simulate(
+        TailoredBench(probe_size=8, keep_probe=False).fit(source), target, 20
+    )
+    assert all(len(one.items) <= 20 for one in estimate)
+
+
+def test_approximation_for_many_items_is_close(tables):
+    "Clustering from samples of the items errs hardly more than the exact one"
+    source, target = tables
+    truth = target.truth().to_numpy()
+    errors = {}
+    for exact_up_to in (5000, 60):
+        method = TailoredBench(exact_up_to=exact_up_to).fit(source)
+        scores = [
+            [one.score for one in simulate(method, target, 30, seed)]
+            for seed in range(4)
+        ]
+        errors[exact_up_to] = np.abs(np.array(scores) - truth).mean()
+    assert errors[60] < 1.5 * errors[5000]

@@ -1,0 +1,126 @@
+"The remeasured collaborative filtering paper, on a small made-up table"
+
+import numpy as np
+import pandas as pd
+import pytest
+from benchnb.reproduce import collaborative_filtering as chapter
+from helpers.small import table
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.method import PerTask, get_method, ready, simulate
+from benchnb.methods.collaborative_filtering import CollaborativeFiltering
+from benchnb.papers.published import table_cells
+from benchnb.stats.metrics import mae
+
+FEW = {
+    "Random": PerTask(get_method("random"), least=5),
+    "Collaborative filtering": CollaborativeFiltering(held_out=3),
+}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    "A setting on the small table, whose tasks have 10 to 30 items"
+    setting = chapter.Setting(table, "random", targets=3, least=5)
+    monkeypatch.setattr(chapter, "SETTINGS", {"small": setting})
+    return setting
+
+
+def test_targets_are_complete_and_never_sources(small):
+    scores = table()
+    gaps = Scores(scores.values.copy(), scores.items, scores.models)
+    gaps.values[::2, 0] = np.nan
+    source, target = small.parts(gaps, 1)
+    assert len(target) <= 3 and not np.isnan(target.values).any()
+    assert not set(source.models.index) & set(target.models.index)
+
+
+def test_a_trial_is_what_its_parts_say(small):
+    parts = small.parts(table(), 0)
+    rows = chapter.task_trial(FEW["Random"], "Random", parts, (0.2, 0.5), 0, least=5)
+    source, target = parts
+    fitted = PerTask(get_method("random"), least=5).fit(source)
+    found = simulate(ready(fitted, 5 + 5 + 6, 0), target)  # of 10, 20 and 30 items
+    guess = pd.DataFrame([estimate.per_task for estimate in found])
+    truth = target.performance(by="task")[guess.columns]
+    by_hand = np.abs(guess.to_numpy() - truth.to_numpy()).mean()
+    assert rows["ratio"].tolist() == [0.2, 0.5]
+    assert rows["mae"][0] == pytest.approx(by_hand)
+    assert rows["mae"][0] == pytest.approx(mae(truth.T.to_numpy(), guess.T).mean())
+
+
+def test_a_finished_piece_is_not_run_again(small, tmp_path, monkeypatch):
+    first = chapter.measure("e", "small", FEW, (0.3,), 2, journals=tmp_path)
+    again = chapter.measure("e", "small", FEW, (0.3,), 3, journals=tmp_path)
+    same = again[again["trial"] < 2].reset_index(drop=True)
+    pd.testing.assert_frame_equal(first, same)
+    monkeypatch.setattr(chapter, "task_trial", None)  # whoever runs now, fails
+    third = chapter.measure("e", "small", FEW, (0.3,), 3, journals=tmp_path)
+    pd.testing.assert_frame_equal(again, third)
+    with pytest.raises(ValueError, match="another comparison"):
+        chapter.measure("e", "small", FEW, (0.4,), 3, journals=tmp_path)
+
+
+def test_a_stopped_run_keeps_its_pieces_and_lets_others_in(
+    small, tmp_path, monkeypatch
+):
+    whole, count = chapter.measure("e", "small", FEW, (0.3,), 2), []
+    trial = chapter.task_trial
+
+    def stopped(*args, **more):
+        if len(count) == 2:
+            raise KeyboardInterrupt
+        count.append(1)
+        return trial(*args, **more)
+
+    monkeypatch.setattr(chapter, "task_trial", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        chapter.measure("e", "small", FEW, (0.3,), 2, journals=tmp_path)
+    monkeypatch.setattr(chapter, "task_trial", trial)
+    pieces = (tmp_path / "e.jsonl").read_text().count("key")
+    again = chapter.measure("e", "small", FEW, (0.3,), 2, journals=tmp_path)
+    assert pieces >= 1
+    pd.testing.assert_frame_equal(again, whole)
+
+
+def test_an_unknown_setting_is_named(small):
+    with pytest.raises(ValueError, match="unknown setting 'smal'. Known: small"):
+        chapter.measure("e", "smal", FEW)
+
+
+def test_the_number_of_processes_changes_nothing(small):
+    one, two = (chapter.measure("e", "small", FEW, (0.3,), 2, n_jobs=n) for n in (1, 2))
+    pd.testing.assert_frame_equal(one, two)
+
+
+def test_personal_and_complementary_are_told_apart():
+    source, target = table().split("given")
+    one = target.select(models=[0])
+    random = ready(PerTask(get_method("random")).fit(source), 15)
+    assert not chapter.is_personal(random, target)
+    assert not chapter.complements(random, one)
+    ours = CollaborativeFiltering(held_out=0, task_similarity=0, quantile=0)
+    ours = ready(ours.fit(source), 15)
+    assert chapter.is_personal(ours, target) and chapter.complements(ours, one)
+
+
+def test_cells_find_their_printed_neighbours(tmp_path):
+    described = pd.DataFrame(
+        {
+            "method": ["clustering / historical results", "Random"] * 2,
+            "trial": [0, 0, 1, 1],
+            "mae": [0.03, 0.05, 0.05, 0.05],
+            "rank": [2.0, 3.0, 2.0, 3.0],
+        }
+    )
+    times = dict(deploy=1.0, select=2.0, predict=3.0, total=5.0)
+    seconds = pd.DataFrame({"row": ["MMLU / Ours"] * 2, "trial": [0, 1], **times})
+    errors = pd.DataFrame({"method": ["Random"] * 2, "ratio": 0.1, "trial": [0, 1]})
+    errors = errors.assign(mae=0.1, weighted=0.2, rank=3.0, setting="s")
+    cells = chapter.all_cells(errors, described, seconds)
+    chapter.store_results(cells, "collaborative_filtering", tmp_path)
+    both = table_cells("collaborative_filtering", tmp_path).set_index(["row", "column"])
+    cell = both.loc["clustering / historical results", "performance / mae"]
+    assert cell["difference"] == pytest.approx(0.005) and cell["trials"] == 2
+    assert both.loc["MMLU / Ours", "total / seconds"]["published"] == "25.2"
+    assert both.loc["Random, ratio 0.1", "s / mae"]["reproduced"] == 0.1

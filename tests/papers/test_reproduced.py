@@ -1,0 +1,216 @@
+"""The page of reproduced tables: complete, made from stored results, and honest."""
+
+import html
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchnb.papers import reproduced
+from benchnb.papers.published import (
+    PAPERS,
+    published_cells,
+    store_results,
+    stored_results,
+)
+from tools.run import ROOT, notebooks
+
+# counted in the papers: numbered tables and figures
+TABLES = {"bento": 11, "collaborative_filtering": 4, "predicting_big_bench": 6}
+TABLES |= {"tailored_bench": 17, "essence_bench": 0}
+FIGURES = {"bento": 4, "collaborative_filtering": 8, "predicting_big_bench": 10}
+FIGURES |= {"tailored_bench": 23, "essence_bench": 0}
+KEYS = ["paper", "item"]
+
+
+@pytest.fixture(scope="module")
+def page():
+    return reproduced.report()
+
+
+def store(results, folder):
+    "Write results into a folder, as chapters do"
+    for paper, part in results.groupby("paper"):
+        store_results(part, paper, folder)
+    return folder
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_table_and_figure_is_listed(page, paper):
+    items = page.loc[page["paper"] == paper, "item"].str.partition(" (")[0]
+    for kind, counts in {"table": TABLES, "figure": FIGURES}.items():
+        wanted = {f"{kind} {number + 1}" for number in range(counts[paper])}
+        assert set(items[items.str.match(rf"{kind} \d+$")]) == wanted
+    cells = pd.concat([published_cells(paper), stored_results()])
+    assert set(cells.loc[cells["paper"] == paper, "table"]) <= set(items)
+
+
+def test_every_chapter_exists(page):
+    names = {
+        p.relative_to(ROOT / "nbs").with_suffix("").as_posix() for p in notebooks()
+    }
+    assert set(page["chapter"]) <= names
+
+
+def test_words_are_known_and_the_bad_ones_have_reasons(page):
+    assert set(page["verdict"]) <= set(reproduced.WORDS) - {"not yet"}
+    assert not page.duplicated(KEYS).any()
+    needs = page["verdict"].isin(["contradicted", "not possible", "not decided"])
+    needs |= page["verdict"] == "nothing measured"
+    assert (page.loc[needs, "reason"] != "").all()
+
+
+def test_the_good_word_rests_on_stored_numbers(page):
+    good = page[page["verdict"].str.startswith("reproduced")]
+    assert len(good)
+    clear = good["agree"] + good["against"]
+    assert (good["agree"] >= reproduced.SHARE * clear - 1e-9).all() and (
+        clear > 0
+    ).all()
+    assert good["reproduced"].notna().all() and (good["data"] != "").all()
+    mine = good[good["verdict"] == "reproduced"]
+    assert not mine["other"].any()
+
+
+def test_every_headline_is_an_address(page):
+    cells = pd.concat([published_cells(), stored_results(), reproduced.drawn_figures()])
+    known = set(zip(cells["paper"], cells["row"], cells["column"], strict=True))
+    given = page[page["row"] != ""]
+    assert set(zip(given["paper"], given["row"], given["column"], strict=True)) <= known
+
+
+def test_every_claim_finds_its_numbers(page):
+    claims = {(p, item) for p, found in reproduced.CLAIMS.items() for item in found}
+    judged = page[page["how"] == "claim"]
+    assert set(zip(judged["paper"], judged["item"], strict=True)) == claims
+    assert (judged["claim"] != "").all()
+
+
+def test_a_planted_change_moves_its_line_alone(page, tmp_path):
+    results = stored_results()
+    there = results["paper"] == "collaborative_filtering"
+    there &= results["row"].str.startswith("Collaborative filtering")
+    results.loc[there, "reproduced"] *= 10  # of a sudden it is the worst method
+    changed = reproduced.report(store(results, tmp_path))
+    moved = changed["verdict"] != page["verdict"]
+    assert page.loc[moved, KEYS].to_numpy().tolist() == [
+        ["collaborative_filtering", "figure 5"],
+        ["collaborative_filtering", "figure 7"],
+    ]
+    assert set(changed.loc[moved, "verdict"]) == {"contradicted"}
+    before, after = (
+        reproduced.markdown_page(p, "collaborative_filtering") for p in (page, changed)
+    )
+    assert before != after
+
+
+def test_one_cell_is_enough_to_change_the_page(page, tmp_path):
+    results = stored_results()
+    at = (results["table"] == "section 4.4") & (results["paper"] == "tailored_bench")
+    results.loc[at, "reproduced"] = 45.0
+    changed = reproduced.report(store(results, tmp_path))
+    moved = changed["verdict"] != page["verdict"]
+    assert changed.loc[moved, "item"].tolist() == ["section 4.4"]
+    assert changed.loc[moved, "verdict"].tolist() == ["contradicted"]
+
+
+def test_nothing_is_reproduced_without_results(tmp_path):
+    empty = reproduced.report(tmp_path)
+    stored = empty["data"] != ""  # figures that ship with the catalogue
+    words = set(empty.loc[~stored, "verdict"])
+    assert words <= {"not yet", *reproduced.BY_HAND}
+    assert (empty["verdict"] == "not yet").any()
+    for paper in PAPERS:
+        assert reproduced.markdown_page(empty, paper)
+
+
+def test_some_results_are_enough(tmp_path, page):
+    results = stored_results()
+    results = results[(results["paper"] == "bento") & (results["table"] != "table 1")]
+    part = reproduced.report(store(results, tmp_path))
+    bento = part[part["paper"] == "bento"].set_index("item")["verdict"]
+    whole = page[page["paper"] == "bento"].set_index("item")["verdict"]
+    assert bento.index[bento != whole].tolist() == ["table 1"]
+    assert bento["table 1"] == "not yet"
+
+
+@pytest.mark.parametrize(
+    "counts, verdict",
+    [
+        ((5, 1, 0), "reproduced"),
+        ((4, 1, 0), "contradicted"),
+        ((0, 1, 0), "contradicted"),
+        ((5, 1, 6), "reproduced"),
+        ((5, 1, 7), "not decided"),
+        ((0, 0, 0), "not decided"),
+    ],
+)
+def test_rule(counts, verdict):
+    assert reproduced.judge(*counts) == verdict
+
+
+def test_order_needs_both_numbers_and_one_block():
+    cells = pd.DataFrame(
+        {
+            "row": ["X / A", "X / B", "Y / A", "Y / B"],
+            "column": "mae",
+            "published": ["0.1", "0.2", "0.3", "0.3"],
+            "reproduced": [1.0, 2.0, 3.0, 1.0],
+            "stderr": np.nan,
+            "verdict": "on other data",
+        }
+    )
+    found = reproduced.compare_cells(cells)
+    assert found == ("order", 1, 0, 0, True)  # a tie in print says nothing
+    sd = reproduced.compare_cells(cells.assign(column="mae sd"))
+    assert sd.how == "within a tenth"
+    text = cells.assign(published="yes")
+    assert reproduced.compare_cells(text) == reproduced.Compared("")
+
+
+def test_the_catalogue_takes_no_good_word_and_no_word_without_a_reason():
+    entries = reproduced.catalogue()
+    for word in ["reproduced", "reproduced on other data", "contradicted", "fine"]:
+        with pytest.raises(ValueError, match="cannot be given by hand"):
+            reproduced.check_catalogue(entries.assign(verdict=word))
+    with pytest.raises(ValueError, match="needs a reason"):
+        reproduced.check_catalogue(entries.assign(verdict="not possible", reason=""))
+
+
+def outputs(stem):
+    "The text of all stored outputs of a chapter"
+    (path,) = (path for path in notebooks() if path.stem == stem)
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    texts = []
+    for output in (out for cell in cells for out in cell.get("outputs", [])):
+        data = output.get("data", {})
+        parts = [data.get("text/html", ""), data.get("text/plain", "")]
+        texts += ["".join(part) for part in [*parts, output.get("text", "")]]
+    return re.sub(r"<[^>]*>", " ", html.unescape(" ".join(texts)))
+
+
+@pytest.mark.parametrize(
+    "paper, table, stem",
+    [
+        ("collaborative_filtering", "figure 6", "11_text"),
+        ("predicting_big_bench", "figure 7", "67_predicting_big_bench_tables"),
+        ("bento", "figure 1", "41_similarity"),
+    ],
+)
+def test_figures_read_off_a_chapter_stand_in_its_outputs(paper, table, stem):
+    drawn = reproduced.drawn_figures()
+    part = drawn[(drawn["paper"] == paper) & (drawn["table"] == table)]
+    there = set(re.findall(r"-?\d+(?:\.\d+)?", outputs(stem)))
+    assert len(part) and {f"{x:g}" for x in part["reproduced"]} <= there
+
+
+def test_names_and_cells_of_the_page(page):
+    text = reproduced.markdown_page(page, "tailored_bench")
+    assert "[figures 20, 21, 22 and 23](../results/62_tailored" in text
+    assert "[tables 14, 15, 16 and 17](../results/62_tailored" in text
+    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()}
+    assert len(widths) == 1  # no text breaks a row
+    counts = reproduced.verdict_counts(page, "table|figure|section:")
+    assert (counts.drop(columns="all").sum(axis=1) == counts["all"]).all()

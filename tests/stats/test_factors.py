@@ -1,0 +1,190 @@
+"""What the chapter on factors does not show: one item against scipy, gaps, odd tables,
+part marks, and that the fit is the same every time."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from benchnb.stats.factors import (
+    Factors,
+    as_answers,
+    average_forecast,
+    fit_factors,
+    forecast,
+    item_steps,
+    locate,
+    log_prior,
+    most_likely,
+    source_step,
+)
+
+
+def made_up(models=40, items=60, dims=2, seed=0):
+    "Answers that follow a factor model, and the chances that they follow"
+    rng = np.random.default_rng(seed)
+    slopes = rng.normal([1.5] + [0] * (dims - 1), 0.7, (items, dims))
+    eta = rng.normal(size=(models, dims)) @ slopes.T + rng.normal(size=items)
+    chance = 1 / (1 + np.exp(-eta))
+    return (rng.random(chance.shape) < chance).astype(float), chance
+
+
+def even(items):
+    return np.full(items, 1 / items)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("dims", [1, 3])
+def test_one_items_fit_is_that_of_scipy(gaps, dims):
+    rng = np.random.default_rng(1)
+    values, _ = made_up(dims=dims)
+    if gaps:
+        values[rng.random(values.shape) < 0.3] = np.nan
+    places = rng.normal(size=(40, dims))
+    mean, covariance = np.full(dims + 1, 0.3), np.eye(dims + 1) * 1.7
+    start = np.zeros((60, dims + 1))
+    fast, doubt = item_steps(start, as_answers(values), places, mean, covariance, 25)
+    design = np.column_stack([np.ones(40), places])
+    for item in (0, 17, 59):
+        known = ~np.isnan(values[:, item])
+        x, y = design[known], values[known, item]
+
+        def height(w, x=x, y=y):
+            eta = x @ w
+            like = np.logaddexp(0, eta).sum() - y @ eta
+            return like + ((w - mean) ** 2).sum() / (2 * 1.7)
+
+        slow = minimize(height, np.zeros(dims + 1), method="BFGS", tol=1e-8)
+        np.testing.assert_allclose(fast[item], slow.x, atol=2e-3)
+        chance = 1 / (1 + np.exp(-(x @ slow.x)))
+        curve = (x.T * (chance * (1 - chance))) @ x + np.eye(dims + 1) / 1.7
+        np.testing.assert_allclose(doubt[item], np.linalg.inv(curve), atol=2e-3)
+
+
+def test_one_sources_step_leads_to_the_optimum_of_scipy():
+    values, _ = made_up()
+    params = np.random.default_rng(2).normal(size=(60, 3))
+    answers, places = as_answers(values), np.zeros((40, 2))
+    for _ in range(30):
+        places = source_step(params, answers, places)
+
+    def height(z):
+        eta = params[:, 0] + params[:, 1:] @ z
+        return np.logaddexp(0, eta).sum() - values[7] @ eta + z @ z / 2
+
+    slow = minimize(height, np.zeros(2), method="BFGS", tol=1e-8)
+    np.testing.assert_allclose(places[7], slow.x, atol=2e-3)
+
+
+def test_the_chances_that_answers_follow_are_found_again():
+    values, chance = made_up(models=150, items=80)
+    model = fit_factors(values, even(80), dims=2)
+    found = model.curves(model.places)[0]
+    assert np.abs(found - chance).mean() < 0.07
+    np.testing.assert_allclose(model.places.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(np.cov(model.places.T, bias=True), np.eye(2), atol=1e-5)
+    rates = values.mean(axis=1)
+    assert np.corrcoef(model.places[:, 0], rates)[0, 1] > 0.9
+
+
+def test_gaps_are_skipped():
+    values, chance = made_up(models=150, items=80)
+    holes = np.where(
+        np.random.default_rng(3).random(values.shape) < 0.3, np.nan, values
+    )
+    holes[4] = np.nan  # a source without any answer
+    holes[:, 9] = np.nan  # an item that nobody answered
+    model = fit_factors(holes, even(80), dims=2)
+    assert model.places.shape == (149, 2)
+    found = model.curves(model.places)[0]
+    assert np.isfinite(found).all()
+    assert np.abs(found - np.delete(chance, 4, axis=0)).mean() < 0.1
+    np.testing.assert_allclose(model.params[9], model.params.mean(axis=0), atol=0.5)
+
+
+ODD = {
+    "all alike": np.tile([1.0, 0, 1, 0, 1], (25, 1)),
+    "all right": np.ones((25, 6)),
+    "rank one": np.tri(25, 30, k=2),
+    "few items": (np.arange(50).reshape(25, 2) % 3 == 0).astype(float),
+    "part marks": np.outer(np.linspace(0.1, 0.9, 25), np.linspace(0.2, 1, 8)),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("dims", [1, 4])
+def test_odd_tables_give_finite_forecasts(name, dims):
+    values = ODD[name]
+    weights = even(values.shape[1])
+    model = fit_factors(values, weights, dims)
+    for items in (np.arange(values.shape[1]), np.array([0]), np.array([], int)):
+        for row in (values[0], 1 - values[-1]):
+            found = average_forecast([model], items, row[items])
+            assert np.isfinite([found.score, found.variance]).all()
+            assert -0.2 <= found.score <= 1.2 and found.variance >= -1e-12
+            assert ((found.predicted >= 0) & (found.predicted <= 1)).all()
+
+
+def test_without_answers_the_prior_speaks():
+    values, _ = made_up(models=100)
+    model = fit_factors(values, even(60), dims=2)
+    nothing = np.array([], dtype=int)
+    found = forecast(model, locate(model, nothing, nothing * 1.0), nothing, nothing)
+    assert found.score == pytest.approx(values.mean(), abs=0.05)
+    assert np.sqrt(found.variance) > 0.6 * values.mean(axis=1).std()
+
+
+def test_standard_errors_are_true_where_the_model_is():
+    values, _ = made_up(models=240, items=100, seed=4)
+    model = fit_factors(values[:140], even(100), dims=2)
+    rng, ratios = np.random.default_rng(5), []
+    for row in values[140:]:
+        items = rng.permutation(100)[:25]
+        found = forecast(model, locate(model, items, row[items]), items, row[items])
+        ratios.append((found.score - row.mean()) / np.sqrt(found.variance))
+    assert 0.8 < np.sqrt(np.mean(np.square(ratios))) < 1.25
+
+
+def test_the_most_likely_place_is_that_of_scipy():
+    values, _ = made_up()
+    model = fit_factors(values, even(60), dims=2)
+    items = np.arange(0, 60, 3)
+    flat = Factors(model.params, model.doubt * 0, model.places, model.weights)
+    place, _ = most_likely(flat, items, values[3, items])
+
+    def height(z):
+        eta = model.params[items, 0] + model.params[items, 1:] @ z
+        like = np.logaddexp(0, eta).sum() - values[3, items] @ eta
+        return like + z @ np.diag([0.25, 1]) @ z / 2
+
+    slow = minimize(height, np.zeros(2), method="BFGS", tol=1e-8)
+    np.testing.assert_allclose(place, slow.x, atol=2e-3)
+
+
+def test_the_prior_is_a_sum_over_sources():
+    values, _ = made_up(models=12)
+    model = fit_factors(values, even(60), dims=2)
+    at, width = np.array([[0.3, -0.2], [4, 1]]), 12 ** (-1 / 6)
+    cov = width**2 * (np.cov(model.places.T, bias=True) + 1e-6 * np.eye(2))
+    wide = np.diag([9, 1.5])
+
+    def bell(x, cov):
+        return np.exp(-x @ np.linalg.inv(cov) @ x / 2) / np.sqrt(np.linalg.det(cov))
+
+    for place, fast in zip(at, log_prior(model, at), strict=True):
+        centres = model.places * np.sqrt(1 - width**2)
+        like = np.mean([bell(place - centre, cov) for centre in centres])
+        slow = np.log(0.9 * like + 0.1 * bell(place, wide))
+        assert fast == pytest.approx(slow, abs=1e-6)
+
+
+def test_the_fit_is_the_same_every_time():
+    values, _ = made_up()
+    first, second = (fit_factors(values, even(60), 3) for _ in range(2))
+    np.testing.assert_array_equal(first.params, second.params)
+    np.testing.assert_array_equal(first.places, second.places)
+
+
+@pytest.mark.parametrize("dims", [0, 40, 41])
+def test_impossible_numbers_of_factors_are_refused(dims):
+    with pytest.raises(ValueError, match="dims must lie between 1 and"):
+        fit_factors(made_up()[0], even(60), dims)

@@ -1,0 +1,243 @@
+"""What the chapter on genetic search does not show: a slow reference, kills, files"""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from benchnb.stats.genetic_search import (
+    Settings,
+    as_masks,
+    crossover,
+    genetic_search,
+    load_state,
+    most_voted,
+    mutated,
+    next_generation,
+    random_search,
+    repaired,
+    subset_means,
+    tournament,
+)
+
+VALUE = np.random.default_rng(7).random(30)
+SMALL = Settings(population=20, generations=25, elite=3)
+
+
+def total_value(masks, rng):
+    "The sum of the values of the chosen items"
+    return masks @ VALUE
+
+
+def some_masks(count=12, total=30, size=6, seed=0):
+    rng = np.random.default_rng(seed)
+    return as_masks([rng.choice(total, size, False) for _ in range(count)], total)
+
+
+# Against loops that say what is meant ---------------------------------------------
+
+
+def slow_generation(masks, fitness, size, settings, rng):
+    "One generation bit by bit, with the same random numbers"
+    count, total = len(masks) - settings.elite, masks.shape[1]
+    order = sorted(range(len(masks)), key=lambda one: (-fitness[one], one))
+    parents = []
+    for rivals in rng.integers(len(masks), size=(2 * count, settings.rivals)):
+        best = rivals[0]
+        for rival in rivals[1:]:
+            best = rival if fitness[rival] > fitness[best] else best
+        parents.append(best)
+    coins = rng.integers(2, size=(count, total), dtype=np.uint8)
+    children = []
+    for child, coin in enumerate(coins):
+        a, b = masks[parents[child]], masks[parents[count + child]]
+        bits = zip(a, b, coin, strict=True)
+        children.append([(x and c == 1) or (y and c == 0) for x, y, c in bits])
+    for places in rng.integers(total, size=(settings.flips, count)):
+        for child, place in zip(children, places, strict=True):
+            child[place] = not child[place]
+    keys = rng.random((count, total), dtype=np.float32)
+    for child, key in zip(children, keys, strict=True):
+        ones = [place for place in range(total) if child[place]]
+        zeros = [place for place in range(total) if not child[place]]
+        while len(ones) > size:  # those with the smallest keys go
+            ones.remove(min(ones, key=lambda place: key[place]))
+        while len(ones) < size:  # those with the largest keys come
+            ones.append(max(zeros, key=lambda place: key[place]))
+            zeros.remove(ones[-1])
+        child[:] = [place in ones for place in range(total)]
+    return np.array([*masks[order[: settings.elite]], *children], dtype=bool)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_generation_is_that_of_the_slow_reference(seed):
+    masks = some_masks(seed=seed)
+    fitness = np.random.default_rng(seed).integers(5, size=12) / 5  # with ties
+    settings = Settings(population=12, elite=2, flips=3)
+    fast = next_generation(masks, fitness, 6, settings, np.random.default_rng(seed))
+    slow = slow_generation(masks, fitness, 6, settings, np.random.default_rng(seed))
+    assert (fast == slow).all()
+
+
+def test_means_are_those_of_each_subset():
+    answers = np.random.default_rng(0).random((5, 30)).astype(np.float32)
+    masks = some_masks()
+    slow = [[row[mask].mean() for row in answers] for mask in masks]
+    np.testing.assert_allclose(subset_means(masks, answers), slow, rtol=1e-5)
+
+
+# Pieces ---------------------------------------------------------------------------
+
+
+def test_repair_adds_and_removes_evenly():
+    masks = np.zeros((6000, 8), dtype=bool)
+    masks[:3000, :6] = True  # too many; the others have none
+    fixed = repaired(masks, 3, np.random.default_rng(0))
+    assert (fixed.sum(axis=1) == 3).all()
+    assert not fixed[:3000, 6:].any()
+    np.testing.assert_allclose(fixed[:3000, :6].mean(axis=0), 3 / 6, atol=0.03)
+    np.testing.assert_allclose(fixed[3000:].mean(axis=0), 3 / 8, atol=0.03)
+    assert (repaired(masks, 8, np.random.default_rng(0))).all()
+
+
+def test_children_take_each_item_from_a_parent_by_a_fair_coin():
+    first, second = np.ones((500, 20), bool), np.zeros((500, 20), bool)
+    children = crossover(first, second, np.random.default_rng(0))
+    np.testing.assert_allclose(children.mean(), 0.5, atol=0.02)
+    assert (crossover(first, first, np.random.default_rng(0)) == first).all()
+
+
+def test_mutation_flips_at_most_so_many_and_leaves_the_parents():
+    masks = some_masks()
+    before = masks.copy()
+    changed = (mutated(masks, 4, np.random.default_rng(0)) != masks).sum(axis=1)
+    assert changed.max() <= 4 and changed.min() >= 0 and changed.any()
+    assert (masks == before).all()
+    assert (mutated(masks, 0, np.random.default_rng(0)) == masks).all()
+
+
+def test_tournaments_of_many_rivals_are_won_by_the_best():
+    winners = tournament(np.arange(5.0), 50, 60, np.random.default_rng(0))
+    assert (winners == 4).all()
+
+
+# The search -----------------------------------------------------------------------
+
+
+def test_it_finds_what_sorting_finds_and_beats_luck():
+    found = genetic_search(total_value, 30, 6, Settings(40, 120, 4))
+    assert found.items.tolist() == sorted(np.argsort(-VALUE)[:6])
+    assert found.fitness == pytest.approx(np.sort(VALUE)[-6:].sum())
+    luck = random_search(total_value, 30, 6, 121 * 40, np.random.default_rng(0))
+    assert found.fitness >= luck[-1]
+    assert (np.diff(luck) >= 0).all()
+
+
+def test_elite_and_votes():
+    found = genetic_search(total_value, 30, 6, SMALL)
+    assert len({tuple(subset) for subset in found.elite}) == len(found.elite) <= 3
+    assert found.elite[0].tolist() == found.items.tolist()
+    assert found.votes.sum() == pytest.approx(6 * 13)  # generations 13 to 25
+    assert len(set(most_voted(found, 6))) == 6
+
+
+def test_all_items_one_item_and_no_generation():
+    assert genetic_search(total_value, 30, 30, SMALL).items.tolist() == [*range(30)]
+    one = genetic_search(total_value, 30, 1, Settings(60, 60, 5))
+    assert one.items.tolist() == [VALUE.argmax()]
+    assert len(genetic_search(total_value, 30, 6, Settings(20, 0, 3)).course) == 1
+
+
+def test_the_seed_decides():
+    first, second, other = (
+        genetic_search(total_value, 30, 6, Settings(20, 3, 3), seed).course.tolist()
+        for seed in (1, 1, 2)
+    )
+    assert first == second != other
+
+
+def test_a_watched_search_stops_and_returns_what_the_watcher_liked_best():
+    watched = []
+
+    def watch(masks):
+        watched.append(masks[0].copy())
+        return np.array([-abs(len(watched) - 5.0)])
+
+    settings = Settings(population=20, generations=300, elite=2, patience=10)
+    found = genetic_search(total_value, 30, 6, settings, watch=watch)
+    assert len(found.course) == 5 + 10 and found.since == 4
+    assert found.items.tolist() == np.flatnonzero(watched[4]).tolist()
+
+
+@pytest.mark.parametrize("at", [0, 3, 24, 25])
+def test_a_search_killed_anywhere_ends_as_if_it_had_not_been(at, tmp_path):
+    calls = []
+
+    def noisy(masks, rng):
+        calls.append(1)
+        if len(calls) == at + 1:
+            raise KeyboardInterrupt
+        return masks @ VALUE + rng.normal(0, 0.1, len(masks))
+
+    with pytest.raises(KeyboardInterrupt):
+        genetic_search(noisy, 30, 6, SMALL, 3, folder=tmp_path, every=4)
+    again = genetic_search(noisy, 30, 6, SMALL, 3, folder=tmp_path, every=4)
+    whole = genetic_search(noisy, 30, 6, SMALL, 3)
+    for one, other in zip(again, whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+    number = len(calls)  # a finished search is only read
+    genetic_search(noisy, 30, 6, SMALL, 3, folder=tmp_path, every=4)
+    assert len(calls) == number
+    genetic_search(noisy, 30, 6, SMALL, 3, folder=tmp_path, key="another fitness")
+    assert len(list(tmp_path.glob("search-*.npz"))) == 2
+
+
+def test_a_killed_process_loses_nothing(tmp_path):
+    script = """
+import os, signal, sys
+import numpy as np
+from benchnb.stats.genetic_search import Settings, genetic_search
+value, calls = np.random.default_rng(7).random(30), []
+def fitness(masks, rng):
+    calls.append(1)
+    if len(calls) == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return masks @ value
+settings = Settings(population=20, generations=25, elite=3)
+found = genetic_search(fitness, 30, 6, settings, folder=sys.argv[1], every=5)
+print(len(calls), found.items.tolist())
+"""
+    run = [sys.executable, "-c", script, str(tmp_path)]
+    assert subprocess.run([*run, "18"]).returncode == -9
+    done = subprocess.run([*run, "0"], capture_output=True, text=True, check=True)
+    calls, items = done.stdout.split(" ", 1)
+    assert int(calls) == 26 - 16  # generation 15 was the last one written
+    assert items.strip() == str(
+        genetic_search(total_value, 30, 6, SMALL).items.tolist()
+    )
+
+
+def test_damaged_files_and_wrong_settings_are_named(tmp_path):
+    genetic_search(total_value, 30, 6, SMALL, folder=tmp_path)
+    path = next(tmp_path.glob("*.npz"))
+    data = path.read_bytes()
+    for bad in (b"", b"nonsense", data[:200]):
+        path.write_bytes(bad)
+        with pytest.raises(ValueError, match="is no state of a search: remove it"):
+            genetic_search(total_value, 30, 6, SMALL, folder=tmp_path)
+    path.write_bytes(data)
+    assert load_state(path).generation == 25
+    for size in (0, 31):
+        with pytest.raises(ValueError, match="size must lie in"):
+            genetic_search(total_value, 30, size)
+    for wrong in ({"population": 1}, {"rivals": 0}, {"flips": -1}, {"elite": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Settings(**wrong)
+
+
+def test_a_bar_is_shown_when_asked_for(capsys):
+    genetic_search(total_value, 30, 6, SMALL, progress=True)
+    assert "26/26" in capsys.readouterr().err
+    genetic_search(total_value, 30, 6, SMALL)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,222 @@
+"""What the chapter on filters does not show: against pandas, gaps, weights, ties."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchnb.data.scores import Scores
+from benchnb.stats.item_filters import (
+    RULES,
+    first_broken,
+    item_spread,
+    kept_items,
+    most_alike_before,
+    not_lowest,
+    not_redundant,
+    part_whole_correlation,
+    redundancy,
+    unit_columns,
+)
+from benchnb.stats.text import unit_rows
+
+
+def marks(seed=0, models=40, items=30, gaps=0.2):
+    "Part marks with gaps; the last two items are easy and flat"
+    rng = np.random.default_rng(seed)
+    skill = rng.normal(size=(models, 1))
+    values = 1 / (1 + np.exp(rng.normal(size=items) - skill))
+    values = 0.7 * values + 0.3 * rng.random(values.shape)
+    values[:, -2] = rng.choice([0.97, 1], models)
+    values[:, -1] = 0.5
+    values[rng.random(values.shape) < gaps] = np.nan
+    return values
+
+
+@pytest.mark.parametrize("gaps", [0, 0.2, 0.7])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_spread_and_correlation_are_those_of_pandas(gaps, kind):
+    values = marks(gaps=gaps).astype(kind)
+    score = np.random.default_rng(1).random(len(values))
+    score[3] = np.nan
+    frame = pd.DataFrame(values.astype(float))
+    spread = item_spread(values)
+    np.testing.assert_allclose(spread, frame.std(ddof=0), atol=1e-6)
+    related = part_whole_correlation(values, score)
+    expected = frame.corrwith(pd.Series(score))
+    np.testing.assert_allclose(related[:-1], expected[:-1], atol=1e-5)
+    assert np.isnan(related[-1])
+
+
+def test_the_lowest_models_go_together_and_never_all():
+    score = np.repeat([0.0, 0.1, 0.5], [3, 4, 3])
+    assert not_lowest(score, 0.1).sum() == 7
+    assert not_lowest(score, 0.09).all()
+    assert not_lowest(np.full(10, 0.4), 0.5).all()
+    assert not_lowest(np.full(4, np.nan), 0.5).all()
+    assert not_lowest(np.zeros(0)).shape == (0,)
+    for wrong in (-0.1, 1, np.nan):
+        with pytest.raises(ValueError, match="share"):
+            not_lowest(score, wrong)
+
+
+def test_every_item_falls_to_the_first_rule_it_breaks():
+    rng = np.random.default_rng(0)
+    facts = pd.DataFrame(
+        {
+            "weight": rng.choice([0, 1.0], 300),
+            "mean": rng.choice([0.5, 0.96], 300),
+            "spread": rng.choice([np.nan, 0.01, 0.3], 300),
+            "correlation": rng.choice([np.nan, -0.04, -0.5, 0.05], 300),
+        }
+    )
+    for (_, row), rule in zip(facts.iterrows(), first_broken(facts), strict=True):
+        broken = [
+            row["weight"] == 0,
+            np.isnan(row["spread"]),
+            row["spread"] <= 0.01,
+            row["mean"] > 0.95,
+            abs(row["correlation"]) < 0.05,
+        ]
+        assert rule == (broken.index(True) if any(broken) else len(RULES))
+
+
+def test_needed_items_come_back_in_the_order_that_is_promised():
+    values = marks()
+    values[:, 4] = np.nan
+    weight = np.ones(30)
+    weight[7] = 0
+    scores = Scores(values, pd.DataFrame({"weight": weight}))
+    free = kept_items(scores)
+    assert free.note == "" and len(free.items) == free.table["left"].iloc[-1]
+    for need in range(1, 31):
+        kept = kept_items(scores, need)
+        assert len(kept.items) == max(need, len(free.items))
+        assert set(free.items) <= set(kept.items)
+        assert kept.table["left"].iloc[-1] == len(kept.items)
+        assert (kept.note == "") == (need <= len(free.items))
+    assert 7 not in kept_items(scores, 29).items
+    assert not {4, 7} & set(kept_items(scores, 28).items)
+    assert not {4, 7, 29} & set(kept_items(scores, 27).items)
+
+
+def test_weights_count_in_the_score_that_items_are_compared_with():
+    values = np.random.default_rng(0).random((50, 12))
+    weight = np.array([100.0] + [1.0] * 11)
+    even, uneven = (
+        kept_items(Scores(values, pd.DataFrame({"weight": w})), unrelated=0.9).items
+        for w in (np.ones(12), weight)
+    )
+    assert uneven.tolist() == [0] and even.tolist() != [0]
+
+
+def test_the_full_score_is_used_where_it_is_known():
+    values = np.random.default_rng(0).random((50, 12))
+    facts = pd.DataFrame({"full_score": values[:, 3]}, [f"m{i}" for i in range(50)])
+    facts.iloc[5] = np.nan
+    kept = kept_items(Scores(values, models=facts), unrelated=0.9)
+    assert kept.items.tolist() == [3]
+
+
+def test_odd_tables_are_filtered_without_a_warning(recwarn):
+    for values in (
+        np.ones((3, 4)),
+        np.zeros((1, 4)),
+        np.array([[np.nan, 1, 0], [np.nan, 0, 1]]),
+        np.array([[0.5], [0.1]]),
+    ):
+        kept = kept_items(Scores(values))
+        assert len(kept.items) >= 1 and kept.models.all()
+    assert len(recwarn) == 0
+
+
+def test_order_of_models_and_items_does_not_matter():
+    scores = Scores(marks(models=1500))
+    free = kept_items(scores, unrelated=0.5)
+    rng = np.random.default_rng(0)
+    rows, columns = rng.permutation(1500), rng.permutation(30)
+    turned = kept_items(scores.select(rows, columns), unrelated=0.5)
+    assert sorted(columns[turned.items]) == free.items.tolist()
+    assert (turned.models == free.models[rows]).all()
+    pd.testing.assert_frame_equal(turned.table, free.table)
+
+
+def test_mistakes_are_named():
+    scores = Scores(marks())
+    for need in (0, 31):
+        with pytest.raises(ValueError, match="need must lie in"):
+            kept_items(scores, need)
+    with pytest.raises(TypeError, match="easyy"):
+        kept_items(scores, easyy=0.9)
+
+
+# Copies of items ------------------------------------------------------------------
+
+
+def slow_filter(text, rank, text_limit, rank_limit):
+    "The printed product, pair by pair, over all earlier items"
+    kept = []
+    for i in range(len(text)):
+        pairs = [
+            text[j, i] <= text_limit + 1e-6 and rank[j, i] <= rank_limit + 1e-6
+            for j in range(i)
+        ]
+        kept += [i] if all(pairs) else []
+    return kept
+
+
+@pytest.mark.parametrize("limits", [(0.5, 0.5), (0.95, 0.3), (1, 0.8), (0.3, 1)])
+@pytest.mark.parametrize("seed", range(3))
+def test_copies_fall_as_in_the_slow_reference(seed, limits):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(2, size=(25, 40)).astype(float)
+    values[:, 20:25] = values[:, :5]
+    values[:, 30] = 1  # constant: correlated with nothing
+    points = unit_rows(rng.normal(size=(40, 3)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rank = np.nan_to_num(np.corrcoef(values.T))
+    expected = slow_filter(points @ points.T, rank, *limits)
+    found, note = not_redundant(redundancy(values, points), *limits)
+    assert found.tolist() == expected and note == ""
+    assert 30 in not_redundant(redundancy(values), 1, 0.1)[0]
+
+
+@pytest.mark.parametrize("block", [1, 3, 7, 50, 2048])
+def test_blocks_change_nothing(block):
+    points = unit_rows(np.random.default_rng(0).normal(size=(50, 4)))
+    products = np.where(np.tri(50, k=-1, dtype=bool), points @ points.T, -1)
+    most, whom = most_alike_before(points, block)
+    np.testing.assert_allclose(most, products.max(axis=1), atol=1e-6)
+    assert whom[0] == -1 and (whom[1:] == products.argmax(axis=1)[1:]).all()
+
+
+def test_columns_with_gaps_and_constant_ones():
+    values = marks()
+    columns = unit_columns(values)
+    frame = pd.DataFrame(values)
+    expected = frame.fillna(frame.mean()).corr().fillna(0).to_numpy()
+    products = columns @ columns.T
+    np.testing.assert_allclose(products[:-1, :-1], expected[:-1, :-1], atol=1e-4)
+    assert not columns[-1].any()
+
+
+def test_many_items_need_little_memory():
+    import tracemalloc
+
+    rows = unit_rows(np.random.default_rng(0).normal(size=(20_000, 2)))
+    tracemalloc.start()
+    most_alike_before(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6  # a table of all pairs takes 1.6 GB
+
+
+def test_copies_return_when_items_are_needed_and_limits_are_checked():
+    values = np.repeat(np.eye(6), 2, axis=1)
+    most = redundancy(values)
+    assert not_redundant(most)[0].tolist() == [*range(0, 12, 2)]
+    items, note = not_redundant(most, need=8)
+    assert len(items) == 8 and note == "only 6 items are not redundant: 2 came back"
+    assert len(not_redundant(most, need=12)[0]) == 12
+    for wrong in ({"text": 1.1}, {"rank": -2}, {"rank": np.nan}, {"need": 13}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            not_redundant(most, **wrong)

@@ -1,0 +1,397 @@
+"""What the chapter on medoids does not show: slow references, brute force, faults."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from sklearn.preprocessing import StandardScaler
+
+from benchnb.data.scores import Scores, fill_gaps, zoo_path
+from benchnb.stats.medoids import (
+    METRICS,
+    Medoids,
+    around_fixed,
+    cluster_items,
+    distinct_columns,
+    item_distances,
+    k_medoids,
+    sampled_k_medoids,
+    standardize,
+)
+
+
+def loss_of(distance, medoids, weights=None):
+    return np.average(distance[:, list(medoids)].min(axis=1), weights=weights) * (
+        len(distance) if weights is None else np.sum(weights)
+    )
+
+
+def pam(distance, medoids, fixed=0):
+    "Best swap, one swap an iteration, as the authors of TailoredBench do it"
+    medoids, loss = list(medoids), loss_of(distance, medoids)
+    while True:
+        tries = [
+            (loss_of(distance, [*medoids[:p], i, *medoids[p + 1 :]]), p, i)
+            for p in range(fixed, len(medoids))
+            for i in range(len(distance))
+        ]
+        best, p, i = min(tries, default=(loss, 0, 0))
+        if best >= loss - 1e-6:
+            return medoids, loss
+        medoids[p], loss = i, best
+
+
+def binary(seed, models=12, items=60):
+    rng = np.random.default_rng(seed)
+    gap = rng.normal(size=(models, 1)) - rng.normal(size=items)
+    return (rng.random(gap.shape) < 1 / (1 + np.exp(-2 * gap))).astype(float)
+
+
+def check(found, n_items, k, fixed=()):
+    "What every clustering must satisfy"
+    assert len(set(found.medoids)) == k == len(found.medoids)
+    assert list(found.medoids[: len(fixed)]) == list(fixed)
+    assert found.medoids.min() >= 0 and found.medoids.max() < n_items
+    assert found.labels.shape == (n_items,)
+    assert list(found.labels[found.medoids]) == list(range(k))
+    assert np.isclose(found.mass().sum(), 1)
+
+
+# distances -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", ["raw", "rows", "columns"])
+@pytest.mark.parametrize("marks", ["binary", "parts"])
+def test_manhattan_equals_the_obvious_sum(scale, marks):
+    table = binary(0, 9, 31)
+    table[2], table[3] = 1, 0  # constant rows
+    if marks == "parts":
+        table = np.clip(
+            table + np.random.default_rng(1).normal(0, 0.1, table.shape), 0, 1
+        )
+    if scale != "raw":
+        table = standardize(table, axis=1 if scale == "rows" else 0)
+    slow = np.abs(table[:, :, None] - table[:, None, :]).sum(axis=0)
+    fast = item_distances(table)
+    assert fast.dtype == np.float32
+    np.testing.assert_allclose(fast, slow, atol=1e-4)
+    assert (fast.diagonal() == 0).all() and fast.min() >= 0
+
+
+def test_two_valued_road_and_general_road_agree_on_a_large_table():
+    table = standardize(binary(3, 300, 200))
+    slow = cdist(table.T, table.T, "cityblock")
+    np.testing.assert_allclose(item_distances(table), slow, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("metric", ["correlation", "cosine"])
+def test_angles_equal_scipy_and_flat_items_are_far_from_all(metric):
+    table = binary(4, 10, 20)
+    table[:, 5] = 0
+    table[:, 6] = 0
+    distance = item_distances(table, metric)
+    flat = np.ptp(table, axis=0) == 0 if metric == "correlation" else ~table.any(axis=0)
+    slow = cdist(table.T[~flat], table.T[~flat], metric)
+    np.testing.assert_allclose(distance[np.ix_(~flat, ~flat)], slow, atol=1e-6)
+    assert distance[5, 6] == 1 and distance[5, 5] == 0
+    assert (distance[flat][:, ~flat] == 1).all()
+
+
+def test_a_constant_column_of_an_awkward_number_is_flat():
+    table = np.random.default_rng(0).random((7, 5)).astype(np.float32)
+    table[:, 2] = 0.1
+    assert (item_distances(table, "correlation")[2, [0, 1, 3, 4]] == 1).all()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_distances_to_some_items_are_columns_of_all_distances(metric):
+    table = binary(5, 8, 25)
+    to = np.array([7, 3, 24])
+    some, whole = item_distances(table, metric, to), item_distances(table, metric)
+    np.testing.assert_allclose(some, whole[:, to], atol=1e-6)
+
+
+def test_standardize_is_sklearns():
+    table = binary(6, 9, 40)
+    table[3] = 1
+    rows = StandardScaler().fit_transform(table.T).T
+    np.testing.assert_allclose(standardize(table), rows, atol=1e-5)
+    np.testing.assert_allclose(
+        standardize(table, axis=0), StandardScaler().fit_transform(table), atol=1e-5
+    )
+
+
+def test_whole_numbers_and_booleans_are_tables_too():
+    table = binary(7)
+    for kind in (bool, np.uint8, np.float32, int):
+        np.testing.assert_array_equal(
+            item_distances(table.astype(kind)), item_distances(table)
+        )
+
+
+# k-medoids -------------------------------------------------------------------
+
+
+def test_points_are_rows_and_medoids_are_columns_for_the_compiled_code():
+    "A matrix that is cheap only when read the right way round"
+    from kmedoids import fasterpam
+
+    problem = np.full((6, 6), 9, dtype=np.float32)
+    np.fill_diagonal(problem, 0)
+    problem[:, 4] = 1  # everybody is near medoid 4; row 4 is not near anybody
+    problem[4, 4] = 0
+    for order in "CF":
+        given = np.asarray(problem, order=order)
+        found = fasterpam(given, np.array([0, 1]), n_cpu=1)
+        assert 4 in found.medoids
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n_fixed", [0, 1, 2])
+def test_best_of_a_few_starts_is_brute_force_on_eight_items(seed, n_fixed):
+    distance = item_distances(np.random.default_rng(seed).random((4, 8)))
+    fixed = np.random.default_rng(seed).permutation(8)[:n_fixed]
+    others = np.setdiff1d(np.arange(8), fixed)
+    best = min(
+        loss_of(distance, [*fixed, *c]) for c in combinations(others, 4 - n_fixed)
+    )
+    found = [k_medoids(distance, 4, s, fixed) for s in range(10)]
+    for one in found:
+        check(one, 8, 4, fixed)
+        assert np.isclose(one.loss, loss_of(distance, one.medoids), rtol=1e-5)
+    assert np.isclose(min(one.loss for one in found), best, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_fixed", [0, 3])
+def test_fasterpam_is_as_good_as_pam_from_the_same_start(n_fixed):
+    zoo = Scores.from_parquet(zoo_path()).values
+    rng, ratios = np.random.default_rng(n_fixed), []
+    for seed in range(12):
+        if seed % 2:
+            columns = rng.choice(zoo.shape[1], 60, replace=False)
+            table = standardize(zoo[:60, columns])
+        else:
+            table = standardize(binary(seed, 20, 60))
+        distance = item_distances(table)
+        start = rng.choice(60, 8, replace=False)
+        slow = pam(distance, start, n_fixed)[1]
+        fast = k_medoids(distance, 8, rng, start[:n_fixed], start[n_fixed:]).loss
+        ratios.append(fast / slow)
+    assert max(ratios) < 1.05 and np.mean(ratios) < 1.01  # 60 items: few optima
+
+
+def test_on_many_items_fasterpam_is_within_two_percent_of_the_best_swaps():
+    "`fastpam1` makes the same swaps as PAM, only faster"
+    from kmedoids import fastpam1
+
+    zoo, rng = Scores.from_parquet(zoo_path()).values, np.random.default_rng(0)
+    for k in (5, 15, 40):
+        columns = rng.choice(zoo.shape[1], 600, replace=False)
+        distance = item_distances(standardize(zoo[:80, columns]))
+        start = rng.choice(600, k, replace=False)
+        slow = fastpam1(distance, start).loss
+        assert k_medoids(distance, k, rng, start=start).loss / slow < 1.02
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), st.data())
+def test_every_request_gives_k_distinct_items(n_items, data):
+    "Also with many identical items, everything fixed, and a single cluster"
+    k = data.draw(st.integers(1, n_items))
+    fixed = data.draw(st.permutations(range(n_items)))[: data.draw(st.integers(0, k))]
+    seed = data.draw(st.integers(0, 100))
+    table = np.random.default_rng(seed).integers(0, 2, (2, n_items))
+    distance = item_distances(table)
+    for found in (
+        k_medoids(distance, k, seed, fixed),
+        cluster_items(table, k, seed, fixed=fixed),
+        cluster_items(table, k, seed, "correlation", fixed=fixed),
+        sampled_k_medoids(table, k, seed, fixed=fixed, sample=5),
+    ):
+        check(found, n_items, k, fixed)
+        if k == n_items:
+            assert found.loss == 0
+    found = cluster_items(table, k, seed, fixed=fixed)
+    assert np.isclose(found.loss, loss_of(distance, found.medoids))
+    own = distance[np.arange(n_items), found.medoids[found.labels]]
+    np.testing.assert_array_equal(own, distance[:, found.medoids].min(axis=1))
+
+
+def test_a_weight_is_a_number_of_copies():
+    table = binary(8, 10, 30)
+    times = np.random.default_rng(0).integers(1, 5, 30)
+    distance = item_distances(table)
+    copied = np.repeat(np.arange(30), times)
+    for seed in range(5):
+        found = k_medoids(distance, 5, seed, fixed=[3], weights=times)
+        loss = loss_of(distance[copied], found.medoids)
+        assert np.isclose(found.loss, loss, rtol=1e-5)
+        assert np.isclose(
+            cluster_items(table, 5, seed, weights=times).loss, loss, rtol=0.1
+        )
+    np.testing.assert_allclose(
+        around_fixed(distance, np.array([3]), times),
+        np.minimum(distance, distance[:, [3]]) * times[:, None],
+    )
+
+
+def test_merging_identical_items_changes_nothing_but_speed():
+    table = standardize(binary(9, 5, 200))
+    distance = item_distances(table)
+    assert len(distinct_columns(table)[0]) < 40
+    merged = [cluster_items(table, 9, s, fixed=[0, 1, 2]).loss for s in range(8)]
+    plain = [k_medoids(distance, 9, s, [0, 1, 2]).loss for s in range(8)]
+    assert np.isclose(min(merged), min(plain), rtol=1e-4)
+    assert np.isclose(np.mean(merged), np.mean(plain), rtol=0.02)
+
+
+def test_more_medoids_than_kinds_of_items():
+    table = np.zeros((3, 9))
+    table[:, 4] = 1
+    found = cluster_items(table, 5, 0, fixed=[4, 0, 7])
+    check(found, 9, 5, [4, 0, 7])
+    assert found.loss == 0
+    twins = np.setdiff1d(np.arange(9), found.medoids)
+    assert (found.labels[twins] == 1).all()  # of several twins the first one speaks
+
+
+def test_distinct_columns_of_both_kinds():
+    table = binary(10, 6, 50)
+    for one in (table, table + np.linspace(0, 1e-3, 6)[:, None] * table, table * 0):
+        first, kind = distinct_columns(np.asarray(one, np.float32))
+        assert len(first) == len(np.unique(one, axis=1).T)
+        np.testing.assert_array_equal(one[:, first[kind]], one)
+    parts = (
+        np.random.default_rng(0).random((4, 10)).astype(np.float32)[:, [0, 1, 0, 2, 1]]
+    )
+    first, kind = distinct_columns(parts)
+    assert len(first) == 3 and kind[0] == kind[2] and kind[1] == kind[4]
+
+
+def test_the_same_seed_gives_the_same_items_and_another_seed_may_not():
+    table = standardize(binary(11, 8, 80))
+    for work in (cluster_items, sampled_k_medoids):
+        one, two = work(table, 6, 1), work(table, 6, np.random.default_rng(1))
+        np.testing.assert_array_equal(one.medoids, two.medoids)
+        np.testing.assert_array_equal(one.labels, two.labels)
+    many = {tuple(sorted(cluster_items(table, 6, seed).medoids)) for seed in range(10)}
+    assert len(many) > 1
+
+
+def test_the_order_of_models_does_not_matter():
+    table = binary(12, 8, 80)
+    turned = table[np.random.default_rng(0).permutation(8)]
+    one, two = (k_medoids(item_distances(t), 6, 0).medoids for t in (table, turned))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_sample_of_everything_is_exact_and_a_small_one_is_close():
+    zoo = Scores.from_parquet(zoo_path()).values[:, :800]
+    table = standardize(zoo)
+    exact = np.mean([k_medoids(item_distances(table), 15, s).loss for s in range(3)])
+    whole = sampled_k_medoids(table, 15, 0, sample=800, repeats=1)
+    part = sampled_k_medoids(table, 15, 0, fixed=[7, 700], sample=200)
+    check(part, 800, 15, [7, 700])
+    assert np.isclose(whole.loss / exact, 1, rtol=0.01)
+    assert part.loss / exact < 1.12
+    distance = item_distances(table)
+    assert np.isclose(part.loss, loss_of(distance, part.medoids), rtol=1e-4)
+    routed = cluster_items(table, 15, 0, fixed=[7, 700], exact_up_to=300)
+    check(routed, 800, 15, [7, 700])
+
+
+def test_input_is_left_as_it_was():
+    table = standardize(binary(13))
+    distance = item_distances(table)
+    before, table_before = distance.copy(), table.copy()
+    k_medoids(distance, 5, 0, fixed=[1], weights=np.arange(60))
+    cluster_items(table, 5, 0, fixed=[1])
+    np.testing.assert_array_equal(distance, before)
+    np.testing.assert_array_equal(table, table_before)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"k": 0}, "cannot choose k=0"),
+        ({"k": 61}, "cannot choose k=61 medoids from 60 items"),
+        ({"fixed": [1, 2, 3, 4, 5, 6]}, "k=5 medoids cannot include 6 fixed"),
+        ({"fixed": [1, 1]}, "fixed has item 1 twice"),
+        ({"fixed": [60]}, "fixed has item 60: there are 60 items"),
+        ({"fixed": [-1]}, "fixed has item -1"),
+        ({"start": [2, 2]}, "start has item 2 twice"),
+        ({"start": [1, 2, 3, 4, 5, 6]}, "start has 6 items"),
+        ({"metric": "euclid"}, "no metric 'euclid': choose from manhattan"),
+    ],
+)
+def test_impossible_requests_say_why(change, message):
+    given = {"table": binary(0), "k": 5, "rng": 0} | change
+    for work in (cluster_items, sampled_k_medoids):
+        with pytest.raises(ValueError, match=message):
+            work(**given)
+    if "metric" not in change:
+        given["distance"] = item_distances(given.pop("table"))
+        with pytest.raises(ValueError, match=message):
+            k_medoids(**given)
+
+
+def test_bad_tables_and_matrices_are_refused():
+    table = binary(0)
+    table[3, 7] = np.nan
+    with pytest.raises(ValueError, match="feature 3 of item 7 is nan"):
+        cluster_items(table, 5, 0)
+    with pytest.raises(ValueError, match="features x items"):
+        item_distances(np.zeros(4))
+    with pytest.raises(ValueError, match="items x items"):
+        k_medoids(np.zeros((3, 4)), 2, 0)
+    for bad in (-1, np.nan, np.inf):
+        with pytest.raises(ValueError, match="NaN, infinite or below 0"):
+            k_medoids(np.full((3, 3), bad), 2, 0)
+    with pytest.raises(ValueError, match="weights must be 3 numbers"):
+        k_medoids(np.zeros((3, 3)), 2, 0, weights=[1, 2])
+    with pytest.raises(TypeError, match="fixed must be positions"):
+        k_medoids(np.zeros((3, 3)), 2, 0, fixed=[True, False, False])
+    with pytest.raises(TypeError, match="fixed must be positions"):
+        k_medoids(np.zeros((3, 3)), 2, 0, fixed=["q1"])
+
+
+# gaps and answers ------------------------------------------------------------
+
+
+def test_gaps_become_the_items_mean_and_the_rest_stays():
+    values = np.random.default_rng(0).random((6, 9)).astype(np.float32)
+    values[2, 3:6] = np.nan
+    values[:, 7] = np.nan
+    filled = fill_gaps(values)
+    known = ~np.isnan(values)
+    np.testing.assert_array_equal(filled[known], values[known])
+    np.testing.assert_allclose(
+        filled[2, 3:6], np.nanmean(values[:, 3:6], axis=0), rtol=1e-6
+    )
+    np.testing.assert_allclose(filled[:, 7], np.nanmean(values), rtol=1e-5)
+    assert np.isnan(values).sum() == 9  # the input stays
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 5), st.integers(0, 2**5 - 1), st.integers(0, 50))
+def test_predictions_average_to_the_mean_over_scored_masses(k, mask, seed):
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(k), rng.integers(0, k, 20)])
+    clusters, weights = Medoids(np.arange(k), labels, 0.0), rng.random(20 + k)
+    answers = np.where([mask >> j & 1 for j in range(k)], rng.random(k), np.nan)
+    predicted = clusters.predict(answers, weights)
+    scored = ~np.isnan(answers)
+    if not scored.any():
+        assert np.isnan(predicted).all()
+        return
+    mass = clusters.mass(weights)
+    expected = np.average(answers[scored], weights=mass[scored])
+    assert np.isclose(np.average(predicted, weights=weights), expected)
+
+
+def test_scored_items_without_weight_still_give_a_number():
+    clusters = Medoids(np.array([0, 1]), np.array([0, 1, 1]), 0.0)
+    assert (clusters.predict([0.5, np.nan], weights=[0, 1, 1]) == 0.5).all()

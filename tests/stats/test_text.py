@@ -1,0 +1,263 @@
+"""What the chapter on texts does not show: slow references, an encoder made here, odd
+texts."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.small import sentences
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from benchnb.stats.text import (
+    distance_agreement,
+    encode,
+    load_encoder,
+    main_directions,
+    mean_pool,
+    text_embeddings,
+    word_weights,
+)
+
+
+def test_word_weights_are_equation_1():
+    texts = ["a b b, b", "b c 12", "C c? d a"]
+    weights, words = word_weights(texts)
+    split = [["a", "b", "b", ",", "b"], ["b", "c", "12"], ["c", "c", "?", "d", "a"]]
+    assert words.tolist() == sorted({word for text in split for word in text})
+    for row, text in zip(weights.toarray(), split, strict=True):
+        slow = []
+        for word in words:
+            rarity = 1 + np.log(4 / (1 + sum(word in other for other in split)))
+            count = text.count(word)
+            slow.append((1 + np.log(count)) * rarity if count else 0)
+        np.testing.assert_allclose(row, slow / np.linalg.norm(slow))
+
+
+def test_directions_are_those_of_the_whole_decomposition():
+    table = np.random.default_rng(0).random((40, 25)) ** 3
+    u, s, vt = np.linalg.svd(table, full_matrices=False)
+    points = (u * s)[:, :6]
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    found = main_directions(table, 6)
+    np.testing.assert_allclose(found @ found.T, points @ points.T, atol=1e-4)
+    largest = vt[:6][np.arange(6), np.abs(vt[:6]).argmax(axis=1)]
+    np.testing.assert_allclose(found, points * np.sign(largest), atol=1e-3)
+
+
+def test_the_same_texts_give_the_same_points():
+    texts = sentences(80)
+    first = text_embeddings(texts, 8)
+    np.testing.assert_array_equal(first, text_embeddings(texts, 8))
+    np.testing.assert_array_equal(first, text_embeddings(pd.Series(texts), 8, seed=0))
+    order = np.random.default_rng(0).permutation(80)
+    turned = text_embeddings([texts[i] for i in order], 8)
+    np.testing.assert_allclose(
+        turned @ turned.T, (first @ first.T)[order][:, order], atol=1e-3
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=12),
+    st.integers(1, 60),
+)
+def test_any_texts_give_unit_rows(texts, dims):
+    "Emoji, Chinese, control characters, one text, twins"
+    points = text_embeddings(texts, dims)
+    assert points.dtype == np.float32 and points.shape[0] == len(texts)
+    assert points.shape[1] <= min(dims, len(texts)) and np.isfinite(points).all()
+    length = np.linalg.norm(points, axis=1)
+    assert np.all(np.isclose(length, 1, atol=1e-5) | (length == 0))
+    if points.shape[1] == len(texts):
+        assert (length > 0).all()
+    for i, text in enumerate(texts):
+        np.testing.assert_allclose(points[texts.index(text)], points[i], atol=1e-6)
+
+
+MISSING = "2 of 4 items have no text \\(first: 'q1'\\): give each one, or leave these"
+
+
+@pytest.mark.parametrize("hole", [None, np.nan, "", " \n\t", pd.NA])
+def test_items_without_text_are_named(hole):
+    texts = pd.Series(["one", hole, "two", hole], [f"q{i}" for i in range(4)])
+    with pytest.raises(ValueError, match=MISSING):
+        text_embeddings(texts)
+
+
+def test_what_is_no_text_is_named():
+    with pytest.raises(TypeError, match="text of item 1 is 3.5: give words"):
+        text_embeddings(["one", 3.5])
+    with pytest.raises(TypeError, match="text of item 0 is b'one'"):
+        text_embeddings([b"one"])
+    with pytest.raises(ValueError, match="there are no texts"):
+        text_embeddings([])
+    for dims in (0, -1, 2.5, "5", True):
+        with pytest.raises(ValueError, match="dims must be a whole number"):
+            text_embeddings(["one", "two"], dims)
+
+
+def make_encoder(folder, pad="[PAD]", hidden=16):
+    "A BERT with random weights that marks beginning and end as the real ones do"
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        *"Ada Ben has pens roses 3 7 .".split(),
+    ]
+    vocabulary = {word: i for i, word in enumerate(words)}
+    rules = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    rules.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    rules.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    special = dict(unk_token="[UNK]", pad_token=pad, model_max_length=24)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=rules, **special)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    size = dict(hidden_size=hidden, intermediate_size=32, max_position_embeddings=24)
+    layers = dict(num_hidden_layers=2, num_attention_heads=2)
+    config = transformers.BertConfig(vocab_size=len(words), **layers, **size)
+    transformers.BertModel(config).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return make_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+TEXTS = ["Ada has 3 pens.", "Ben", "Ben has 7 roses. Ada has 3.", "unknown words", "7"]
+
+
+def slow_encode(texts, name):
+    "One text at a time, so nothing is padded; a loop over its tokens"
+    import torch
+
+    tokenizer, model = load_encoder(name)
+    points = []
+    for text in texts:
+        tokens = tokenizer(text, truncation=True, max_length=24, return_tensors="pt")
+        with torch.no_grad():
+            vectors = model(**tokens.to(model.device)).last_hidden_state[0].tolist()
+        mean = [sum(vector[j] for vector in vectors) / len(vectors) for j in range(16)]
+        points.append(np.array(mean) / np.sqrt(sum(x * x for x in mean)))
+    return np.array(points)
+
+
+def test_an_encoder_is_equation_3(encoder):
+    points = text_embeddings(TEXTS, how=encoder)
+    assert points.dtype == np.float32
+    np.testing.assert_allclose(points, slow_encode(TEXTS, encoder), atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 100])
+def test_batches_and_their_padding_do_not_matter(encoder, batch):
+    texts = TEXTS * 4
+    points = encode(texts, encoder, batch)
+    np.testing.assert_allclose(points[:5], points[-5:], atol=1e-5)
+    np.testing.assert_allclose(points[:5], slow_encode(TEXTS, encoder), atol=1e-5)
+
+
+def test_long_texts_are_cut_where_the_model_ends(encoder):
+    long = "Ada has 3 pens. " * 50
+    points = text_embeddings([long, long + "Ben", "Ben"], how=encoder)
+    np.testing.assert_allclose(points[0], points[1], atol=1e-6)
+    assert np.linalg.norm(points[0] - points[2]) > 0.1
+
+
+def test_fewer_dimensions_of_an_encoder(encoder):
+    whole, few = (text_embeddings(TEXTS, dims, encoder) for dims in (None, 2))
+    assert whole.shape == (5, 16) and few.shape == (5, 2)
+    np.testing.assert_allclose(np.linalg.norm(few, axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(text_embeddings(TEXTS, 99, encoder), whole)
+
+
+def test_pooling_is_a_mean_over_what_is_not_padding():
+    rng = np.random.default_rng(0)
+    vectors, mask = rng.random((6, 9, 4)), (rng.random((6, 9)) < 0.6).astype(int)
+    mask[0] = 0  # a text without tokens
+    slow = [
+        row[m == 1].mean(axis=0) for row, m in zip(vectors[1:], mask[1:], strict=True)
+    ]
+    np.testing.assert_allclose(mean_pool(vectors, mask)[1:], slow)
+    np.testing.assert_array_equal(mean_pool(vectors, mask)[0], np.zeros(4))
+
+
+def test_a_bar_only_where_it_is_wanted(encoder, capfd):
+    text_embeddings(TEXTS, how=encoder)
+    assert capfd.readouterr().err == ""
+    text_embeddings(TEXTS, how=encoder, progress=True)
+    assert "batch" in capfd.readouterr().err
+    text_embeddings(TEXTS * 101, how=encoder)
+    assert "batch" in capfd.readouterr().err
+
+
+def test_encoders_that_cannot_be_had(tmp_path, monkeypatch):
+    with pytest.raises(
+        ValueError, match="no folder './nowhere': give the folder or hub"
+    ):
+        text_embeddings(TEXTS, how="./nowhere")
+    with pytest.raises(ValueError, match="unknown how 'TFIDF': did you mean 'tfidf'"):
+        text_embeddings(TEXTS, how="TFIDF")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(
+        ValueError, match="no encoder can be loaded from .*empty.*: give"
+    ):
+        text_embeddings(TEXTS, how=tmp_path / "empty")
+    no_padding = make_encoder(tmp_path / "no_padding", pad=None)
+    with pytest.raises(ValueError, match="cannot pad: give the folder"):
+        text_embeddings(TEXTS, how=no_padding)
+    (tmp_path / "no_padding" / "model.safetensors").unlink()
+    (tmp_path / "no_padding" / "pytorch_model.bin").write_bytes(
+        b"cos\nsystem\n(S'x'\ntR."
+    )
+    with pytest.raises(ValueError, match="no encoder can be loaded"):
+        text_embeddings(TEXTS, how=no_padding)
+
+
+@pytest.mark.parametrize("missing", ["transformers", "torch"])
+def test_without_the_packages_the_remedy_is_named(monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(
+        ImportError, match="needs torch and transformers: pip install benchnb\\[llm\\]"
+    ):
+        text_embeddings(TEXTS, how="sentence-transformers/all-MiniLM-L6-v2")
+
+
+def test_importing_the_chapter_imports_nothing_heavy():
+    heavy = ["sklearn", "torch", "transformers", "scipy.stats"]
+    code = "import sys, benchnb.stats.text; "
+    code += f"print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_agreement_is_spearmans_of_all_pairs_of_each_sample():
+    rng = np.random.default_rng(0)
+    first, second = rng.random((21, 3)), rng.random((21, 5))
+    found = distance_agreement(first, second, rng=4, samples=2, size=8)
+    order = np.random.default_rng(4).permutation(21)
+    for value, part in zip(found, [order[:11][:8], order[11:][:8]], strict=True):
+        pairs = [(i, j) for i in part for j in part if i < j]
+        away = [
+            [np.linalg.norm(t[i] - t[j]) for i, j in pairs] for t in (first, second)
+        ]
+        assert np.isclose(value, spearmanr(*away).statistic)
+
+
+def test_agreement_of_odd_tables():
+    points = np.random.default_rng(0).random((30, 3))
+    assert np.isnan(distance_agreement(points, np.ones((30, 2)), samples=3)).all()
+    with pytest.raises(ValueError, match="both must be items x features"):
+        distance_agreement(points, points[:29])
+    with pytest.raises(ValueError, match="NaN or infinite: fill gaps"):
+        distance_agreement(points, np.full((30, 1), np.nan))
+    with pytest.raises(ValueError, match="11 samples from 30 items"):
+        distance_agreement(points, points, samples=11)

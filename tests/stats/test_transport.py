@@ -1,0 +1,291 @@
+"""Transport beside a general solver; what arrives is what was sent; slices"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
+
+from benchnb.stats import transport
+from benchnb.stats.transport import (
+    NotSolved,
+    column_distances,
+    slice_masses,
+    synthetic_items,
+    transport_plan,
+)
+
+examples = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+
+
+def clouds(seed, heaps=14, holes=9, models=6, binary=False):
+    "Scores of the same models on items there and here; the new model's answers there"
+    rng = np.random.default_rng(seed)
+    draw = rng.integers(0, 2, (models, heaps + holes)) if binary else None
+    both = rng.random((models, heaps + holes)) if draw is None else draw.astype(float)
+    return both[:, :heaps], both[:, heaps:], rng.integers(0, 2, heaps).astype(float)
+
+
+def cheapest(cost, heaps, holes):
+    "What the best plan costs, by a general solver"
+    j, k = cost.shape
+    sides = np.vstack([np.kron(np.eye(j), np.ones(k)), np.kron(np.ones(j), np.eye(k))])
+    both = np.concatenate([heaps, holes])
+    return linprog(cost.ravel(), A_eq=sides, b_eq=both).fun
+
+
+def recorded(monkeypatch, change=lambda *args: None):
+    "A list to which every later call of `transport_plan` adds its cost matrix"
+    costs, real = [], transport_plan
+
+    def plan(cost, heaps=None, holes=None):
+        costs.append(cost)
+        change(cost)
+        return real(cost, heaps, holes)
+
+    monkeypatch.setattr(transport, "transport_plan", plan)
+    return costs
+
+
+# distances ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("binary", [True, False])
+def test_distances_are_scipys(binary, kind):
+    left, right, _ = clouds(0, 30, 25, 40, binary)
+    slow = cdist(left.T.astype(kind), right.T.astype(kind))
+    exact = binary or kind is np.float64
+    fast = column_distances(left.astype(kind), right.astype(kind))
+    np.testing.assert_allclose(fast, slow, atol=1e-6 if exact else 1e-3)
+
+
+def test_rounding_makes_no_root_of_a_negative_number():
+    left = np.random.default_rng(1).random((50, 30))
+    np.testing.assert_allclose(column_distances(left, left).diagonal(), 0, atol=1e-6)
+
+
+# plans -------------------------------------------------------------------------
+
+sizes = st.integers(1, 7)
+masses = st.lists(st.integers(1, 9), min_size=1, max_size=7)
+
+
+@examples
+@given(masses, masses, st.booleans(), st.booleans(), st.integers(0, 99))
+def test_a_plan_empties_and_fills_and_no_plan_is_cheaper(j, k, alike, ties, seed):
+    "Also with many equal costs, with a single heap, and with heaps of any mass"
+    rng = np.random.default_rng(seed)
+    shape = len(j), len(k)
+    cost = rng.integers(0, 3, shape) if ties else rng.random(shape)
+    j, k = (np.ones(len(a)) if alike else np.array(a) for a in (j, k))
+    j, k = j / j.sum(), k / k.sum()
+    plan = transport_plan(cost) if alike else transport_plan(cost, j, k)
+    assert plan.shape == shape and (plan >= 0).all()
+    np.testing.assert_allclose(plan.sum(axis=1), j, atol=1e-9)
+    np.testing.assert_allclose(plan.sum(axis=0), k, atol=1e-9)
+    assert (plan * cost).sum() == pytest.approx(cheapest(cost, j, k), abs=1e-9)
+
+
+BAD = {
+    "unknown": np.array([[1, np.nan]]),
+    "infinite": np.array([[1, np.inf]]),
+    "no heaps": np.zeros((0, 3)),
+    "no holes": np.zeros((3, 0)),
+    "a row": np.zeros(3),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_cost_that_is_none_is_refused(name):
+    with pytest.raises(ValueError, match="finite costs") as caught:
+        transport_plan(BAD[name])
+    assert not isinstance(caught.value, NotSolved)
+
+
+def test_a_plan_that_was_not_found_says_so():
+    cost = np.random.default_rng(0).random((5, 7))
+    with pytest.raises(NotSolved, match="stopped after 1 steps: allow more"):
+        transport_plan(cost, steps=1)
+    assert transport_plan(cost).sum() == pytest.approx(1)
+
+
+# slices ------------------------------------------------------------------------
+
+
+@examples
+@given(st.integers(1, 400), st.integers(1, 40))
+def test_slices_hold_equal_masses_and_every_heap_once(size, number):
+    slices = slice_masses(size, number)
+    assert len(slices) == number
+    total, last = np.zeros(size), 0
+    for place, mass in slices:
+        assert (mass > 0).all() and mass.sum() == pytest.approx(1 / number)
+        assert place[0] in (last, last + 1) or not total.any()
+        assert place.tolist() == list(range(place[0], place[-1] + 1))
+        total[place] += mass
+        last = place[-1]
+    np.testing.assert_allclose(total, 1 / size)
+
+
+def test_one_slice_is_the_whole():
+    [(place, mass)] = slice_masses(7, 1)
+    assert place.tolist() == list(range(7))
+    np.testing.assert_allclose(mass, 1 / 7)
+
+
+# what arrives ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_arrives_is_the_mixture_that_the_plan_makes(seed):
+    "One slice: equation 12, a column of the plan scaled to sum to 1"
+    left, right, answers = clouds(seed)
+    plan = transport_plan(cdist(left.T, right.T))
+    made, told = synthetic_items(left, right, answers)
+    slow = np.zeros((6, 9))
+    for k in range(9):
+        for j in range(14):
+            slow[:, k] += left[:, j] * plan[j, k] * 9
+    np.testing.assert_allclose(made, slow, atol=1e-6)
+    np.testing.assert_allclose(told, 9 * answers @ plan, atol=1e-9)
+
+
+@examples
+@given(sizes, sizes, st.integers(1, 60), st.booleans(), st.integers(0, 99))
+def test_the_mean_that_arrives_is_the_mean_that_was_sent(j, k, bound, binary, seed):
+    "For the new model and for every source, in one slice or in many"
+    left, right, answers = clouds(seed, j, k, binary=binary)
+    made, told = synthetic_items(left, right, answers, bound)
+    assert made.shape == right.shape and told.shape == (k,)
+    np.testing.assert_allclose(made.mean(axis=1), left.mean(axis=1), atol=1e-6)
+    assert told.mean() == pytest.approx(answers.mean(), abs=1e-9)
+    assert told.min() >= answers.min() - 1e-9 and told.max() <= answers.max() + 1e-9
+
+
+def test_a_twin_receives_its_twins_answer():
+    "The same items in another order: each sends its answer to itself"
+    left, _, answers = clouds(3)
+    turned = np.random.default_rng(0).permutation(14)
+    for bound in (1_000_000, 20):
+        made, told = synthetic_items(left, left[:, turned], answers, bound)
+        np.testing.assert_allclose(made, left[:, turned], atol=1e-6)
+        np.testing.assert_allclose(told, answers[turned], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "heaps, holes, bound",
+    [(40, 40, 1600), (40, 40, 400), (90, 300, 2500), (3, 200, 50)],
+)
+def test_so_many_slices_that_each_is_small(heaps, holes, bound, monkeypatch):
+    costs = recorded(monkeypatch)
+    left, right, answers = clouds(0, heaps, holes)
+    synthetic_items(left, right, answers, bound)
+    number = math.ceil(math.sqrt(heaps * holes / bound))
+    assert len(costs) == number
+    for cost in costs:  # a heap on either cut belongs to the slice
+        assert cost.shape[0] <= heaps / number + 2
+        assert cost.shape[1] <= holes / number + 2
+    if heaps % number == holes % number == 0:
+        assert max(cost.size for cost in costs) <= bound
+
+
+def test_slices_cost_little_more_than_the_exact_plan():
+    "Clouds that are long: easiness first"
+    rng = np.random.default_rng(0)
+    skill, ease = rng.normal(size=(30, 1)), rng.normal(size=120)
+    chance = 1 / (1 + np.exp(-2 * (skill + ease)))
+    left, right = chance[:, :60], chance[:, 60:]
+    answers = (ease[:60] > 0).astype(float)
+    exact, sliced = (
+        synthetic_items(left, right, answers, bound)[1] for bound in (3600, 400)
+    )
+    assert np.abs(exact - sliced).mean() < 0.05
+
+
+# cut at one half ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3, 5, 7])
+def test_exactly_one_half_is_right(pairs):
+    "Two heaps for every hole, one right and one wrong; noise of the masses is no vote"
+    right = np.linspace(0, 1, pairs)[np.newaxis]
+    left, answers = np.repeat(right, 2, axis=1), np.tile([0.0, 1.0], pairs)
+    for bound in (1_000_000, 4):
+        plain = synthetic_items(left, right, answers, bound)[1]
+        np.testing.assert_allclose(plain, 0.5)
+        made, told = synthetic_items(left, right, answers, bound, binary=True)
+        assert told.tolist() == [1.0] * pairs
+        assert set(np.unique(made)) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize("rights, told", [(0, 0), (1, 0), (2, 1), (3, 1)])
+def test_two_of_three_are_more_than_one_half(rights, told):
+    left = np.ones((2, 3))
+    answers = (np.arange(3) < rights).astype(float)
+    made, found = synthetic_items(left, np.ones((2, 1)), answers, binary=True)
+    assert found.tolist() == [told] and made.tolist() == [[1], [1]]
+
+
+@examples
+@given(sizes, sizes, st.integers(0, 99))
+def test_binary_is_the_plain_mixture_cut(j, k, seed):
+    left, right, answers = clouds(seed, j, k, binary=True)
+    plain = synthetic_items(left, right, answers)
+    cut = synthetic_items(left, right, answers, binary=True)
+    for soft, hard in zip(plain, cut, strict=True):
+        assert set(np.unique(hard)) <= {0.0, 1.0}
+        assert (hard[soft > 0.5001] == 1).all() and (hard[soft < 0.4999] == 0).all()
+
+
+# not solved --------------------------------------------------------------------
+
+
+def largest(heaps, holes, number):
+    "Pairs in the largest of so many slices"
+    both = zip(slice_masses(heaps, number), slice_masses(holes, number), strict=True)
+    return max(len(j) * len(k) for (j, _), (k, _) in both)
+
+
+def test_a_plan_that_was_not_found_is_sought_in_slices(monkeypatch):
+    def tired(cost):
+        if cost.size > 40:
+            raise NotSolved("too large")
+
+    left, right, answers = clouds(0, 30, 40)
+    costs = recorded(monkeypatch, tired)
+    made, told = synthetic_items(left, right, answers)
+    assert costs[0].size == 1200 and costs[-1].size <= 40
+    monkeypatch.undo()
+    number = next(n for n in (1, 2, 4, 8, 16) if largest(30, 40, n) <= 40)
+    whole = synthetic_items(left, right, answers, math.ceil(1200 / number**2))
+    np.testing.assert_allclose(made, whole[0], atol=1e-6)
+    np.testing.assert_allclose(told, whole[1], atol=1e-9)
+    assert told.mean() == pytest.approx(answers.mean())
+
+
+def test_a_solver_that_never_gets_far_is_not_asked_for_ever(monkeypatch):
+    "With a single step only the smallest slices are solved"
+    calls, real = [], transport_plan
+
+    def stingy(cost, heaps=None, holes=None):
+        calls.append(cost.size)
+        if len(calls) > 2000:
+            pytest.fail("2000 slices of 12 x 9 items, and no end")
+        return real(cost, heaps, holes, steps=1)
+
+    monkeypatch.setattr(transport, "transport_plan", stingy)
+    left, right, answers = clouds(0, 12, 9)
+    made, told = synthetic_items(left, right, answers)
+    assert np.isfinite(made).all() and np.isfinite(told).all()
+    assert told.mean() == pytest.approx(answers.mean())
+
+
+def test_other_errors_are_not_taken_for_a_hard_plan():
+    left, right, answers = clouds(0)
+    left[0, 0] = np.nan
+    with pytest.raises(ValueError, match="finite costs"):
+        synthetic_items(left, right, answers)

@@ -1,0 +1,126 @@
+"Which method for a table: the rule by hand, and the whole on a small table"
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.small import table
+
+from benchnb.evaluation.compare import compare, summary
+from benchnb.studies.planning import hold_out
+from benchnb.studies.recommend import (
+    CHEAP,
+    Advice,
+    choose,
+    clearly_better,
+    default_method,
+    distance,
+    exam,
+    recommend,
+)
+
+
+def exam_of(**errors):
+    "Relative errors of methods in a few trials, as an exam"
+    rows = [(name, t, r) for name, some in errors.items() for t, r in enumerate(some)]
+    return pd.DataFrame(rows, columns=["method", "trial", "relative"])
+
+
+def test_an_exam_is_a_comparison_on_held_out_sources():
+    found = exam(table(), 20, "random", ["aipw"], trials=3)
+    held, how = hold_out(table(), "random")
+    figures = summary(compare(held, ["random", "aipw"], [20], 3, **how))
+    np.testing.assert_allclose(found["mae"], figures["mae"])
+    chance = figures.loc[figures["method"] == "random", "mae"].mean()
+    np.testing.assert_allclose(found["relative"], figures["mae"] / chance)
+
+
+def test_distance_is_paired():
+    found = exam_of(a=[0.5, 0.9], random=[0.8, 1.2])
+    mean, error = distance(found, "a", "random")
+    assert mean == pytest.approx(-0.3) and error == pytest.approx(0, abs=1e-12)
+    assert distance(exam_of(a=[1.5], random=[1.0]), "a", "random") == (0.5, 0.0)
+
+
+@pytest.mark.parametrize(
+    "random, ability, expected",
+    [  # a bet is never chosen, whatever it errs
+        (
+            dict(aipw=[1, 1], kmeans=[0.1, 0.1]),
+            dict(aipw=[1, 1], kmeans=[0, 0]),
+            "aipw",
+        ),
+        (  # the sum of both exams counts
+            dict(aipw=[1, 1], guarded_irt=[0.5, 0.5]),
+            dict(aipw=[1, 1], guarded_irt=[1.4, 1.4]),
+            "guarded_irt",
+        ),
+        (
+            dict(aipw=[1, 1], guarded_irt=[0.5, 0.5]),
+            dict(aipw=[1, 1], guarded_irt=[1.6, 1.6]),
+            "aipw",
+        ),
+    ],
+)
+def test_the_rule(random, ability, expected):
+    assert choose(exam_of(**random), exam_of(**ability)) == expected
+
+
+def test_clearly_better_needs_two_standard_errors():
+    assert clearly_better(exam_of(a=[0.5, 0.6], b=[0.8, 0.9]), "a", "b")
+    assert not clearly_better(exam_of(a=[0.5, 0.9], b=[0.8, 0.8]), "a", "b")
+
+
+def test_advice_on_a_small_table(tmp_path):
+    advice = recommend(table(), 20, ["aipw", "stratified", "kmeans"], trials=2)
+    assert isinstance(advice, Advice) and advice.method in advice.table.index
+    assert (advice.table["verdict"] == "use this").sum() == 1
+    assert advice.table.loc["random", "random"] == pytest.approx(1)
+    assert f"Use {advice.method} with 20 items" in str(advice)
+    again = recommend(
+        table(), 20, ["aipw", "stratified", "kmeans"], 2, journal=tmp_path / "j"
+    )
+    steady = ["random", "ability", "mae", "verdict"]
+    pd.testing.assert_frame_equal(again.table[steady], advice.table[steady])
+
+
+def test_by_itself_it_takes_the_cheap_methods():
+    advice = recommend(table(), 20, trials=1)
+    assert set(advice.table.index) <= set(CHEAP) and "aipw" in advice.table.index
+
+
+def test_targets_are_never_looked_at():
+    "Whoever is held out plays; the table's own targets are sources of the advice alone"
+    few = table().select(models=np.arange(5))
+    with pytest.raises(ValueError, match="only 5 models"):
+        recommend(few, 20)
+
+
+@pytest.mark.parametrize("budget", [0, 61, 2.5])
+def test_a_bad_budget_is_refused(budget):
+    with pytest.raises((ValueError, TypeError)) as error:
+        recommend(table(), budget, ["aipw"], trials=1)
+    assert "\n" not in str(error.value)
+
+
+def test_the_command(tmp_path, capsys):
+    from benchnb.cli.app import main
+
+    path, out = str(tmp_path / "t.parquet"), str(tmp_path / "advice.csv")
+    table().to_parquet(path)
+    call = ["recommend", path, "--budget", "20", "--methods", "kmeans", "--trials", "2"]
+    assert main([*call, "--out", out]) in (0, None)
+    said = capsys.readouterr().out
+    lines = [line for line in said.splitlines() if str(tmp_path) not in line]
+    assert "use this" in said and max(map(len, lines)) <= 80
+    assert set(pd.read_csv(out)["method"]) == {"random", "aipw", "kmeans"}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["advice.csv", "t.parquet"]
+
+
+def test_the_method_for_who_names_none():
+    few = table().select(models=np.arange(5))
+    assert (
+        default_method(few)[0] == "aipw" and "only 5 models" in default_method(few)[1]
+    )
+    name, why = default_method(table(1, 46), 20)
+    assert name in ("aipw", "guarded_irt") and "measured on the sources" in why
+    assert default_method(table(1, 46), 20)[1] == why

@@ -1,0 +1,334 @@
+"Choosing tasks: the queue, the frame, matrices with names, and what is refused"
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.small import halves, table
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.compare import compare
+from benchnb.evaluation.method import (
+    Session,
+    get_method,
+    load_method,
+    ready,
+    save_method,
+    simulate,
+)
+from benchnb.tasks.bento import (
+    BentoLe,
+    BentoSim,
+    Bm25Sim,
+    RandomTasks,
+    ResultsSim,
+    TaskList,
+    aligned,
+    chosen_means,
+    fitted_line,
+    published_list,
+    read_matrix,
+    task_queue,
+)
+from benchnb.tasks.transfer import Transfer
+
+NAMES = ["algebra", "logic", "reading"]
+SIZES = {"algebra": 30, "logic": 20, "reading": 10}
+
+
+def transfer(seed=0, draws=4, tasks=NAMES):
+    "A made-up transfer matrix"
+    values = np.random.default_rng(seed).random((draws, len(tasks), len(tasks)))
+    return Transfer(tuple(tasks), values, np.full((draws, len(tasks)), 9))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.01])
+def test_the_queue_against_a_slow_reference(seed, share):
+    rng = np.random.default_rng(seed)
+    task = rng.integers(4, size=40)
+    order = rng.permutation(4)
+    queue = task_queue(task, order, share, np.random.default_rng(seed))
+    luck = np.random.default_rng(seed).random(40)
+    first, rest = [], []
+    for place in order:
+        members = sorted(np.flatnonzero(task == place), key=lambda i: luck[i])
+        count = int(np.ceil(share * len(members)))
+        first += members[:count]
+        rest += members[count:]
+    assert queue.tolist() == first + rest
+
+
+def test_means_against_a_slow_reference():
+    rng = np.random.default_rng(0)
+    values, task = rng.random((3, 12)), rng.integers(4, size=12)
+    values[0, task == task[0]] = np.nan
+    weights = rng.random(12)
+    means = chosen_means(values, task, weights, 5)
+    for row, k in itertools.product(range(3), range(5)):
+        part = [(w, v) for w, v, t in zip(weights, values[row], task, strict=True)
+                if t == k and not np.isnan(v)]  # fmt: skip
+        if part:
+            expected = sum(w * v for w, v in part) / sum(w for w, _ in part)
+            assert means[row, k] == pytest.approx(expected)
+        else:
+            assert np.isnan(means[row, k])
+
+
+def test_whole_tasks_are_exact():
+    "With all items of two tasks the estimate is their weighted mean"
+    source, target = halves()
+    method = ready(TaskList(tasks=["logic", "reading"]).fit(source), 30)
+    found = simulate(method, target)
+    by_task = target.performance(by="task")
+    weight = source.items.groupby("task")["weight"].sum()
+    two = ["logic", "reading"]
+    expected = by_task[two] @ weight[two] / weight[two].sum()
+    np.testing.assert_allclose([e.score for e in found], expected, atol=1e-6)
+    assert np.isnan(found[0].per_task["algebra"])
+
+
+def test_a_budget_that_ends_within_a_task():
+    source, _ = halves()
+    method = ready(TaskList(tasks=["reading", "logic"]).fit(source), 13)
+    tasks = source.items["task"].iloc[method.coreset_].value_counts()
+    assert tasks.to_dict() == {"reading": 10, "logic": 3}
+
+
+def test_by_task_tables_and_item_tables_choose_alike():
+    source, _ = halves()
+    side = transfer()
+    by_items = BentoSim().fit(source, side)
+    by_tasks = BentoSim().fit(source.by_task(), side)
+    assert [by_items.tasks_[i] for i in by_items.order_] == [
+        by_tasks.tasks_[i] for i in by_tasks.order_
+    ]
+
+
+@pytest.mark.parametrize("kind", [BentoSim, BentoLe])
+def test_the_order_of_a_matrix_does_not_matter(kind):
+    source, _ = halves()
+    side = transfer(3)
+    turn = [2, 0, 1]
+    turned = Transfer(
+        tuple(side.tasks[i] for i in turn),
+        side.values[:, turn][:, :, turn],
+        side.queries[:, turn],
+    )
+    assert kind().fit(source, side).order_.tolist() == (
+        kind().fit(source, turned).order_.tolist()
+    )
+
+
+def test_names_of_a_matrix_are_matched():
+    frame = pd.DataFrame(np.arange(9.0).reshape(3, 3), NAMES, NAMES)
+    mixed = frame.loc[NAMES[::-1], [NAMES[1], NAMES[0], NAMES[2]]]
+    np.testing.assert_array_equal(aligned(mixed, NAMES), frame.to_numpy())
+    np.testing.assert_array_equal(aligned(frame, NAMES[1:]), frame.to_numpy()[1:, 1:])
+
+
+@pytest.mark.parametrize("how", ["none", "difference", "line"])
+def test_a_line_against_least_squares(how):
+    rng = np.random.default_rng(0)
+    x = rng.random(20)
+    y = 0.3 + 0.5 * x + rng.normal(0, 0.01, 20)
+    slope, intercept = fitted_line(np.append(x, np.nan), np.append(y, 1), how)
+    if how == "line":
+        design = np.column_stack([x, np.ones(20)])
+        expected = np.linalg.lstsq(design, y, rcond=None)[0]
+    else:
+        expected = [1, np.mean(y - x) if how == "difference" else 0]
+    np.testing.assert_allclose([slope, intercept], expected, atol=1e-9)
+
+
+def test_a_line_needs_three_sources_that_differ():
+    assert fitted_line(np.array([0.1, 0.2]), np.array([0.3, 0.4]), "line")[0] == 1
+    same = fitted_line(np.full(5, 0.2), np.linspace(0, 1, 5), "line")
+    np.testing.assert_allclose(same, [1, 0.3])
+
+
+def test_the_interval_holds_as_promised():
+    source, target = table(n_models=200).split("random", seed=0)
+    for name in ("random_tasks", "results_sim"):
+        found = simulate(get_method(name).fit(source), target, 30, 1)
+        inside = [
+            e.interval[0] <= t <= e.interval[1]
+            for e, t in zip(found, target.truth(), strict=True)
+        ]
+        assert np.mean(inside) > 0.85, name
+
+
+def test_few_sources_make_no_interval():
+    source, target = halves()
+    few = source.select(models=np.arange(8))
+    found = simulate(RandomTasks().fit(few), target, 20)[0]
+    assert np.isnan(found.interval[0]) or found.interval == (0, 1)
+
+
+@pytest.mark.parametrize("kind", [BentoSim, BentoLe])
+def test_a_saved_method_needs_no_matrix(kind, tmp_path):
+    source, target = halves()
+    method = ready(kind().fit(source, transfer()), 20)
+    save_method(method, tmp_path)
+    again = load_method(tmp_path)
+    before, after = (simulate(m, target) for m in (method, again))
+    assert [e.score for e in before] == [e.score for e in after]
+    ready(again, 30)  # another budget: the order is stored
+
+
+def test_a_corrected_method_keeps_its_line_but_not_its_sources(tmp_path):
+    source, _ = halves()
+    save_method(ready(ResultsSim().fit(source), 20), tmp_path)
+    with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
+        ready(load_method(tmp_path), 30)
+
+
+def test_a_session_and_the_simulation_agree(tmp_path):
+    source, target = halves()
+    method = ready(BentoSim().fit(source, transfer()), 20)
+    session = Session(method, folder=tmp_path / "model")
+    row = dict(zip(target.items.index, target.values[0].astype(float), strict=True))
+    while asked := session.ask():
+        session.tell({item: row[item] for item in asked})
+    expected = simulate(method, target)[0]
+    assert session.estimate().score == pytest.approx(expected.score)
+
+
+def test_compare_takes_a_matrix_as_side():
+    frame = compare(
+        table(), ["random_tasks", "bento_sim", "bento_le"], [20], 2, side=transfer()
+    )
+    assert set(frame["method"]) == {"random_tasks", "bento_sim", "bento_le"}
+    assert frame["score"].notna().all()
+
+
+def test_tasks_without_weight_come_last():
+    source, _ = halves()
+    weight = (source.items["task"] != "reading").astype(float)
+    source = Scores(source.values, source.items.assign(weight=weight), source.models)
+    for seed in range(10):
+        method = ready(RandomTasks().fit(source), 50, seed)
+        chosen = source.items["task"].iloc[method.coreset_]
+        assert "reading" not in set(chosen)
+
+
+def test_tasks_that_are_all_alike():
+    items = pd.DataFrame({"task": ["b", "a"], "text": ["same words", "same words"]})
+    scores = Scores(np.array([[0.5, 0.5], [0.2, 0.2]]), items)
+    for kind in (Bm25Sim, ResultsSim):
+        method = kind().fit(scores)
+        assert [method.tasks_[i] for i in method.order_] == ["a", "b"]  # by name
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: BentoSim(share=0), "share must lie above 0"),
+        (lambda: BentoSim(share="x"), "share must be a number"),
+        (lambda: BentoSim(level=1), "level must lie"),
+        (lambda: BentoSim(correct="yes"), "correct is none, difference or line"),
+        (lambda: BentoSim(scale="big"), "no scale 'big'"),
+        (lambda: BentoSim(metric="l7"), "no metric 'l7'"),
+        (lambda: BentoSim(t=0.5), "t must be at least 1"),
+        (lambda: BentoLe(dims=0), "dims must be from 1 to 2, got 0"),
+        (lambda: BentoLe(dims=3), "dims must be from 1 to 2, got 3"),
+        (lambda: BentoLe(dims=True), "dims must be from 1 to 2, got True"),
+        (lambda: BentoSim(t="a"), "t must be at least 1, got 'a'"),
+        (lambda: ResultsSim(scale="z"), "scale is none or centred here"),
+        (lambda: TaskList(tasks=5), "tasks must be a list of names, got 5"),
+        (lambda: TaskList(), "task_list needs names"),
+        (lambda: TaskList(tasks="algebra"), "tasks must be a list of names"),
+        (lambda: TaskList(tasks=["logic", "logic"]), "names 'logic' twice"),
+    ],
+)
+def test_settings_that_are_refused(make, match):
+    with pytest.raises((ValueError, TypeError), match=match):
+        make().fit(halves()[0], transfer())
+
+
+@pytest.mark.parametrize(
+    ("side", "match"),
+    [
+        (None, "needs a transfer matrix"),
+        (np.ones((2, 2)), "does not fit 3 tasks"),
+        (np.ones((3, 4)), "does not fit 3 tasks"),
+        (np.full((3, 3), np.nan), "not a finite number"),
+        (np.ones(3), "does not fit 3 tasks"),
+        (pd.DataFrame(np.eye(2), ["a", "b"], ["a", "c"]), "the same tasks in rows"),
+        (pd.DataFrame(np.eye(2), ["a", "a"], ["a", "a"]), "each once"),
+        ("matrix", "not str .from a file: transfer"),
+        ({}, "not dict"),
+        (transfer(tasks=["algebra", "logic", "soup"]), "has no task 'reading'"),
+    ],
+)
+def test_matrices_that_are_refused(side, match):
+    with pytest.raises((ValueError, TypeError), match=match):
+        BentoSim().fit(halves()[0], side)
+
+
+def test_equal_eigenvalues_are_no_place_for_a_k():
+    "Tasks that are all equally far apart: no K is chosen between equal eigenvalues"
+    tasks = list("abcdef")
+    items = pd.DataFrame({"task": tasks})
+    scores = Scores(np.random.default_rng(0).random((5, 6)), items)
+    method = BentoLe(scale="none").fit(scores, np.eye(6))
+    assert method.dims_ == 1 and sorted(method.order_) == list(range(6))
+
+
+def test_gaps_in_the_sources_results():
+    values = np.random.default_rng(0).random((6, 3))
+    items = pd.DataFrame({"task": ["a", "b", "c"]})
+    holes = values.copy()
+    holes[:, 2] = np.nan  # a task that nobody has a score for
+    assert sorted(ResultsSim().fit(Scores(holes, items)).order_) == [0, 1, 2]
+    holes = values.copy()
+    holes[:5, 1] = holes[5, 0] = np.nan
+    with pytest.raises(ValueError, match="leave out task 'b', which 5 sources lack"):
+        ResultsSim().fit(Scores(holes, items))
+
+
+def test_the_command_line_takes_a_matrix(tmp_path, capsys):
+    from benchnb.cli.app import main
+
+    table().to_parquet(tmp_path / "table.parquet")
+    transfer().to_csv(tmp_path / "matrix.csv")
+    given = ["compare", str(tmp_path / "table.parquet"), "--methods", "bento_sim"]
+    given += ["--budgets", "20", "--trials", "1"]
+    assert main([*given, "--transfer", str(tmp_path / "matrix.csv")]) in (0, None)
+    assert "bento_sim" in capsys.readouterr().out
+    assert main(given) == 2
+    assert "--transfer F.csv" in capsys.readouterr().err
+
+
+def test_the_help_names_the_methods_that_choose_tasks(capsys):
+    from benchnb.cli.app import main
+
+    with pytest.raises(SystemExit):
+        main(["compare", "-h"])
+    assert "results_sim" in capsys.readouterr().out
+
+
+def test_matrices_from_files(tmp_path):
+    side, source = transfer(), halves()[0]
+    long, wide = tmp_path / "long.csv", tmp_path / "wide.csv"
+    side.to_csv(long)
+    pd.DataFrame(side.matrix, NAMES, NAMES).to_csv(wide)
+    expected = BentoSim().fit(source, side).order_.tolist()
+    for path in (long, wide):
+        assert BentoSim(transfer=str(path)).fit(source).order_.tolist() == expected
+    wide.write_text("x,a\na,word\n")
+    with pytest.raises(ValueError, match="column 'a' is not made of numbers"):
+        read_matrix(wide)
+    with pytest.raises(FileNotFoundError, match="check the path"):
+        read_matrix(tmp_path / "none.csv")
+    wide.write_text("")
+    with pytest.raises(ValueError, match="is no CSV file of a matrix"):
+        read_matrix(wide)
+
+
+def test_published_lists():
+    assert len(published_list("gpt4")) == 10
+    assert len(published_list("bento_le", "flan")) == 12
+    with pytest.raises(ValueError, match="no list mmlu/gpt5: there are flan/bento_le"):
+        published_list("gpt5")

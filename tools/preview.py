@@ -1,0 +1,226 @@
+"""The site without Quarto (`make preview`): notebooks in _proc, pages in _html.
+
+Quarto builds the real site. This shows the same cells in the same order, so that text,
+formulas, tables, pictures and links can be looked at on any machine."""
+
+import copy
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from html import escape
+from pathlib import Path
+
+import nbformat
+import yaml
+from nbdev.config import get_config
+
+from tools.run import ROOT, notebooks
+
+ENV = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
+READ = "ipynb-gfm_auto_identifiers+citations+footnotes+header_attributes"
+READ += "+link_attributes+fenced_divs+bracketed_spans+native_divs+native_spans"
+PROCESS = """
+from nbdev.quarto import refresh_quarto_yml
+from nbdev.serve import proc_nbs
+
+refresh_quarto_yml()
+proc_nbs(force=True, n_workers=2)
+"""
+
+
+def colab_address(path):
+    "Where Colab opens a notebook, given its path under nbs/"
+    cfg = get_config(path=ROOT)
+    place = (
+        f"{cfg['user']}/{cfg['repo']}/blob/{cfg['branch']}/{cfg.nbs_path.name}/{path}"
+    )
+    return f"https://colab.research.google.com/github/{place}"
+
+
+def add_colab_link(path, proc):
+    "Begin a processed notebook with a link that opens its source in Colab"
+    nb, git = read_processed(path), get_config(path=ROOT)["git_url"]
+    link = f"[Open in Colab]({colab_address(path.relative_to(proc).as_posix())})"
+    text = f"{link} (there, first run `%pip install git+{git}`)"
+    nb.cells.insert(1, nbformat.v4.new_markdown_cell(text, id="open-in-colab"))
+    path.write_text(nbformat.writes(nb), encoding="utf-8")
+
+
+def process(folder):
+    "Let nbdev process the notebooks of a checkout into _proc, and add links to Colab"
+    warnings = ["ignore:Found cells containing", "error:Failed to create YAML"]
+    flags = [word for warning in warnings for word in ("-W", warning)]
+    command = [sys.executable, *flags, "-c", PROCESS]
+    done = subprocess.run(command, cwd=folder, env=ENV, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"docs processing stopped:\n{done.stderr[-2500:]}")
+    for path in notebooks(folder / "_proc"):
+        add_colab_link(path, folder / "_proc")
+    return folder / "_proc"
+
+
+def quarto_config(folder=ROOT):
+    "What _quarto.yml says"
+    return yaml.safe_load((folder / "_quarto.yml").read_text("utf-8"))
+
+
+def sidebar(config):
+    "Section and path of each notebook that _quarto.yml lists, in its order"
+
+    def pages(contents, section=""):
+        for entry in contents:
+            if isinstance(entry, str):
+                yield section, entry
+            elif "contents" in entry:
+                yield from pages(entry["contents"], entry["section"])
+            elif not entry["href"].startswith("https:"):
+                yield section, entry["href"]
+
+    return list(pages(config["website"]["sidebar"]["contents"]))
+
+
+def read_processed(path):
+    "A processed notebook, without the mark that nbdev leaves in some cells"
+    nb = nbformat.v4.reads(path.read_text("utf-8"))
+    for cell in nb.cells:
+        cell.pop("has_sd", None)
+    return nb
+
+
+def front_matter(nb):
+    "What nbdev puts into the first cell of a processed notebook: title and the like"
+    return yaml.safe_load(nb.cells[0].source.strip().strip("-"))
+
+
+def page_names(proc):
+    "Where each processed notebook is rendered: core/01_x.ipynb -> core/x.html"
+    names = {}
+    for path in notebooks(proc):
+        front = front_matter(read_processed(path))
+        page = path.relative_to(proc).with_name(front["output-file"])
+        names[path.relative_to(proc).as_posix()] = page.as_posix()
+    return names
+
+
+def pandoc(text, *options):
+    "What pandoc makes of a text, and its warnings"
+    try:
+        import pypandoc
+    except ImportError as error:
+        raise ImportError('pandoc is missing: pip install -e ".[dev]"') from error
+    command = [pypandoc.get_pandoc_path(), *options]
+    done = subprocess.run(command, input=text.encode(), capture_output=True)
+    said = done.stderr.decode().strip()
+    if done.returncode:
+        raise ValueError(said)
+    return done.stdout.decode(), re.findall(r"\[WARNING\] *(.*)", said)
+
+
+def as_text(nb, kinds):
+    "A notebook in which what cells printed as Markdown, say, is text of the page"
+    cells = []
+    for cell in nb.cells:
+        cells.append(cell)
+        if cell.cell_type != "code":
+            continue
+        cell.execution_count = 0  # pandoc wants no null
+        outputs = cell.pop("outputs", [])
+        given = [next((k for k in kinds if k in o.get("data", {})), 0) for o in outputs]
+        pairs = list(zip(outputs, given, strict=True))
+        cell.outputs = [output for output, kind in pairs if not kind]
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output.execution_count = 0
+        texts = [output["data"][kind] for output, kind in pairs if kind]
+        cells += [nbformat.v4.new_markdown_cell(text) for text in texts]
+    nb.cells = cells
+    return nb
+
+
+def readable(nb):
+    "The notebook as a page: title on top, directives and echo-less code left out"
+    front = front_matter(nb)
+    nb = as_text(copy.deepcopy(nb), ["text/markdown"])
+    head = f"# {front['title']}\n\n> {front.get('description', '')}"
+    cells = [nbformat.v4.new_markdown_cell(head)]
+    for cell in nb.cells[1:]:
+        if cell.cell_type == "code":
+            silent = "#| echo: false" in cell.source
+            code = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M)
+            cell.source = "" if silent else code
+        if cell.source or cell.get("outputs"):
+            cells.append(cell)
+    nb.cells = cells
+    return nbformat.writes(nb)
+
+
+STYLE = """
+html { font-family: sans-serif; font-size: 16px; line-height: 1.5; color: #222; }
+body { max-width: 860px; margin: 0 auto; padding: 1em; hyphens: manual; }
+nav { font-size: 0.85em; }
+pre { background: #f4f4f4; padding: 0.5em; font-size: 0.85em; }
+table { border-collapse: collapse; margin: 1em 0; }
+table.dataframe { border: 0; }
+td, th { padding: 0.2em 0.6em; border: 0; border-bottom: 1px solid #ddd; }
+blockquote { margin: 1em 0; padding-left: 1em; border-left: 4px solid #ddd; }
+:root { color-scheme: light dark; }
+@media (prefers-color-scheme: dark) {
+  html { background: #222; color: #eee; }
+  pre { background: #333; }
+  img { background: white; }
+}
+"""
+
+
+def menu(titles, names, here):
+    "Links to all pages, as seen from the page `here`"
+    start = os.path.dirname(here)
+    rows = {}
+    for section, path in sidebar(quarto_config()):
+        if path in names:
+            to = os.path.relpath(names[path], start or ".")
+            link = f'<a href="{to}">{escape(titles[path].partition(": ")[0])}</a>'
+            rows.setdefault(section, []).append(link)
+    lines = [f"<b>{escape(s)}</b> {' · '.join(links)}" for s, links in rows.items()]
+    shown = "<br>".join(lines)
+    return f"<nav><details><summary>All chapters</summary>{shown}</details></nav>"
+
+
+def page_html(proc, path, title):
+    "One processed notebook as a page, pictures and formulas in it"
+    text = readable(read_processed(proc / path))
+    folder = (proc / path).parent
+    options = [f"--resource-path={folder}", f"--metadata=pagetitle:{title}"]
+    options += ["--standalone", "--mathml", "--embed-resources", "--wrap=none"]
+    options += [f"-f{READ}", "-thtml"]
+    return pandoc(text, *options)[0]
+
+
+def render(proc, out):
+    "Write a page for each processed notebook"
+    cfg = get_config(path=ROOT)
+    site = cfg["doc_host"] + cfg["doc_baseurl"] + "/"
+    names = page_names(proc)
+    fronts = {path: front_matter(read_processed(proc / path)) for path in names}
+    titles = {path: front["title"] for path, front in fronts.items()}
+    style = STYLE + (proc / "styles.css").read_text("utf-8")
+    with ThreadPoolExecutor(2) as pool:
+        texts = pool.map(lambda path: page_html(proc, path, titles[path]), names)
+    for page, html in zip(names.values(), texts, strict=True):
+        html = html.replace(f'href="{site}', f'href="{"../" * page.count("/")}')
+        for other, there in names.items():
+            old, new = Path(other).name, Path(there).name
+            html = re.sub(rf'(href="[^":]*){re.escape(old)}', rf"\g<1>{new}", html)
+        html = html.replace("</head>", f"<style>{style}</style></head>", 1)
+        body = re.search(r"<body[^>]*>", html).end()
+        html = html[:body] + menu(titles, names, page) + html[body:]
+        (out / page).parent.mkdir(parents=True, exist_ok=True)
+        (out / page).write_text(html, encoding="utf-8")
+    return names
+
+
+if __name__ == "__main__":
+    pages = render(process(ROOT), ROOT / "_html")
+    print(f"{len(pages)} pages in _html")
