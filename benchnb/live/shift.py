@@ -18,7 +18,9 @@ from scipy.special import expit, logit
 from scipy.stats import t as student
 
 from ..data.scores import Scores, item_means
-from ..evaluation.method import Estimate, Method, PerTask, ready, simulate
+from ..evaluation.method import Estimate, Method
+from ..evaluation.per_task import PerTask
+from ..evaluation.simulate import ready, simulate
 from ..methods.guarded_irt import misfit, own_curve
 from ..methods.sampling import RandomSampling, inclusion_chances
 from ..stats.balanced_sampling import survey_estimate

@@ -17,7 +17,8 @@ from scipy.special import expit, logit
 from scipy.stats import norm, t
 
 from ..data.scores import Scores, item_means
-from ..evaluation.method import Coreset, Estimate, Method, register
+from ..evaluation.method import Coreset, Estimate, Method
+from ..evaluation.registry import register
 from .sampling import inclusion_chances
 from ..stats.balanced_sampling import spread_sample, survey_estimate
 from benchnb.stats.factors import (

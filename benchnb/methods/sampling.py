@@ -16,7 +16,8 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps, item_means
-from ..evaluation.method import Coreset, Estimate, register
+from ..evaluation.method import Coreset, Estimate
+from ..evaluation.registry import register
 from ..stats.intervals import residual_interval, weighted_size
 
 # %% ../../nbs/methods/sampling.ipynb #6e478614

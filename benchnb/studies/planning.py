@@ -21,14 +21,15 @@ import pandas as pd
 
 from ..data.scores import Scores, replace_file, weighted_means
 from benchnb.evaluation.compare import (
-    _check_methods,
     _check_whole,
     compare,
+    named_methods,
     over_trials,
     summary,
 )
-from ..evaluation.method import Method, list_methods
+from ..evaluation.method import Method
 from ..evaluation.plots import method_styles
+from ..evaluation.registry import list_methods
 from ..stats.intervals import normal_quantile
 from .all_methods import FIELD, field_scores
 
@@ -424,7 +425,7 @@ def sources_curve(
 ) -> pd.DataFrame:  # one row per method and number of sources
     "Error, width and rank agreement over the number of sources, nested in every trial"
     table, how = hold_out(scores, split, targets, most, seed)
-    methods = _check_methods(plan_methods(table) if methods is None else methods)
+    methods = named_methods(plan_methods(table) if methods is None else methods)
     counts = _check_counts(counts, table, how, trials, seed)
     few = {(k, c): FewSources(m, c) for k, m in methods.items() for c in counts}
     named = {f"{k}, {c} sources": method for (k, c), method in few.items()}

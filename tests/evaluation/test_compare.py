@@ -24,13 +24,8 @@ from benchnb import method as method_module
 from benchnb.cli.app import main
 from benchnb.data.scores import SPLITS, Scores, zoo_path
 from benchnb.evaluation.compare import METRICS, compare, over_trials, show, summary
-from benchnb.evaluation.method import (
-    Estimate,
-    Method,
-    get_method,
-    list_methods,
-    register,
-)
+from benchnb.evaluation.method import Estimate, Method
+from benchnb.evaluation.registry import get_method, list_methods, register
 
 COLUMNS = (
     "method budget trial target truth score low high asked cost notes seconds".split()
@@ -573,7 +568,7 @@ def test_two_runs_do_not_write_one_journal(tmp_path):
 def test_new_code_does_not_go_on_with_old_pieces(tmp_path, monkeypatch):
     "The pieces of a method whose source has changed are done again"
     from benchnb.evaluation.compare import piece_key
-    from benchnb.evaluation.method import get_method
+    from benchnb.evaluation.registry import get_method
 
     monkeypatch.syspath_prepend(tmp_path)
     code = "from benchnb import Coreset\n\n\nclass Mine(Coreset):\n    name = 'mine'\n"

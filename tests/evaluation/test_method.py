@@ -28,16 +28,9 @@ from helpers.small import (
 
 from benchnb import method as method_module
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import (
-    Cohort,
-    Estimate,
-    Method,
-    Session,
-    _digest,
-    load_method,
-    register,
-    save_method,
-)
+from benchnb.evaluation.method import Cohort, Estimate, Method, _digest
+from benchnb.evaluation.registry import load_method, register, save_method
+from benchnb.live.session import Session
 
 TESTS = Path(__file__).parent
 NAMES = [*METHODS, *(f"per_task({name})" for name in METHODS)]

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from benchnb.cli.app.commands import format_report
 from helpers.logs import (
     TIME,
     inspect_log,
@@ -25,8 +24,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchnb.cli.app import main
+from benchnb.cli.commands import format_report
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import Estimate, get_method, ready
+from benchnb.evaluation.method import Estimate
+from benchnb.evaluation.registry import get_method
+from benchnb.evaluation.simulate import ready
 from benchnb.harnesses.leaderboards import import_logs
 from benchnb.harnesses.lm_eval import Choices
 from benchnb.live.bundles import (

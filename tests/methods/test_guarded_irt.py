@@ -11,8 +11,10 @@ from scipy.special import expit
 
 import benchnb.methods.guarded_irt as chapter
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import Session, load_method, save_method, simulate
+from benchnb.evaluation.registry import load_method, save_method
+from benchnb.evaluation.simulate import simulate
 from benchnb.live.bundles import publish
+from benchnb.live.session import Session
 from benchnb.methods.guarded_irt import (
     FEWEST,
     GuardedIRT,
