@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
-from benchnb.cli.app.commands import (
+from benchnb.cli.commands import (
     add_estimate,
     add_import,
     add_methods,

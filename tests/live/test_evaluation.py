@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from benchnb.cli.app.commands import format_report
+from benchnb.cli.commands import format_report
 from helpers.logs import (
     TIME,
     inspect_log,
