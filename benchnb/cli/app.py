@@ -23,6 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
+
+import benchnb
 from benchnb.cli.commands import (
     add_estimate,
     add_import,
@@ -34,8 +36,6 @@ from benchnb.cli.commands import (
     in_options,
     plan_live,
 )
-
-import benchnb
 from ..data.scores import SPLITS, check_place, replace_file
 from ..studies.recommend import add_recommend
 

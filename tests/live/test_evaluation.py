@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from benchnb.cli.commands import format_report
 from helpers.logs import (
     TIME,
     inspect_log,
@@ -25,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchnb.cli.app import main
+from benchnb.cli.commands import format_report
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import Estimate, get_method, ready
 from benchnb.harnesses.leaderboards import import_logs
