@@ -6,7 +6,6 @@
 __all__ = ['check_place', 'replace_file', 'write_text', 'FileError', 'naming', 'reason', 'resource_path']
 
 # %% ../../nbs/data/files.ipynb #315ef13c
-import json
 import os
 import tempfile
 from collections.abc import Callable, Generator
