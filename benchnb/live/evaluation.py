@@ -39,7 +39,7 @@ from benchnb.evaluation.method import (
     simulate,
 )
 from ..harnesses.lm_eval import ASK, Choices, Log, join_logs
-from .bundles import doc_ids, export_subset, make_subset
+from ..harnesses.subsets import doc_ids, export_subset, make_subset
 from benchnb.live.shift import (
     conformal_interval,
     left_out_errors,
