@@ -10,6 +10,8 @@ import json
 import sqlite3
 from pathlib import Path
 
+from fastcore.basics import patch
+
 from ..data.scores import check_place
 
 # %% ../../nbs/evaluation/journal.ipynb #ce93ed7c
@@ -60,6 +62,7 @@ _REMEDIES = {  # SQLite's error codes
 }
 
 
+@patch
 def _do(self: Journal, statement: str, values: tuple = ()) -> list:
     "Run one SQL statement; an error names the file and the remedy"
     try:
@@ -73,35 +76,31 @@ def _do(self: Journal, statement: str, values: tuple = ()) -> list:
             f"cannot write {str(self.path)!r} ({error}): choose another place"
         ) from error
 
-
+# %% ../../nbs/evaluation/journal.ipynb #openjourn
+@patch
 def _open(self: Journal) -> None:
     "Take the file, and read the pieces that it holds"
     name = repr(str(self.path))
     try:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        size = self.path.stat().st_size if self.path.exists() else 0
         self._base = sqlite3.connect(self.path, timeout=0, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
         raise OSError(f"cannot write {name} ({error}): choose another place") from error
-    for statement in (
-        "PRAGMA locking_mode = EXCLUSIVE",
-        "PRAGMA synchronous = FULL",
-        "BEGIN EXCLUSIVE",
-        "CREATE TABLE IF NOT EXISTS benchnb (identity TEXT)",
-        "CREATE TABLE IF NOT EXISTS pieces (key TEXT PRIMARY KEY, value TEXT)",
-    ):
-        self._do(statement)
-    known = self._do("SELECT identity FROM benchnb")
-    if known and known != [(self.identity,)]:
-        self.close()
-        raise ValueError(
-            f"{name} is the journal of another computation: delete it, or name "
-            "another file"
-        )
-    if not known:
+    for statement in ("locking_mode = EXCLUSIVE", "synchronous = FULL"):
+        self._do(f"PRAGMA {statement}")
+    self._do("BEGIN EXCLUSIVE")
+    tables = {row[0] for row in self._do("SELECT name FROM sqlite_master")}
+    if not tables and not size:
+        self._do("CREATE TABLE benchnb (identity TEXT)")
+        self._do("CREATE TABLE pieces (key TEXT PRIMARY KEY, value TEXT)")
         self._do("INSERT INTO benchnb VALUES (?)", (self.identity,))
+        tables = {"benchnb", "pieces"}
+    mine = {"benchnb", "pieces"} <= tables
+    if not mine or self._do("SELECT * FROM benchnb") != [(self.identity,)]:
+        self.close()
+        what = "the journal of another computation" if mine else "no journal"
+        raise ValueError(f"{name} is {what}: delete it, or name another file")
     self._do("COMMIT")
     rows = self._do("SELECT key, value FROM pieces")
     self.done = {key: json.loads(value) for key, value in rows}
-
-
-Journal._do, Journal._open = _do, _open
