@@ -23,7 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
-from benchnb.cli.app.commands import (
+
+import benchnb
+from benchnb.cli.commands import (
     add_estimate,
     add_import,
     add_methods,
@@ -34,8 +36,6 @@ from benchnb.cli.app.commands import (
     in_options,
     plan_live,
 )
-
-import benchnb
 from ..data.scores import SPLITS, check_place, replace_file
 from ..studies.recommend import add_recommend
 
