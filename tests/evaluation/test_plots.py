@@ -20,7 +20,9 @@ def made_summary(methods=("a", "b"), budgets=(20, 200), trials=3):
     rng = np.random.default_rng(0)
     keys = ["method", "budget", "trial"]
     rows = pd.MultiIndex.from_product([methods, budgets, range(trials)], names=keys)
-    table = pd.DataFrame({m: rng.random(len(rows)) for m in plots.AXIS_LABELS}, index=rows)
+    table = pd.DataFrame(
+        {m: rng.random(len(rows)) for m in plots.AXIS_LABELS}, index=rows
+    )
     return table.reset_index()
 
 
