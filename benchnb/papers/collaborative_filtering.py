@@ -26,7 +26,7 @@ from ..evaluation.per_task import PerTask, ratio_budget
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import Conversation, method_rng, ready, simulate
 from ..methods.collaborative_filtering import CollaborativeFiltering
-from .published import store_results
+from .verdicts import store_results
 from ..stats import metrics
 from ..stats.transport import transport_plan
 

@@ -22,7 +22,8 @@ from ..evaluation.method import Method
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import ready
 from ..methods.essence_bench import EssenceBench
-from .published import published_cells, store_results
+from .published import published_cells
+from .verdicts import store_results
 from ..stats import metrics
 from ..stats.gam import RandomCurve, fit_curve, level_filled
 from ..stats.genetic_search import genetic_search

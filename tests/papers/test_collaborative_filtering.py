@@ -11,7 +11,7 @@ from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.collaborative_filtering import CollaborativeFiltering
-from benchnb.papers.published import table_cells
+from benchnb.papers.verdicts import table_cells
 from benchnb.stats.metrics import mae
 
 FEW = {
