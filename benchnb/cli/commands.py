@@ -305,7 +305,8 @@ def fit_and_leave_out(
 ):  # -> the fitted method, and errors on left-out sources or None
     "Fit on all sources, and on parts of them for the errors"
     from benchnb.evaluation.registry import get_method
-    from benchnb.live.evaluation import errors_if_needed, items_for_tokens, set_level
+    from benchnb.live.budgets import items_for_tokens
+    from benchnb.live.left_out import errors_if_needed, set_level
 
     if args.folds is not None and (args.folds < 0 or args.folds == 1):
         raise ValueError(f"--folds is 0 (none), or 2 or more, got {args.folds}")
@@ -326,7 +327,7 @@ def plan_live(args: argparse.Namespace) -> None:
     "Begin an evaluation: fit, choose, write the folder, print what to run"
     from benchnb.evaluation.method import check_budget
     from benchnb.evaluation.registry import load_method
-    from benchnb.live.evaluation import start
+    from benchnb.live.evaluation import Evaluation
 
     if not args.out:
         raise ValueError("--method needs --out DIR: the folder of the evaluation")
@@ -337,7 +338,8 @@ def plan_live(args: argparse.Namespace) -> None:
     how |= {"model": args.model, "seed": args.seed, "level": args.level}
     how |= {"shift": args.shift, "model_type": args.model_type}
     how["model_args"] = args.model_args
-    if Path(args.scores, "plan.json").is_file():
+    names = ("evaluation.json", "plan.json")
+    if any(Path(args.scores, name).is_file() for name in names):
         raise ValueError(
             f"{args.scores!r} is an evaluation that has begun: plan from its table, or "
             f"go on with benchnb tell {shlex.quote(args.scores)}"
@@ -350,7 +352,7 @@ def plan_live(args: argparse.Namespace) -> None:
             )
         method = load_method(args.scores)
         if not number and not args.width_said:
-            how["width"], how["seed"] = None, getattr(method, "seed_", 0)
+            how["width"] = None
     else:
         scores = how["source"] = load_scores(args.scores)
         if kind == "items":  # before anything is measured
@@ -360,8 +362,8 @@ def plan_live(args: argparse.Namespace) -> None:
         name = args.method or _advised(scores, None if kind == "tokens" else number)
         method, how["errors"] = fit_and_leave_out(name, scores, args, how)
     how["harness"] = args.harness or pick_harness(method.items_)
-    live = start(method, args.out, **how)
-    print(f"{live.session.method.name}, {count(live.ask(), 'item')} to run first\n")
+    live = Evaluation(method, folder=args.out, **how)
+    print(f"{live.method.name}, {count(live.ask(), 'item')} to run first\n")
     print_next(live, args.out)
 
 # %% ../../nbs/cli/commands.ipynb #68b3e1d5
@@ -394,7 +396,7 @@ def count(
 
 # %% ../../nbs/cli/commands.ipynb #85878a09
 def print_next(
-    live,  # a Live
+    live,  # an Evaluation
     folder: str | Path,  # as the user named it
 ) -> None:
     "What to run next, and what to tell then; or the estimate"
@@ -402,7 +404,7 @@ def print_next(
     if not command:
         print(format_report(live.report()))
         return
-    harness = live.plan["harness"]
+    harness = live.plan.harness or "list"
     print(f"{command}\n")
     logs = Path(folder, "logs") if harness != "list" else "answers.csv"
     print(f"then: benchnb tell {shlex.quote(str(folder))} {shlex.quote(str(logs))}")
@@ -483,10 +485,10 @@ def add_tell(commands) -> None:
 # %% ../../nbs/cli/commands.ipynb #c8544811
 def tell_command(args: argparse.Namespace) -> None:
     "Read logs, tell them, print what comes next"
-    from benchnb.live.evaluation import Live
+    from benchnb.live.evaluation import Evaluation
 
-    live = Live(args.folder)
-    format = args.format or live.plan["harness"]
+    live = Evaluation.load(args.folder)
+    format = args.format or (live.plan.harness or "list")
     if not args.paths and not args.give_up:
         raise ValueError("name the logs to tell, or say --give-up")
     before = dict(live.answers)
@@ -507,16 +509,17 @@ def tell_command(args: argparse.Namespace) -> None:
 def read_answers(
     format: str,  # of the logs; list is a table of item and score
     paths: list[str],
-    live,  # a Live
+    live,  # an Evaluation
     choices,  # Choices
 ) -> tuple[dict[str, float], str | None]:  # and whose they are, if the logs say it
     "Answers to what an evaluation may ask, from logs"
     from benchnb.harnesses.leaderboards import get_format
     from benchnb.harnesses.lm_eval import find_logs, read_logs
-    from benchnb.live.evaluation import log_answers
+    from benchnb.live.answers import log_answers
 
     if format in ("list", "table"):
-        return _table_answers(paths, live.items.index, choices)
+        answers, model = _table_answers(paths, live.items.index, choices)
+        return {n: x for n, x in answers.items() if n in live.items.index}, model
     kind = get_format(format)
     files = find_logs(paths, kind.belongs, kind.what)
     logs = read_logs(files, kind.read, choices)
@@ -631,14 +634,14 @@ def add_estimate(commands) -> None:
 
 def estimate_command(args: argparse.Namespace) -> None:
     "Print the report of a finished evaluation"
-    from benchnb.live.evaluation import Live
+    from benchnb.live.evaluation import Evaluation
 
-    report = Live(args.folder).report(args.level)
+    report = Evaluation.load(args.folder).report(args.level)
     print(json.dumps(report, indent=1) if args.json else format_report(report))
 
 # %% ../../nbs/cli/commands.ipynb #c60ecb40
 def format_report(
-    report: dict,  # what Live.report returned
+    report: dict,  # what Evaluation.report returned
     most: int = 12,  # tasks to list
 ) -> str:  # lines of at most 80 columns
     "A report as text"
@@ -720,12 +723,12 @@ def add_paired(commands) -> None:
 
 # %% ../../nbs/cli/commands.ipynb #ac16e772
 def _answers(place, args):
-    "A Live, or the answers of one model in logs"
+    "An Evaluation, or the answers of one model in logs"
     from benchnb.harnesses.leaderboards import import_logs
-    from benchnb.live.evaluation import Live
+    from benchnb.live.evaluation import Evaluation
 
-    if Path(place, "plan.json").is_file():
-        return Live(place)
+    if any(Path(place, name).is_file() for name in ("evaluation.json", "plan.json")):
+        return Evaluation.load(place)
     if not args.format:
         raise ValueError(f"{place!r} is no evaluation: name its --format if it is logs")
     scores = import_logs(args.format, place, read_choices(args))
@@ -733,34 +736,19 @@ def _answers(place, args):
         raise ValueError(f"{place!r} holds {len(scores)} models: name the logs of one")
     return dict(zip(scores.items.index, map(float, scores.values[0]), strict=True))
 
-
-def _compare_two(one, two, level):
-    "Two evaluations by their method; answers of which the method is unknown by items"
-    from benchnb.live.evaluation import BY_LOT, Live, paired, paired_runs
-
-    runs = [run for run in (one, two) if isinstance(run, Live)]
-    if len(runs) == 2:
-        return paired_runs(one, two, level)
-    answers = [getattr(run, "answers", run) for run in (one, two)]
-    if not runs:
-        return paired(*answers, level=level, method="")
-    name = runs[0].session.method.name  # the other's items may be any
-    if name in BY_LOT and not set(runs[0].answers) <= set(answers[1]):
-        name = ""  # what is common to both may be any part of the draw
-    total = len(runs[0].items)
-    return paired(*answers, runs[0].items["weight"], total, level, name)
-
 # %% ../../nbs/cli/commands.ipynb #fe34506f
 def paired_command(args: argparse.Namespace) -> None:
     "Print the comparison of two models"
     import dataclasses
+
+    from benchnb.live.paired import paired_runs
 
     if not 0.5 <= args.level < 1:
         raise ValueError(f"level must lie in [0.5, 1), got {args.level:g}")
     if Path(args.a).resolve() == Path(args.b).resolve():
         raise ValueError(f"A and B are both {args.a!r}: name two different models")
     one, two = (_answers(place, args) for place in (args.a, args.b))
-    found = _compare_two(one, two, args.level)
+    found = paired_runs(one, two, args.level)
     if args.json:
         print(json.dumps(dataclasses.asdict(found), indent=1))
         return

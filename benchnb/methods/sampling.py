@@ -16,7 +16,7 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps, item_means
-from ..evaluation.method import Coreset, Estimate
+from ..evaluation.method import Coreset, Estimate, IntervalKind, RandomDraw
 from ..evaluation.registry import register
 from ..stats.balanced_sampling import inclusion_probabilities, systematic_sample
 from ..stats.intervals import residual_interval, weighted_size
@@ -54,6 +54,7 @@ class RandomSampling(Coreset):
     level: float = 0.95  # promised coverage of the interval
 
     name = "random"
+    design_based = True
 
     def strata(self) -> np.ndarray | None:
         "What to stratify the draw by: nothing"
@@ -66,6 +67,11 @@ class RandomSampling(Coreset):
             self.weights_, budget, rng, self.strata()
         )
         return self
+
+    def inclusion_probabilities(self, asked: np.ndarray) -> RandomDraw:
+        "All its items are drawn at random"
+        chance = inclusion_probabilities(self.weights_, self.budget_)
+        return RandomDraw(self.coreset_, chance)
 
 # %% ../../nbs/methods/sampling.ipynb #9df4938c
 @patch
@@ -103,7 +109,8 @@ def finish(
     ends = residual_interval(score, sample.seen, left, size, self.level)
     how = f"{self.name}: interval for a random draw"
     score = float(np.clip(score, 0, 1))
-    return Estimate(score, tuple(ends.tolist()), level=self.level, how=how, **more)
+    more |= {"level": self.level, "kind": IntervalKind.DESIGN, "how": how}
+    return Estimate(score, tuple(ends.tolist()), **more)
 
 # %% ../../nbs/methods/sampling.ipynb #c49c5034
 def task_means(
