@@ -18,7 +18,9 @@ import pandas as pd
 from ..data.scores import Scores
 from ..data.sources import load
 from ..evaluation.compare import compare, summary
-from ..evaluation.method import Method, get_method, ready
+from ..evaluation.method import Method
+from ..evaluation.registry import get_method
+from ..evaluation.simulate import ready
 from ..methods.tailored_bench import TailoredBench
 from .published import published_cells
 from benchnb.papers.verdicts import (
