@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['METRICS', 'run_trial', 'add_tasks', 'named_methods', 'check_table', 'check_whole', 'check_budgets', 'piece_key',
-           'comparison_hash', 'Trials', 'compare', 'trial_metrics', 'summary', 'over_trials', 'TableHTML', 'show']
+           'comparison_hash', 'Trials', 'compare', 'trial_metrics', 'summary', 'over_trials', 'best_rows', 'TableHTML',
+           'show']
 
 # %% ../../nbs/evaluation/compare.ipynb #f13ebf7b
 import copy
@@ -368,22 +369,18 @@ def over_trials(
     return table.reset_index()
 
 # %% ../../nbs/evaluation/compare.ipynb #0be4e529
-def _best(table, metric):
-    "The lines with the best mean of each budget"
+def best_rows(
+    table: pd.DataFrame,  # what over_trials returned
+    metric: str,
+) -> set:  # labels of rows; one per budget
+    "The rows with the best mean of each budget; of coverage the nearest to 95%"
     values = table[metric]
-    if metric == "coverage":  # nearest to what was promised
+    if metric == "coverage":
         values = (values - 0.95).abs()
     elif metric in ("pearson", "spearman", "kendall"):
         values = -values
     known = values.dropna().groupby(table["budget"])
-    return set(known.idxmin()) if len(known) else set()
-
-
-def _with_error(mean, error):
-    "A mean and its standard error; what is unknown is a dash, or left out"
-    if np.isnan(mean):
-        return "&ndash;"
-    return f"{mean:.3f}" + ("" if np.isnan(error) else f" &plusmn; {error:.3f}")
+    return set(known.idxmin()) if len(known) and metric != "width" else set()
 
 
 class TableHTML(str):
@@ -392,23 +389,20 @@ class TableHTML(str):
     def _repr_html_(self) -> str:
         return str(self)
 
-
+# %% ../../nbs/evaluation/compare.ipynb #showtabl
 def show(
     table: pd.DataFrame,  # what over_trials returned
     metrics: tuple[str, ...] = ("mae", "kendall", "coverage", "width"),
 ) -> TableHTML:  # a table for notebooks; names are escaped
     "One line per method and budget: mean +- standard error"
-    metrics = [metric for metric in metrics if metric in table]
-    best = {metric: _best(table, metric) for metric in metrics if metric != "width"}
-    head = "".join(f"<th>{escape(str(n))}</th>" for n in ("method", "budget", *metrics))
-    lines = []
-    for at, row in table.iterrows():
-        cells = [escape(str(row["method"])), f"{row['budget']:,}"]
-        for metric in metrics:
-            said = _with_error(row[metric], row.get(f"{metric}_se", np.nan))
-            cells.append(f"<b>{said}</b>" if at in best.get(metric, ()) else said)
-        lines.append("".join(f"<td>{cell}</td>" for cell in cells))
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return TableHTML(
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
+    cells = table[["method", "budget"]].astype(str)
+    cells["method"] = cells["method"].map(escape)
+    for metric in (metric for metric in metrics if metric in table):
+        mean, error = table[metric], table.get(f"{metric}_se", np.nan * table[metric])
+        text = mean.map("{:.3f}".format).where(mean.notna(), "&ndash;")
+        text += error.map(" &plusmn; {:.3f}".format).where(
+            error.notna() & mean.notna(), ""
+        )
+        best = table.index.isin(best_rows(table, metric))
+        cells[metric] = text.where(~best, "<b>" + text + "</b>")
+    return TableHTML(cells.to_html(escape=False, index=False, border=0))
