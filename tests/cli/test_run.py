@@ -389,8 +389,6 @@ def test_plans_that_cannot_be_meant(call):
 
 
 def test_items_that_were_not_drawn_are_said(call):
-    a, b = (dict(enumerate(row)) for row in np.eye(2, 30))
-    assert paired(a, b).note == "" and "kmeans" in paired(a, b, method="kmeans").note
     source = halves()[0]
     source.to_parquet("s.parquet")
     for name in ("a", "b"):
