@@ -251,7 +251,7 @@ def test_a_task_may_be_called_NA(tmp_path):
         (dict(seeds=0), "seeds must be a whole number from 1, got 0"),
         (dict(queries=0), "queries must be a whole number from 1, got 0"),
         (dict(scoring="bleu"), "scoring must be one of .*, got 'bleu'"),
-        (dict(tasks=[TOYS[0]] * 2), "task 'first of a-h' is repeaice"),
+        (dict(tasks=[TOYS[0]] * 2), "task 'first of a-h' is there twice"),
         (dict(tasks=[]), "no tasks to measure"),
         (dict(tasks=[Task("t", [("q", "a")] * 9)]), "'t' has examples without options"),
         (dict(exemplars=0, prompt=Prompt("", "{input} {target}", "{input}")),
