@@ -6,7 +6,7 @@
 __all__ = ['SEVEN', 'MOST', 'LISTS', 'NINE', 'OTHER', 'TABLE_1', 'TABLE_5', 'MISSING', 'seven', 'prefix_scores', 'list_errors',
            'random_errors', 'cells', 'by_number', 'table_2', 'by_model', 'three_tasks', 'bootstrap_errors', 'table_6',
            'variant_order', 'table_4', 'figure_4', 'rounding_order', 'sensitivity', 'c_counts', 'draw_share', 'table_5',
-           'sundries', 'reproduce']
+           'sundries', 'reproduce_bento']
 
 # %% ../../nbs/papers/bento.ipynb #b199a5aa
 import itertools
@@ -373,7 +373,7 @@ MISSING = {  # pattern in the cell's address: what is missing
 }
 
 # %% ../../nbs/papers/bento.ipynb #8438b888
-def reproduce(
+def reproduce_bento(
     trials: int | None = None,  # not used: nothing here is drawn by trials
     n_jobs: int = 1,  # not used: it takes a minute
     folder: str | Path | None = None,  # where to store; None: with the package
