@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['highest_cost', 'items_for_tokens', 'next_budget', 'pilot_budget', 'check_growth']
 
-# %% ../../nbs/live/budgets.ipynb #05c06116
+# %% ../../nbs/live/budgets.ipynb #56f7013c
 import bisect
 import math
 import tempfile
@@ -14,7 +14,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ..data.scores import Scores
 from ..evaluation.method import Coreset, Method
 from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import Conversation, converse, ready

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Evaluation']
 
-# %% ../../nbs/live/evaluation.ipynb #f92a0740
+# %% ../../nbs/live/evaluation.ipynb #9dd2429c
 import copy
 import json
 import re
@@ -33,13 +33,13 @@ from benchnb.evaluation.method import (
 from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import Conversation, ready
 from ..harnesses.subsets import export_subset, make_subset
-from .folder import FILE, Plan, check_answers, check_new, locked, read_state
 from benchnb.live.budgets import (
     check_growth,
     items_for_tokens,
     next_budget,
     pilot_budget,
 )
+from .folder import FILE, Plan, check_answers, check_new, locked, read_state
 from .left_out import at_level, left_out_errors, set_level
 from .report import make_report
 from benchnb.live.shift import (
@@ -50,7 +50,7 @@ from benchnb.live.shift import (
     respond_to_shift,
 )
 
-# %% ../../nbs/live/evaluation.ipynb #39df6678
+# %% ../../nbs/live/evaluation.ipynb #e1c180c6
 class Evaluation:
     "One model, evaluated while it runs: what to ask next, what was told, what follows"
 
@@ -61,9 +61,7 @@ class Evaluation:
         seed: int = 0,  # of all random choices
         folder: str | Path | None = None,  # a new or empty one; None: in memory
         tokens: float | None = None,  # a budget in tokens instead
-        source: (
-            Scores | None
-        ) = None,  # that the method was fitted on: for flags, widths
+        source: Scores | None = None,  # it was fitted on: for flags, widths
         errors: pd.DataFrame | None = None,  # from left_out_errors, with this budget
         **plan,  # width, level, shift, harness, model, ...: see Plan
     ):
@@ -221,7 +219,7 @@ def tell(
         self._save()
     return self
 
-# %% ../../nbs/live/evaluation.ipynb #018c1969
+# %% ../../nbs/live/evaluation.ipynb #1c4d8a4c
 @patch
 def _check(self: Evaluation, new: dict, give_up: bool) -> None:
     "Refuse answers of which none was asked, and those that contradict earlier ones"
@@ -254,8 +252,8 @@ def _check_model(self: Evaluation, model: str | None) -> None:
 
     if model and self.model and same(model) != same(self.model):
         raise ValueError(
-            f"the answers so far are those of {self.model!r}, these of {model!r}: begin "
-            f"a new evaluation, or say model={self.model!r} if they are one model"
+            f"the answers so far are those of {self.model!r}, these of {model!r}: "
+            f"begin a new evaluation, or say model={self.model!r} if they are one model"
         )
     self.model = self.model or model
 

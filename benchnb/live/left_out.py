@@ -23,7 +23,7 @@ from ..evaluation.simulate import Conversation, converse, ready, simulate
 from .shift import fit_and_correction
 from ..stats.conformal import conformal_interval
 
-# %% ../../nbs/live/left_out.ipynb #bf756471
+# %% ../../nbs/live/left_out.ipynb #dfb0867c
 def left_out_errors(
     method: Method,  # not fitted; copied for every fold
     source: Scores,  # models whose scores are known

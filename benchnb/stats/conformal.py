@@ -5,9 +5,7 @@
 # %% auto #0
 __all__ = ['conformal_interval', 'pair_errors', 'pair_interval']
 
-# %% ../../nbs/stats/conformal.ipynb #6f7352db
-import math
-
+# %% ../../nbs/stats/conformal.ipynb #cde3087d
 import numpy as np
 import pandas as pd
 

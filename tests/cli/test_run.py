@@ -1,10 +1,9 @@
-"""The commands of an evaluation, from logs to an estimate, and of two models compared."""
+"""The commands of an evaluation, from logs to an estimate; two models compared."""
 
 import json
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from helpers.logs import (
     TIME,

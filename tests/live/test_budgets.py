@@ -1,4 +1,4 @@
-"Budgets in tokens are never exceeded, and budgets for a width grow until they are enough"
+"Budgets in tokens are never exceeded; budgets for a width grow until they are enough"
 
 from helpers.small import estimates, fitted, halves, prepared
 from hypothesis import given

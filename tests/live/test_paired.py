@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.evaluations import evaluate
-from benchnb.evaluation.simulate import ready
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
+from benchnb.evaluation.simulate import ready
 from benchnb.live.paired import paired, paired_runs
 
 
