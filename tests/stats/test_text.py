@@ -93,7 +93,7 @@ def test_what_is_no_text_is_named():
         text_embeddings(["one", 3.5])
     with pytest.raises(TypeError, match="text of item 0 is b'one'"):
         text_embeddings([b"one"])
-    with pytest.raises(ValueError, match="there are no texts"):
+    with pytest.raises(ValueError, match="0 of 0 items have no text"):
         text_embeddings([])
     for dims in (0, -1, 2.5, "5", True):
         with pytest.raises(ValueError, match="dims must be a whole number"):
