@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['check_range', 'normal_quantile', 'exact_coverage', 'wilson_interval', 'effective_size', 'weighted_size',
-           'spread_ratio', 'is_spread', 'residual_interval', 'conformal_radius']
+           'spread_ratio', 'is_spread', 'residual_interval', 'conformal_radius', 'held_out_errors']
 
 # %% ../../nbs/stats/intervals.ipynb #9ef7528a
 import math
+from collections.abc import Callable
 from statistics import NormalDist
 
 import numpy as np
@@ -142,3 +143,16 @@ def conformal_radius(
     if rank > errors.size:
         return math.inf
     return float(np.sort(np.abs(errors))[rank - 1])
+
+# %% ../../nbs/stats/intervals.ipynb #8bf4bae5
+def held_out_errors(
+    errors: Callable,  # from two masks of models, used and left out, to errors of these
+    number: int,  # models
+    folds: int,  # parts in which models are left out
+    rng: np.random.Generator,
+) -> np.ndarray:  # estimate - truth, one per model
+    "Errors on models that had no part in any choice"
+    fold, found = rng.permutation(number) % folds, np.full(number, np.nan)
+    for part in range(folds):
+        found[fold == part] = errors(fold != part, fold == part)
+    return found

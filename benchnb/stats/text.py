@@ -116,9 +116,11 @@ def load_encoder(
     try:
         import torch
         from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
     except ImportError as error:
         what = f"the encoder {name!r} needs torch and transformers"
         raise ImportError(f"{what}: pip install benchnb[llm]") from error
+    logging.disable_progress_bar()  # of the weights
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModel.from_pretrained(folder, use_safetensors=True)

@@ -26,7 +26,7 @@ from benchnb.methods.essence_bench import (
     stratified_parts,
     unexplained,
 )
-from benchnb.stats.gam import RandomCurve
+from benchnb.evaluation.coresets import RandomCurve
 from benchnb.stats.genetic_search import as_masks
 from benchnb.stats.metrics import rmse
 

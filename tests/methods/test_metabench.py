@@ -21,11 +21,9 @@ from benchnb.methods.metabench import (
     one_per_quantile,
     subset_losses,
 )
-from benchnb.stats.gam import (
-    Curve,
-    RandomCurve,
-    draw_subsets,
-)
+from benchnb.evaluation.coresets import RandomCurve
+from benchnb.stats.gam import Curve
+from benchnb.stats.genetic_search import draw_subsets
 
 
 def answers(seed=0, models=60, items=50, part_marks=False):

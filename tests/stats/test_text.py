@@ -190,11 +190,9 @@ def test_pooling_is_a_mean_over_what_is_not_padding():
     np.testing.assert_array_equal(mean_pool(vectors, mask)[0], np.zeros(4))
 
 
-def test_a_bar_only_where_it_is_wanted(encoder, capfd):
+def test_a_bar_only_for_many_texts(encoder, capfd):
     text_embeddings(TEXTS, how=encoder)
     assert capfd.readouterr().err == ""
-    text_embeddings(TEXTS, how=encoder, progress=True)
-    assert "batch" in capfd.readouterr().err
     text_embeddings(TEXTS * 101, how=encoder)
     assert "batch" in capfd.readouterr().err
 
