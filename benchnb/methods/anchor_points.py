@@ -10,10 +10,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.scores import Scores
-from ..evaluation.coresets import MedoidCoreset
-from ..evaluation.method import register
-from ..stats.medoids import DISTANCES, Medoids, cluster_items, standardize
+<<<<<<< /tmp/mm_o
+from benchnb.data.scores import Scores
+from benchnb.evaluation.coresets import MedoidCoreset
+from benchnb.evaluation.method import register
+from benchnb.stats.medoids import DISTANCES, Medoids, cluster_items, standardize
+=======
+from benchnb.data.scores import Scores, fill_gaps
+from benchnb.evaluation.method import Coreset, Estimate
+from benchnb.evaluation.registry import register
+from benchnb.stats.intervals import conformal_radius
+from benchnb.stats.medoids import (
+    METRICS,
+    Medoids,
+    cluster_items,
+    held_out_errors,
+    standardize,
+)
+>>>>>>> /tmp/mm_t
 
 # %% ../../nbs/methods/anchor_points.ipynb #da7ada58
 @register

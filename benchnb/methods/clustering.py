@@ -14,7 +14,7 @@ import pandas as pd
 
 from ..data.scores import Scores
 from ..evaluation.coresets import MedoidCoreset
-from ..evaluation.method import register
+from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
 from ..stats.medoids import Medoids, distinct_columns
 from ..stats.text import text_embeddings

@@ -14,7 +14,7 @@ from fastcore.basics import patch
 
 from ..data.scores import Scores, item_means
 from ..evaluation.coresets import Candidate, RandomCurve
-from ..evaluation.method import register
+from ..evaluation.registry import register
 from benchnb.stats.gam import (
     left_out_errors,
     level_filled,
