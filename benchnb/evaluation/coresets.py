@@ -13,7 +13,7 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps, item_means
-from .method import Coreset, Estimate
+from .method import Coreset, Estimate, Flag, IntervalKind, param
 from ..stats.gam import Curve, fit_curve, level_filled
 from ..stats.genetic_search import draw_subsets
 from ..stats.intervals import conformal_radius, held_out_errors
@@ -25,8 +25,10 @@ from ..stats.medoids import Medoids, cluster_items
 class LearnedCoreset(Coreset):
     "A coreset chosen from the sources, with an interval from sources left out"
 
-    level: float = 0.95  # promised coverage of the interval
-    folds: int = 2  # parts in which sources are left out for the interval; 0: none
+    level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
+    folds: int = param(
+        2, "parts of the sources to leave out; 0: no interval", low=0, whole=True
+    )
 
     def fit(self, source: Scores, side: object = None) -> "LearnedCoreset":
         "Keep the sources for `prepare`; they are not saved with the method"
@@ -65,14 +67,19 @@ def held_out_radius(
 def with_interval(
     self: LearnedCoreset,
     score: float,  # the estimate
+    flags: frozenset = frozenset(),  # what else a reader must know
     **more,  # what else the Estimate holds
 ) -> Estimate:
     "An estimate with `radius_` to either side"
-    ends, how = (
-        score - self.radius_,
-        score + self.radius_,
-    ), "errors on held-out sources"
-    return Estimate(score, ends, level=self.level, how=how, **more)
+    ends, kind = (score - self.radius_, score + self.radius_), IntervalKind.CONFORMAL
+    if np.isnan(self.radius_):
+        kind = IntervalKind.NONE
+    elif np.isinf(self.radius_):
+        flags = flags | {Flag.FEW_SOURCES}
+    how = f"errors on sources left out, {self.folds} folds"
+    return Estimate(
+        score, ends, level=self.level, kind=kind, flags=flags, how=how, **more
+    )
 
 # %% ../../nbs/evaluation/coresets.ipynb #0c2c2c2c
 @dataclass(eq=False, kw_only=True)
@@ -150,7 +157,7 @@ class Candidate(NamedTuple):
 class RandomCurve(LearnedCoreset):
     "Ask random items, and bring their mean to the benchmark's scale by a curve"
 
-    splines: int = 10  # splines of the curve for each feature, at most; at least 4
+    splines: int = param(10, "splines of a curve, at most", low=4, whole=True)
 
     name = "random_curve"
 
@@ -228,8 +235,10 @@ def estimate(
         return Estimate(np.nan)
     curve = Curve(*self.curve_)
     inputs = features(seen[np.newaxis], self.easiness_, self.bank())
-    score, notes = float(np.clip(curve(inputs)[0], 0, 1)), tuple(self.notes_)
+    score = float(np.clip(curve(inputs)[0], 0, 1))
     outside = (inputs[0] < curve.low - 1e-9) | (inputs[0] > curve.high + 1e-9)
-    if (outside & curve.coef.any(axis=1)).any():
-        notes += ("outside the sources' range: the curve is extrapolated",)
-    return self.with_interval(score, notes=notes)
+    if not (outside & curve.coef.any(axis=1)).any():
+        return self.with_interval(score, notes=tuple(self.notes_))
+    note = "outside the sources' range: the curve is extrapolated"
+    flags = frozenset([Flag.OUT_OF_RANGE])
+    return self.with_interval(score, flags, notes=(*self.notes_, note))

@@ -10,24 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-<<<<<<< /tmp/mm_o
-from benchnb.data.scores import Scores
-from benchnb.evaluation.coresets import MedoidCoreset
-from benchnb.evaluation.method import register
-from benchnb.stats.medoids import DISTANCES, Medoids, cluster_items, standardize
-=======
-from benchnb.data.scores import Scores, fill_gaps
-from benchnb.evaluation.method import Coreset, Estimate
-from benchnb.evaluation.registry import register
-from benchnb.stats.intervals import conformal_radius
-from benchnb.stats.medoids import (
-    METRICS,
-    Medoids,
-    cluster_items,
-    held_out_errors,
-    standardize,
-)
->>>>>>> /tmp/mm_t
+from ..evaluation.coresets import MedoidCoreset
+from ..evaluation.method import param
+from ..evaluation.registry import register
+from ..stats.medoids import DISTANCES, Medoids, cluster_items, standardize
 
 # %% ../../nbs/methods/anchor_points.ipynb #da7ada58
 @register
@@ -35,18 +21,16 @@ from benchnb.stats.medoids import (
 class AnchorPoints(MedoidCoreset):
     "Ask the medoids of the sources' answers, and weigh them by their clusters"
 
-    distance: str = "manhattan"  # of items: manhattan, correlation (published), cosine
-    rescale: bool | None = None  # sources' rows to deviation 1; None: manhattan only
-    exact_up_to: int = 5000  # items up to which all distances are computed
+    distance: str = param("manhattan", "of two items", choices=tuple(DISTANCES))
+    rescale: bool | None = param(
+        None,
+        "bring each source's row to deviation 1; None: for manhattan only",
+        choices=(True, False),
+        optional=True,
+    )
+    exact_up_to: int = param(5000, "items whose distances fit", low=1, whole=True)
 
     name = "anchor_points"
-
-    def fit(self, source: Scores, side: object = None) -> "AnchorPoints":
-        "Check the distance, and keep the sources"
-        if self.distance not in DISTANCES:
-            known = ", ".join(DISTANCES)
-            raise ValueError(f"no distance {self.distance!r}: choose from {known}")
-        return super().fit(source)
 
     def choose(self, values: np.ndarray, rng: np.random.Generator) -> Medoids:
         "The medoids of the items, as these models see them"
