@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['SETTINGS', 'FIGURE_5', 'FEW', 'MORE', 'SWEEPS', 'TIMED', 'leaderboard', 'subjects', 'Setting', 'rivals',
            'task_figures', 'task_trial', 'measure', 'errors_by_ratio', 'against', 'sweep_methods', 'sweeps', 'table_1',
-           'is_personal', 'complements', 'timed', 'of_mmlu_size', 'table_3', 'all_cells', 'reproduce']
+           'is_personal', 'complements', 'timed', 'of_mmlu_size', 'table_3', 'all_cells',
+           'reproduce_collaborative_filtering']
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #2466b39a
 import hashlib
@@ -414,7 +415,7 @@ def all_cells(
     return pd.concat(parts, ignore_index=True)
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #ff3df998
-def reproduce(
+def reproduce_collaborative_filtering(
     trials: int = 20,  # at the ratios .1 and .2; fewer where a run is long
     n_jobs: int = 1,  # processors
     folder: str | Path | None = None,  # where to store; None: with the package
