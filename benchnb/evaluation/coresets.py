@@ -18,7 +18,7 @@ from ..stats.gam import Curve, fit_curve, level_filled
 from ..stats.genetic_search import draw_subsets
 from ..stats.intervals import conformal_radius, held_out_errors
 from ..stats.item_filters import kept_items
-from ..stats.medoids import Medoids, cluster_items
+from ..stats.medoids import Medoids
 
 # %% ../../nbs/evaluation/coresets.ipynb #53df91ce
 @dataclass(eq=False, kw_only=True)

@@ -269,7 +269,7 @@ def mean_and_error(
 
 # %% ../../nbs/stats/metrics.ipynb #3639e670
 def bootstrap_error(
-    metric: Callable,  # a function of (truth, score) from this chapter, or one like them
+    metric: Callable,  # a function of (truth, score), as in this chapter
     truth: np.ndarray,  # true scores, shape (models,)
     score: np.ndarray,  # estimates, shape (models,) or (trials, models)
     times: int = 1000,  # number of resamples, at least 2
