@@ -33,6 +33,8 @@ class LearnedCoreset(Coreset):
     def fit(self, source: Scores, side: object = None) -> "LearnedCoreset":
         "Keep the sources for `prepare`; they are not saved with the method"
         super().fit(source)
+        if self.folds == 1:
+            raise ValueError("folds must be 0 (no interval) or at least 2, not 1")
         self._source = source
         return self
 
