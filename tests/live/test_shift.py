@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchnb.evaluation.method import Flag, IntervalKind
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import ready
+from benchnb.evaluation.simulate import Conversation, ready
 from benchnb.live.shift import (
     design_estimate,
     fit_and_correction,
@@ -69,7 +69,7 @@ def test_what_is_unknown_is_left_out_of_the_figures():
 @pytest.mark.parametrize("name", ["random", "aipw", "per_task(stratified)"])
 def test_methods_of_sampling_draw_at_random(name):
     method = ready(get_method(name).fit(halves()[0]), 12)
-    draw = method.inclusion_probabilities(np.arange(60))
+    draw = method.inclusion_probabilities(Conversation(method).wanted)
     assert method.design_based and len(draw.items) == 12
     assert np.isclose(draw.probabilities.sum(), 12)
     assert ((draw.probabilities >= 0) & (draw.probabilities <= 1 + 1e-12)).all()
