@@ -1,6 +1,7 @@
 """Stop a command at every file-system call once: as SQLite tests its own journal.
 
-`python -m helpers.crash FOLDER MODE COMMAND...` runs the command in copies of FOLDER. In
+`python -m helpers.crash FOLDER MODE COMMAND...` runs the command in copies of FOLDER.
+In
 copy n the n-th call that changes a file does not happen: the process is killed there
 (mode `kill`), or the disk is full from there on (mode `full`). Then the same command is
 given again. One JSON line is printed for every stop."""
