@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['CELL', 'RESULT_COLUMNS', 'GIVEN_VERDICTS', 'RESULTS', 'allowed_difference', 'Verdict', 'verdict', 'tidy_results',
-           'result_faults', 'check_results', 'store_results', 'stored_results', 'addresses', 'cell_verdicts',
-           'table_cells', 'cells_as_text', 'side_by_side', 'cells_json', 'count_verdicts', 'print_table', 'cell_remark',
-           'format_cells']
+           'result_faults', 'check_results', 'store_results', 'stored_results', 'mean_cells', 'missing_cells',
+           'addresses', 'cell_verdicts', 'table_cells', 'cells_as_text', 'side_by_side', 'cells_json', 'count_verdicts',
+           'print_table', 'cell_remark', 'format_cells']
 
 # %% ../../nbs/papers/verdicts.ipynb #476b666f
 import json
@@ -171,6 +171,39 @@ def stored_results(
         parts.append(check_results(part, path.name))
     parts = [part for part in parts if len(part)] or parts[:1]
     return check_results(pd.concat(parts, ignore_index=True), f"files in {folder}")
+
+# %% ../../nbs/papers/verdicts.ipynb #7aba7620
+def mean_cells(
+    trials: pd.DataFrame,  # one row per trial and row of the table
+    row: str,  # the column of `trials` that names the row
+    columns: dict[str, str],  # column of `trials` to column of the table
+    scale: dict[str, float] | None = None,  # factors, such as 100 for per cent
+    **facts: object,  # the same for all cells: paper, table, data, verdict, reason
+) -> pd.DataFrame:  # one line per cell, columns of RESULT_COLUMNS
+    "Means over trials and their standard errors as cells of a table"
+    groups, parts = trials.groupby(row, sort=False), []
+    for name, column in columns.items():
+        cells = groups[name].agg(reproduced="mean", stderr="sem", trials="size")
+        cells[["reproduced", "stderr"]] *= (scale or {}).get(name, 1)
+        parts.append(cells.rename_axis("row").reset_index().assign(column=column))
+    return pd.concat(parts).assign(**{"verdict": "", "reason": ""} | facts)
+
+# %% ../../nbs/papers/verdicts.ipynb #a0aafc2a
+def missing_cells(
+    paper: str,  # short name in PAPERS
+    done: pd.DataFrame,  # measured cells
+    reasons: dict[str, str],  # pattern of table, row and column to what is missing
+) -> pd.DataFrame:  # the other printed cells, columns of RESULT_COLUMNS
+    "The printed cells without a result, as not possible; the first pattern counts"
+    key = ["table", "row", "column"]
+    left = published_cells(paper).merge(done[key], "left", key, indicator=True)
+    left = left.loc[left["_merge"] == "left_only", CELL].reset_index(drop=True)
+    address = left["table"] + " " + left["row"] + " " + left["column"]
+    left["reason"] = ""
+    for pattern, words in reversed(reasons.items()):
+        left.loc[address.str.contains(pattern), "reason"] = words
+    facts = dict(reproduced=np.nan, trials=np.nan, stderr=np.nan, data="")
+    return left.assign(**facts, verdict=str(Verdict.NOT_POSSIBLE))
 
 # %% ../../nbs/papers/verdicts.ipynb #57b2702b
 def addresses(
