@@ -87,7 +87,7 @@ def parse(
         says = " ".join(error.format_message().split()).rstrip(".")
         raise ValueError(f"{says} (see {path} --help)") from error
 
-# %% ../../nbs/cli/app.ipynb #34aba1d8
+# %% ../../nbs/cli/app.ipynb #9c73cd7c
 def load_plugins(
     files: list[str],  # Python files with registered methods
 ) -> None:
@@ -101,7 +101,9 @@ def load_plugin(
     file: str,  # a Python file
 ) -> None:
     "Import one file, and make sure that it registers a method"
-    from benchnb.evaluation.registry import _METHODS, LIBRARY
+    from benchnb.evaluation.method import _METHODS, list_methods
+
+    LIBRARY = list_methods()
 
     path, before = Path(file), dict(_METHODS)
     if path.suffix != ".py" or not path.is_file():
@@ -126,7 +128,9 @@ def import_file(
     path: Path,  # of a Python file
 ):  # -> the module
     "Import a file; whatever it raises becomes one line"
-    from benchnb.evaluation.registry import NameTaken
+    from benchnb.evaluation import method
+
+    NameTaken = getattr(method, "NameTaken", ())
 
     folder = str(path.resolve().parent)
     if folder not in sys.path:
@@ -141,12 +145,14 @@ def import_file(
             "it with python to see where"
         ) from error
 
-# %% ../../nbs/cli/app.ipynb #e7d933a3
+# %% ../../nbs/cli/app.ipynb #3e99726b
 def mistake(
     error: Exception,
 ) -> str | None:  # None: it was no mistake of the user's
     "What the user did wrong, in one line"
-    from benchnb.evaluation.registry import UnknownMethod
+    from benchnb.evaluation import method
+
+    UnknownMethod = getattr(method, "UnknownMethod", ())
 
     if not isinstance(
         error, (ValueError, TypeError, OSError, ImportError, MemoryError)

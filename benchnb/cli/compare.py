@@ -6,7 +6,7 @@
 __all__ = ['MORE', 'EXAMPLE', 'figure', 'format_summary', 'note_lines', 'compare_command', 'print_comparison', 'method_names',
            'read_side', 'write_results']
 
-# %% ../../nbs/cli/compare.ipynb #2da104a2
+# %% ../../nbs/cli/compare.ipynb #9c285b75
 import os
 import sys
 import textwrap
@@ -17,14 +17,12 @@ from benchnb.cli.commands import (
     command,
     count,
     format_table,
-    names,
+    listed,
     print_json,
-    print_table_head,
-    whole_numbers,
 )
-from ..data.scores import replace_file
+from ..data.files import replace_file
 
-# %% ../../nbs/cli/compare.ipynb #a2fba2d6
+# %% ../../nbs/cli/compare.ipynb #77a00fce
 def figure(
     mean: float,
     error: float,  # its standard error; NaN: unknown
@@ -43,22 +41,24 @@ def format_summary(
     table,  # what over_trials returned
 ) -> str:  # lines of at most 80 columns
     "A comparison as text: by budget, the smallest error first"
-    by_task, rows = "task" in table, []
-    for budget, group in table.groupby("budget", sort=True):
-        ordered = group.sort_values(["task", "mae"] if by_task else "mae")
-        for number, row in enumerate(ordered.itertuples()):
-            task = [row.task] if by_task else []
-            rows.append([str(budget) if number == 0 else "", *task, row.method])
-            rows[-1] += [figure(row.mae, row.mae_se)]
-            rows[-1] += [figure(row.kendall, row.kendall_se, 3)]
-            rows[-1] += ["-" if row.coverage != row.coverage else f"{row.coverage:.0%}"]
-            rows[-1] += ["-" if row.width != row.width else f"{row.width:.3f}"]
-            rows[-1] += [f"{1000 * row.seconds:.1f}"]
-    columns = {"items": "right"} | ({"task": "left"} if by_task else {})
-    columns |= {"method": "left", "MAE": "left", "Kendall tau": "left"}
-    return format_table(
-        columns | dict.fromkeys(("cover", "width", "ms"), "right"), rows
-    )
+    keys = ["budget", "task"] if "task" in table else ["budget"]
+    table = table.sort_values([*keys, "mae"])
+    first = ~table.duplicated(keys[:1])
+    columns = {
+        "items": table["budget"].astype(str).where(first, ""),
+        **({"task": table["task"]} if "task" in table else {}),
+        "method": table["method"],
+        "MAE": table[["mae", "mae_se"]].apply(lambda x: figure(*x), axis=1),
+        "Kendall tau": table[["kendall", "kendall_se"]].apply(
+            lambda x: figure(*x, digits=3), axis=1
+        ),
+        "cover": table["coverage"].map("{:.0%}".format).replace("nan%", "-"),
+        "width": table["width"].map("{:.3f}".format).replace("nan", "-"),
+        "ms": (1000 * table["seconds"]).map("{:.1f}".format),
+    }
+    right = ("items", "cover", "width", "ms")
+    sides = {name: "right" if name in right else "left" for name in columns}
+    return format_table(sides, zip(*columns.values(), strict=True))
 
 # %% ../../nbs/cli/compare.ipynb #50aedb6b
 def note_lines(
@@ -75,17 +75,24 @@ def note_lines(
         lines += textwrap.wrap(text, 78, subsequent_indent="  ")
     return ["", *lines] if lines else []
 
-# %% ../../nbs/cli/compare.ipynb #1154fca4
-MORE = """SCORES is zoo (the embedded leaderboard), a named data set (see benchnb data), or a file: Parquet of Scores.to_parquet, or a long table (Parquet, CSV, JSONL) with the columns model, item, score. Optional columns: task, weight, cost, text of the item; family, released, part, n_params, full_score of the model.
+# %% ../../nbs/cli/compare.ipynb #0b007ddc
+MORE = """SCORES is zoo (the embedded leaderboard), a named data set (see benchnb data),
+or a file: Parquet of Scores.to_parquet, or a long table (Parquet, CSV, JSONL)
+with the columns model, item, score. Optional columns: task, weight, cost, text
+of the item; family, released, part, n_params, full_score of the model.
 
-Every trial splits the models into sources, which a method may learn from, and targets, which it estimates from a few items each. Printed are means over the trials with standard errors. With --out or --rows, a run that was stopped goes on when the same command is given again.
+Every trial splits the models into sources, which a method may learn from, and
+targets, which it estimates from a few items each. Printed are means over the
+trials with standard errors. With --out or --rows, a run that was stopped goes
+on when the same command is given again.
 
-Methods: see benchnb methods. per_task(NAME) runs one in every task; module:Class is a method of your own."""
+Methods: see benchnb methods. per_task(NAME) runs one in every task;
+module:Class is a method of your own."""
 
 EXAMPLE = """benchnb compare zoo --methods random,aipw,tailored_bench --budgets 20,40 \\
     --trials 10 --split random --jobs 2 --out out/zoo.csv --plot out/zoo.png"""
 
-# %% ../../nbs/cli/compare.ipynb #6529769d
+# %% ../../nbs/cli/compare.ipynb #5d780594
 @command("compare", EXAMPLE, more=MORE, plugins=True, resumes=True)
 def compare_command(
     scores: str,  # zoo, a named data set, or a file
@@ -109,7 +116,7 @@ def compare_command(
     from benchnb.evaluation.compare import compare, over_trials, summary
 
     check_results(scores, out=out, rows=rows, plot=plot)
-    budgets, journal = whole_numbers(budgets, "--budgets"), f"{rows or out}.journal"
+    budgets, journal = listed(budgets, "--budgets", int), f"{rows or out}.journal"
     table = load_table(scores)
     how = {"sources": sources, "journal": journal if rows or out else None}
     how |= {"progress": sys.stderr.isatty() or None} | ({"by": by} if by else {})
@@ -121,7 +128,7 @@ def compare_command(
     if json:
         print_json(over_trials(figures))
     else:
-        print_table_head(scores, table)
+        print(f"{scores}: {str(table).removeprefix('Scores: ')}")
         print_comparison(frame, over_trials(figures), split)
     written = write_results(frame, figures, out, rows, plot)
     if written and not json:
@@ -146,7 +153,7 @@ def print_comparison(
     for line in note_lines(frame):
         print(line)
 
-# %% ../../nbs/cli/compare.ipynb #913c2e35
+# %% ../../nbs/cli/compare.ipynb #d1cc5110
 def method_names(
     methods: str | None,  # names or module:Class, with commas; None: all
     scores,  # Scores, for which all that can be fitted are taken
@@ -154,7 +161,7 @@ def method_names(
     "The methods to compare; a module of the current folder can be named"
     from benchnb.evaluation.method import list_methods
 
-    chosen = names(methods, "--methods") or list_methods(scores)
+    chosen = listed(methods, "--methods") or list_methods(scores)
     if any(":" in name for name in chosen):
         sys.path.append(os.getcwd())
     return chosen

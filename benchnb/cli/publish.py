@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = ['publish_command']
 
-# %% ../../nbs/cli/publish.ipynb #16247053
+# %% ../../nbs/cli/publish.ipynb #e4135692
 import shlex
 
 from .commands import command, count, print_json
-from .plan import check_folder, load_long_table
+from .plan import check_folder
 
-# %% ../../nbs/cli/publish.ipynb #d298efd1
+# %% ../../nbs/cli/publish.ipynb #073ce8be
 @command(
     "publish",
     "benchnb publish scores.parquet --method kmeans --budget 60 --out small",
@@ -32,11 +32,12 @@ def publish_command(
     json: bool = False,  # print an object instead
 ) -> None:
     "Write a small benchmark for others: items and estimator, no sources"
+    from benchnb.data.sources import load_table
     from benchnb.evaluation.method import get_method, ready
     from benchnb.live.bundles import publish
 
     check_folder(out)
-    fitted = ready(get_method(method).fit(load_long_table(scores)), budget, seed)
+    fitted = ready(get_method(method).fit(load_table(scores)), budget, seed)
     subset = publish(fitted, out, title, with_sources)
     if json:
         found = {"method": method, "items": len(subset), "subset": subset.hash}
