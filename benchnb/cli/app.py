@@ -87,7 +87,7 @@ def parse(
         says = " ".join(error.format_message().split()).rstrip(".")
         raise ValueError(f"{says} (see {path} --help)") from error
 
-# %% ../../nbs/cli/app.ipynb #9c73cd7c
+# %% ../../nbs/cli/app.ipynb #34aba1d8
 def load_plugins(
     files: list[str],  # Python files with registered methods
 ) -> None:
@@ -101,9 +101,7 @@ def load_plugin(
     file: str,  # a Python file
 ) -> None:
     "Import one file, and make sure that it registers a method"
-    from benchnb.evaluation.method import _METHODS, list_methods
-
-    LIBRARY = list_methods()
+    from benchnb.evaluation.registry import _METHODS, LIBRARY
 
     path, before = Path(file), dict(_METHODS)
     if path.suffix != ".py" or not path.is_file():
@@ -128,9 +126,7 @@ def import_file(
     path: Path,  # of a Python file
 ):  # -> the module
     "Import a file; whatever it raises becomes one line"
-    from benchnb.evaluation import method
-
-    NameTaken = getattr(method, "NameTaken", ())
+    from benchnb.evaluation.registry import NameTaken
 
     folder = str(path.resolve().parent)
     if folder not in sys.path:
@@ -145,14 +141,12 @@ def import_file(
             "it with python to see where"
         ) from error
 
-# %% ../../nbs/cli/app.ipynb #3e99726b
+# %% ../../nbs/cli/app.ipynb #e7d933a3
 def mistake(
     error: Exception,
 ) -> str | None:  # None: it was no mistake of the user's
     "What the user did wrong, in one line"
-    from benchnb.evaluation import method
-
-    UnknownMethod = getattr(method, "UnknownMethod", ())
+    from benchnb.evaluation.registry import UnknownMethod
 
     if not isinstance(
         error, (ValueError, TypeError, OSError, ImportError, MemoryError)
@@ -178,12 +172,13 @@ def show_error(
     else:
         print(head.plain, file=sys.stderr)
 
-# %% ../../nbs/cli/app.ipynb #11208a10
+# %% ../../nbs/cli/app.ipynb #761990b2
 def own_failure(
     error: Exception,
 ) -> str | None:  # None: no method of the user's failed
     "One line about a method that is not of the library and failed"
-    from benchnb.evaluation.method import _METHODS, Method
+    from benchnb.evaluation.method import Method
+    from benchnb.evaluation.registry import _METHODS
 
     here = str(Path(benchnb.__file__).parent) + os.sep
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]

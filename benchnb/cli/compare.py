@@ -6,14 +6,14 @@
 __all__ = ['MORE', 'EXAMPLE', 'figure', 'format_summary', 'note_lines', 'compare_command', 'print_comparison', 'method_names',
            'read_side', 'write_results']
 
-# %% ../../nbs/cli/compare.ipynb #9c285b75
+# %% ../../nbs/cli/compare.ipynb #431528f4
 import os
 import sys
 import textwrap
 from pathlib import Path
 
 from benchnb.cli.commands import (
-    check_results,
+    check_outputs,
     command,
     count,
     format_table,
@@ -92,7 +92,7 @@ module:Class is a method of your own."""
 EXAMPLE = """benchnb compare zoo --methods random,aipw,tailored_bench --budgets 20,40 \\
     --trials 10 --split random --jobs 2 --out out/zoo.csv --plot out/zoo.png"""
 
-# %% ../../nbs/cli/compare.ipynb #5d780594
+# %% ../../nbs/cli/compare.ipynb #bb84d273
 @command("compare", EXAMPLE, more=MORE, plugins=True, resumes=True)
 def compare_command(
     scores: str,  # zoo, a named data set, or a file
@@ -115,7 +115,7 @@ def compare_command(
     from benchnb.data.sources import load_table
     from benchnb.evaluation.compare import compare, over_trials, summary
 
-    check_results(scores, out=out, rows=rows, plot=plot)
+    check_outputs(scores, out=out, rows=rows, plot=plot)
     budgets, journal = listed(budgets, "--budgets", int), f"{rows or out}.journal"
     table = load_table(scores)
     how = {"sources": sources, "journal": journal if rows or out else None}
@@ -153,13 +153,13 @@ def print_comparison(
     for line in note_lines(frame):
         print(line)
 
-# %% ../../nbs/cli/compare.ipynb #d1cc5110
+# %% ../../nbs/cli/compare.ipynb #0742040e
 def method_names(
     methods: str | None,  # names or module:Class, with commas; None: all
     scores,  # Scores, for which all that can be fitted are taken
 ) -> list[str]:
     "The methods to compare; a module of the current folder can be named"
-    from benchnb.evaluation.method import list_methods
+    from benchnb.evaluation.registry import list_methods
 
     chosen = listed(methods, "--methods") or list_methods(scores)
     if any(":" in name for name in chosen):

@@ -45,15 +45,15 @@ def read_choices(
     chosen |= {"repeated": repeated, "interrupted": interrupted, "match": match}
     return Choices(**chosen, model=model, task=task)
 
-# %% ../../nbs/cli/imports.ipynb #adcacd42
+# %% ../../nbs/cli/imports.ipynb #76cb1da7
 @command(
     "import",
     "benchnb import lm-eval logs --metric acc_norm,acc --out scores.parquet",
     more="FORMAT is lm-eval (samples_*.jsonl), inspect (.eval, .json), helm (run "
     "folders), openllm (details_*.parquet) or table (CSV, TSV, Parquet, JSONL; long or "
-    "wide). PATHS are files, folders with all below them, or patterns in quotes. What a "
-    "log leaves open is never guessed: the error lists what to choose from. A sample "
-    "that was not scored stays unknown.",
+    "wide). PATHS are files, folders with all below them, or patterns in quotes. An "
+    "error lists what a log leaves open; nothing is guessed. A sample that was not "
+    "scored stays unknown.",
 )
 @delegates(read_choices)
 def import_command(

@@ -6,7 +6,7 @@
 __all__ = ['forecast_goal', 'forecast_command', 'measure_curves', 'print_forecast', 'read_budget', 'check_folder', 'fit_on_table',
            'left_out', 'plan_command', 'check_plan', 'begin']
 
-# %% ../../nbs/cli/plan.ipynb #18d93829
+# %% ../../nbs/cli/plan.ipynb #42e3c680
 import re
 import shlex
 import sys
@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 
 from benchnb.cli.commands import (
-    check_results,
+    check_outputs,
     command,
     count,
     format_table,
@@ -43,15 +43,15 @@ def forecast_goal(
         )
     return f"a mean error of {100 * mae:g} points ({mae:g})"
 
-# %% ../../nbs/cli/plan.ipynb #70d0858f
+# %% ../../nbs/cli/plan.ipynb #76ca1455
 @command(
     "forecast",
     "benchnb forecast zoo --mae 0.02 --methods random,aipw,kmeans --split ability",
-    more="SCORES is a table as for benchnb compare; all its models are taken as sources, "
-    "and some of them are held out in turn and play the new model. Numbers in brackets "
-    "are the range that two standard errors allow. With --split ability the weaker half "
-    "plays the sources and the strongest the new models: the forecast for a model "
-    "better than all before.",
+    more="SCORES is a table as for benchnb compare; all its models are sources. Some of "
+    "them are held out in turn and play the new model. Numbers in brackets are the "
+    "range that two standard errors allow. With --split ability the weaker half plays "
+    "the sources and the strongest the new models: the forecast for a model better "
+    "than all before.",
     plugins=True,
     resumes=True,
 )
@@ -73,7 +73,7 @@ def forecast_command(
     from benchnb.data.sources import load_table
     from benchnb.studies.planning import items_needed, sources_needed
 
-    check_results(scores, out=out)
+    check_outputs(scores, out=out)
     table, tried = load_table(scores), listed(budgets, "--budgets", int)
     goal = forecast_goal(width, mae, table.shape[1])
     how = {"split": split, "trials": trials, "seed": seed, "n_jobs": jobs}
@@ -170,7 +170,7 @@ def check_folder(
     if Path(out).is_dir() and any(Path(out).iterdir()):
         raise FileExistsError(f"{out!r} is not empty: name a new folder")
 
-# %% ../../nbs/cli/plan.ipynb #01fa17d0
+# %% ../../nbs/cli/plan.ipynb #288b36d6
 def fit_on_table(
     scores: str,  # a table
     method: str | None,  # None: guarded_irt or aipw, as measured
@@ -179,7 +179,8 @@ def fit_on_table(
 ):  # -> the fitted method
     "Fit a method on all sources, and on parts of them for the errors"
     from benchnb.data.sources import load_table
-    from benchnb.evaluation.method import check_budget, get_method
+    from benchnb.evaluation.method import check_budget
+    from benchnb.evaluation.registry import get_method
     from benchnb.studies.recommend import default_method
 
     if folds is not None and (folds < 0 or folds == 1):
@@ -216,12 +217,12 @@ def left_out(
     patience = 60 if folds is None else float("inf")
     return errors_if_needed(fresh, how["source"], items, folds or 10, seed, patience)
 
-# %% ../../nbs/cli/plan.ipynb #5d960d48
+# %% ../../nbs/cli/plan.ipynb #96d9d18a
 @command(
     "plan",
     "benchnb plan scores.parquet --method aipw --budget 40 --out my_model",
-    more="SCORES is a table as for benchnb compare, whose models are the sources, or the "
-    "folder of a published benchmark. OUT gets the evaluation and the input of the "
+    more="SCORES is a table as for benchnb compare, whose models are the sources, or "
+    "the folder of a published benchmark. OUT gets the evaluation and the input of the "
     "harness. What to run is printed; then see benchnb tell.",
     plugins=True,
 )
@@ -249,7 +250,7 @@ def plan_command(
     fitted = bundle or fit_on_table(scores, method, folds, how)
     begin(fitted, out, harness, how | {"shift": shift}, json)
 
-# %% ../../nbs/cli/plan.ipynb #409f61bb
+# %% ../../nbs/cli/plan.ipynb #bf279275
 def check_plan(
     scores: str,
     out: str | None,  # folder of the evaluation
@@ -257,7 +258,7 @@ def check_plan(
     how: dict,  # of the evaluation; a bundle keeps its own seed
 ):  # -> the fitted method of a bundle, or None
     "Refuse what is no beginning of an evaluation"
-    from benchnb.evaluation.method import load_method
+    from benchnb.evaluation.registry import load_method
 
     forecast = "benchnb forecast says how many items a width takes"
     if not out:

@@ -11,7 +11,7 @@ import shlex
 from .commands import command, count, print_json
 from .plan import check_folder
 
-# %% ../../nbs/cli/publish.ipynb #073ce8be
+# %% ../../nbs/cli/publish.ipynb #f9788a86
 @command(
     "publish",
     "benchnb publish scores.parquet --method kmeans --budget 60 --out small",
@@ -33,7 +33,8 @@ def publish_command(
 ) -> None:
     "Write a small benchmark for others: items and estimator, no sources"
     from benchnb.data.sources import load_table
-    from benchnb.evaluation.method import get_method, ready
+    from benchnb.evaluation.registry import get_method
+    from benchnb.evaluation.simulate import ready
     from benchnb.live.bundles import publish
 
     check_folder(out)

@@ -98,12 +98,12 @@ def read_answers(
     logs = read_logs(files, kind.read, choices)
     return log_answers(logs, live.items, choices), logs[0].model if logs else None
 
-# %% ../../nbs/cli/run.ipynb #7e558b37
+# %% ../../nbs/cli/run.ipynb #7ee86c08
 @command(
     "tell",
     "benchnb tell my_model my_model/logs --metric acc",
-    more="Of the logs only what was asked counts. If a part is there, the rest is asked "
-    "again; if all is there, the next items or the estimate are printed. For a plain "
+    more="Of the logs only what was asked counts. If a part is there, the rest is "
+    "asked again; if all is there, the next items or the estimate are printed. For a plain "
     "list of items LOG is a CSV file with the columns item and score.",
     plugins=True,
 )

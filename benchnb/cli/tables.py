@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = ['methods_command', 'method_facts', 'print_method', 'recommend_command', 'data_command', 'tables_command']
 
-# %% ../../nbs/cli/tables.ipynb #07acfece
+# %% ../../nbs/cli/tables.ipynb #dfe21004
 import sys
 import textwrap
 from pathlib import Path
 
 from benchnb.cli.commands import (
-    check_results,
+    check_outputs,
     command,
     count,
     format_table,
@@ -20,7 +20,7 @@ from benchnb.cli.commands import (
 )
 from ..data.files import replace_file
 
-# %% ../../nbs/cli/tables.ipynb #69d10964
+# %% ../../nbs/cli/tables.ipynb #34a982d1
 @command("methods", "benchnb methods aipw", plugins=True)
 def methods_command(
     name: str | None = None,  # of one method: all that it does, and its parameters
@@ -28,7 +28,7 @@ def methods_command(
     json: bool = False,  # print an object, or a list of them
 ) -> None:
     "The methods that choose items and estimate scores"
-    from benchnb.evaluation.method import list_methods
+    from benchnb.evaluation.registry import list_methods
 
     found = [method_facts(name) for name in ([name] if name else list_methods())]
     if json:
@@ -46,7 +46,8 @@ def method_facts(
     name: str,
 ) -> dict:  # name, subset, what, needs, parameters
     "What is known about a method"
-    from benchnb.evaluation.method import Coreset, get_method, parameters
+    from benchnb.evaluation.method import Coreset, parameters
+    from benchnb.evaluation.registry import get_method
 
     one = get_method(name)
     return {
@@ -69,7 +70,7 @@ def print_method(
     for name, value in facts["parameters"].items():
         print(f"{name} = {value!r}")
 
-# %% ../../nbs/cli/tables.ipynb #d451cd6b
+# %% ../../nbs/cli/tables.ipynb #17054753
 @command(
     "recommend",
     "benchnb recommend scores.parquet --budget 50",
@@ -93,7 +94,7 @@ def recommend_command(
     from benchnb.data.sources import load_table
     from benchnb.studies.recommend import format_advice, recommend
 
-    check_results(scores, out=out)
+    check_outputs(scores, out=out)
     table, journal = load_table(scores), out and f"{out}.journal"
     how = {"journal": journal, "progress": sys.stderr.isatty()}
     chosen = listed(methods, "--methods")
@@ -132,14 +133,14 @@ def data_command(
     sides = {"name": "left", "models x items": "right", "what": "left"}
     print(format_table(sides, rows))
 
-# %% ../../nbs/cli/tables.ipynb #6565107d
+# %% ../../nbs/cli/tables.ipynb #000e45c4
 @command(
     "tables",
     "benchnb tables tailored_bench --json > cells.json",
-    more="PAPER is bento, collaborative_filtering, predicting_big_bench, tailored_bench "
-    "or essence_bench; all if none is named. A cell is 'reproduced' if the difference "
-    "is at most two standard errors of our mean, or half a unit of the last printed "
-    "digit.",
+    more="PAPER is bento, collaborative_filtering, predicting_big_bench, "
+    "tailored_bench or essence_bench; all if none is named. A cell is 'reproduced' if "
+    "the difference is at most two standard errors of our mean, or half a unit of the "
+    "last printed digit.",
 )
 def tables_command(
     paper: str | None = None,  # short name
@@ -150,12 +151,8 @@ def tables_command(
     jobs: int = 1,  # for --recompute
 ) -> None:
     "The papers' tables: published, reproduced, verdict"
-    from benchnb.papers.published import (
-        cells_json,
-        format_cells,
-        published_cells,
-        table_cells,
-    )
+    from benchnb.papers.published import published_cells
+    from benchnb.papers.verdicts import cells_json, format_cells, table_cells
 
     published_cells(paper)  # an unknown paper is refused first
     folder = None

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..data.scores import Scores
 from ..evaluation.compare import compare, summary
-from ..evaluation.method import list_methods
+from ..evaluation.registry import list_methods
 from ..stats.metrics import mean_and_error
 from .planning import hold_out
 
