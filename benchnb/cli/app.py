@@ -24,7 +24,7 @@ import benchnb
 from . import compare, imports, plan, publish, run, tables  # noqa: F401
 from .commands import COMMANDS, Call, as_callback
 
-# %% ../../nbs/cli/app.ipynb #1a640b11
+# %% ../../nbs/cli/app.ipynb #34725179
 ORDER = "import compare recommend forecast plan tell estimate paired publish".split()
 ORDER += ["methods", "data", "tables"]  # as listed by --help
 
@@ -60,7 +60,11 @@ def make_app(
     @app.callback()
     def options(
         version: bool = typer.Option(
-            False, "--version", callback=show_version, is_eager=True, help="and exit"
+            False,
+            "--version",
+            callback=show_version,
+            is_eager=True,
+            help="Show it and exit.",
         ),
     ):
         pass
@@ -230,7 +234,7 @@ def flush() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
 
-# %% ../../nbs/cli/app.ipynb #7e81ddcc
+# %% ../../nbs/cli/app.ipynb #5d6310c5
 def run_call(
     call: Call,
 ) -> None:
@@ -262,6 +266,10 @@ def main(
         flush()
     except BrokenPipeError:  # nobody reads on, as after | head
         return 0
+    except SystemExit as stop:  # Typer ends so when it shows the help to nobody
+        if isinstance(stop.__context__, BrokenPipeError):
+            return 0
+        raise
     except Exception as error:
         message = own_failure(error) or mistake(error)
         if message is None or os.environ.get("BENCHNB_TRACEBACK"):

@@ -6,11 +6,11 @@
 __all__ = ['COMMANDS', 'ENDINGS', 'as_option', 'Command', 'Call', 'command', 'as_callback', 'listed', 'check_outputs',
            'format_table', 'plain', 'print_json', 'count', 'wrap']
 
-# %% ../../nbs/cli/commands.ipynb #6a331d87
+# %% ../../nbs/cli/commands.ipynb #3e73d555
 import inspect
-import io
 import json
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -124,7 +124,7 @@ def listed(
             f"{option} takes whole numbers such as 20,30,40, got {text!r}"
         ) from error
 
-# %% ../../nbs/cli/commands.ipynb #03a64d7a
+# %% ../../nbs/cli/commands.ipynb #886f9497
 ENDINGS = {"out": (".csv",), "rows": (".parquet",), "plot": (".png", ".pdf", ".svg")}
 
 
@@ -133,42 +133,38 @@ def check_outputs(
     **files: str | None,  # out, rows, plot: the files that will be written
 ) -> None:
     "Fail before the work, not after it, if a result has no place of its own"
-    taken = {os.path.realpath(scores)}
+    taken, files = {os.path.realpath(scores)}, {n: p for n, p in files.items() if p}
     for name, path in files.items():
-        if path:
-            check_place(path)
-            if os.path.realpath(path) in taken:
-                raise ValueError(f"{path!r} is named twice: name a file for --{name}")
-            if not path.lower().endswith(ENDINGS[name]):
-                ends = " or ".join(ENDINGS[name])
-                raise ValueError(f"--{name} {path!r} must end in {ends}")
-            taken.add(os.path.realpath(path))
+        check_place(path)
+        if os.path.realpath(path) in taken:
+            raise ValueError(f"{path!r} is named twice: name another file for --{name}")
+        taken.add(os.path.realpath(path))
+    for name, path in files.items():
+        if not path.lower().endswith(ENDINGS[name]):
+            ends = " or ".join(ENDINGS[name])
+            raise ValueError(f"--{name} {path!r} must end in {ends}")
 
-# %% ../../nbs/cli/commands.ipynb #43c2397c
+# %% ../../nbs/cli/commands.ipynb #6caddd9e
 def format_table(
-    columns: Mapping[str, str],  # heading -> "left" or "right"
+    columns: Mapping[str, str],  # heading -> "<" (left) or ">" (right)
     rows: Iterable[Sequence[str]],
 ) -> str:  # lines of at most 80 columns; on a terminal, of its width
     "A table as text"
-    from rich.console import Console
-    from rich.table import Table
-
-    shown, terminal = io.StringIO(), sys.stdout.isatty()
-    console = Console(
-        file=shown,
-        force_terminal=terminal,
-        width=None if terminal else 80,
-        highlight=False,
-    )
-    table, rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0)), [*rows]
-    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-    for (heading, side), width in zip(columns.items(), widths, strict=True):
-        least = None if width == max(widths) else width  # only the widest is cut
-        table.add_column(heading, justify=side, no_wrap=True, min_width=least)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table, markup=False)
-    return "\n".join(line.rstrip() for line in shown.getvalue().splitlines())
+    lines, terminal = [list(columns), *map(list, rows)], sys.stdout.isatty()
+    most = shutil.get_terminal_size().columns if terminal else 80
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    widest = widths.index(max(widths))
+    widths[widest] -= max(0, sum(widths) + 2 * (len(widths) - 1) - most)
+    for line in lines:
+        if len(line[widest]) > widths[widest]:
+            line[widest] = line[widest][: widths[widest] - 3] + "..."
+    how = [
+        f"{side}{width}" for side, width in zip(columns.values(), widths, strict=True)
+    ]
+    text = ["  ".join(map(format, line, how)).rstrip() for line in lines]
+    if terminal and not os.environ.get("NO_COLOR"):
+        text[0] = typer.style(text[0], bold=True)
+    return "\n".join(text)
 
 # %% ../../nbs/cli/commands.ipynb #82e43a4c
 def plain(

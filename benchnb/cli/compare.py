@@ -22,7 +22,7 @@ from benchnb.cli.commands import (
 )
 from ..data.files import replace_file
 
-# %% ../../nbs/cli/compare.ipynb #77a00fce
+# %% ../../nbs/cli/compare.ipynb #24a24525
 def figure(
     mean: float,
     error: float,  # its standard error; NaN: unknown
@@ -57,7 +57,7 @@ def format_summary(
         "ms": (1000 * table["seconds"]).map("{:.1f}".format),
     }
     right = ("items", "cover", "width", "ms")
-    sides = {name: "right" if name in right else "left" for name in columns}
+    sides = {name: ">" if name in right else "<" for name in columns}
     return format_table(sides, zip(*columns.values(), strict=True))
 
 # %% ../../nbs/cli/compare.ipynb #50aedb6b

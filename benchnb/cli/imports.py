@@ -9,9 +9,10 @@ __all__ = ['read_choices', 'import_command', 'import_figures', 'print_figures', 
 import sys
 from pathlib import Path
 
+from fastcore.meta import delegates
+
 from .commands import command, listed, print_json
 from ..data.files import check_place
-from fastcore.meta import delegates
 
 # %% ../../nbs/cli/imports.ipynb #52b4b695
 def read_choices(
@@ -135,6 +136,7 @@ def read_frame(
 ):  # -> data frame
     "A table in one piece, as it is"
     import pandas as pd
+
     from benchnb.harnesses.leaderboards import _frames
 
     if not Path(path).is_file():

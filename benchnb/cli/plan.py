@@ -43,12 +43,12 @@ def forecast_goal(
         )
     return f"a mean error of {100 * mae:g} points ({mae:g})"
 
-# %% ../../nbs/cli/plan.ipynb #76ca1455
+# %% ../../nbs/cli/plan.ipynb #a3d4c973
 @command(
     "forecast",
     "benchnb forecast zoo --mae 0.02 --methods random,aipw,kmeans --split ability",
-    more="SCORES is a table as for benchnb compare; all its models are sources. Some of "
-    "them are held out in turn and play the new model. Numbers in brackets are the "
+    more="SCORES is a table as for benchnb compare; all its models are sources. Some "
+    "of them are held out in turn and play the new model. Numbers in brackets are the "
     "range that two standard errors allow. With --split ability the weaker half plays "
     "the sources and the strongest the new models: the forecast for a model better "
     "than all before.",
@@ -87,7 +87,7 @@ def forecast_command(
     if out:
         print(f"\nwritten: {out}")
 
-# %% ../../nbs/cli/plan.ipynb #f2cbf764
+# %% ../../nbs/cli/plan.ipynb #f4c01a40
 def measure_curves(
     table,  # Scores
     methods: list[str],
@@ -97,6 +97,7 @@ def measure_curves(
 ) -> dict:  # items and sources: the curves
     "Error and width over the items, and over the sources"
     import pandas as pd
+
     from benchnb.studies.planning import items_curve, sources_curve
 
     few, curves = min(50, max(1, table.shape[1] // 2)), {}
@@ -138,7 +139,7 @@ def print_forecast(
         rows = [
             (*row, *m) for row, m in zip(found[name]["says"].items(), more, strict=True)
         ]
-        columns = dict.fromkeys(("method", name, "")[: len(rows[0])], "left")
+        columns = dict.fromkeys(("method", name, "")[: len(rows[0])], "<")
         print(f"\n{title}\n{format_table(columns, rows)}")
     if first.sources < 19:
         print(

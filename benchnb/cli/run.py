@@ -12,9 +12,10 @@ import shlex
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from fastcore.meta import delegates
+
 from .commands import command, count, format_table, print_json, wrap
 from .imports import read_choices, read_frame
-from fastcore.meta import delegates
 
 # %% ../../nbs/cli/run.ipynb #db10e827
 def settle(
@@ -47,6 +48,7 @@ def table_answers(
 ) -> tuple[dict[str, float], str | None]:  # and the model, if a table names it
     "Answers from files that are no logs"
     import pandas as pd
+
     from benchnb.data.sources import check_rows
     from benchnb.harnesses.leaderboards import long_table
 
@@ -87,8 +89,8 @@ def read_answers(
     choices,  # Choices
 ) -> tuple[dict[str, float], str | None]:  # and whose they are, if the logs say it
     "Answers to what an evaluation may ask, from logs"
-    from benchnb.harnesses.lm_eval import find_logs, read_logs
     from benchnb.harnesses.leaderboards import get_format
+    from benchnb.harnesses.lm_eval import find_logs, read_logs
     from benchnb.live.evaluation import log_answers
 
     if format in ("list", "table"):
@@ -98,13 +100,13 @@ def read_answers(
     logs = read_logs(files, kind.read, choices)
     return log_answers(logs, live.items, choices), logs[0].model if logs else None
 
-# %% ../../nbs/cli/run.ipynb #7ee86c08
+# %% ../../nbs/cli/run.ipynb #e099fe83
 @command(
     "tell",
     "benchnb tell my_model my_model/logs --metric acc",
     more="Of the logs only what was asked counts. If a part is there, the rest is "
-    "asked again; if all is there, the next items or the estimate are printed. For a plain "
-    "list of items LOG is a CSV file with the columns item and score.",
+    "asked again; if all is there, the next items or the estimate are printed. For a "
+    "plain list of items LOG is a CSV file with the columns item and score.",
     plugins=True,
 )
 @delegates(read_choices)
@@ -207,7 +209,7 @@ def spent_lines(
             counts = f"{part['spent']:,.0f} of {part['full']:,.0f}"
             yield f"{name:<10}{counts} ({part['spent'] / part['full']:.1%})"
 
-# %% ../../nbs/cli/run.ipynb #739932cf
+# %% ../../nbs/cli/run.ipynb #5fcffa12
 def task_lines(
     tasks: dict[str, dict],  # the tasks of a report
     most: int,  # to list
@@ -222,8 +224,8 @@ def task_lines(
         ends = "-" if low is None else f"{low:.3f} to {high:.3f}"
         rank = "-" if part["rank"] is None else f"{part['rank']:g}"
         rows.append((task, f"{part['items']}{'*' * part['few']}", score, ends, rank))
-    sides = dict.fromkeys(("items", "score", "interval", "rank"), "right")
-    lines = ["", format_table({"task": "left"} | sides, rows)]
+    sides = dict.fromkeys(("items", "score", "interval", "rank"), ">")
+    lines = ["", format_table({"task": "<"} | sides, rows)]
     if len(tasks) > most:
         more = count(len(tasks) - most, "more task")
         lines.append(f"... and {more} (--json has all)")

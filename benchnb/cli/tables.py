@@ -20,7 +20,7 @@ from benchnb.cli.commands import (
 )
 from ..data.files import replace_file
 
-# %% ../../nbs/cli/tables.ipynb #34a982d1
+# %% ../../nbs/cli/tables.ipynb #45b4a613
 @command("methods", "benchnb methods aipw", plugins=True)
 def methods_command(
     name: str | None = None,  # of one method: all that it does, and its parameters
@@ -39,7 +39,7 @@ def methods_command(
     for one in found:
         needs = f" (needs {', '.join(one['needs'])})" if one["needs"] else ""
         rows.append((one["name"], one["subset"], one["what"] + needs))
-    print(format_table(dict.fromkeys(("name", "subset", "what it does"), "left"), rows))
+    print(format_table(dict.fromkeys(("name", "subset", "what it does"), "<"), rows))
 
 
 def method_facts(
@@ -112,7 +112,7 @@ def recommend_command(
         if not json:
             print(f"\nwritten: {out}")
 
-# %% ../../nbs/cli/tables.ipynb #06ba41b7
+# %% ../../nbs/cli/tables.ipynb #2e512da7
 @command("data", "BENCHNB_DATA=~/benchmarks benchnb data")
 def data_command(
     *,
@@ -130,7 +130,7 @@ def data_command(
         for row in part.itertuples():
             size = f"{row.models:,} x {row.items:,}"
             rows.append((f"  {row.Index}", size, row.what))
-    sides = {"name": "left", "models x items": "right", "what": "left"}
+    sides = {"name": "<", "models x items": ">", "what": "<"}
     print(format_table(sides, rows))
 
 # %% ../../nbs/cli/tables.ipynb #000e45c4
