@@ -8,7 +8,7 @@ __all__ = ['LABELS', 'SPLITS', 'EMERGENT', 'METHODS', 'LARGE', 'TWINS', 'SMALL',
            'groupings', 'inside', 'group_work', 'group_results', 'tested', 'by_group', 'extrapolations', 'shared_part',
            'subsets_for', 'recovered_by', 'printed_subsets', 'small_bench', 'over_families', 'verdicts', 'conclusions',
            'printed_comparison', 'batch_seconds', 'measure', 'as_cells', 'contest_rows', 'group_rows', 'beyond_rows',
-           'small_rows', 'counted', 'greedy_fits', 'not_possible', 'measurable', 'reproduce']
+           'small_rows', 'counted', 'greedy_fits', 'not_possible', 'measurable', 'reproduce_predicting_big_bench']
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #14ce3ad1
 import hashlib
@@ -894,7 +894,7 @@ def measurable(
     )
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #b4b5c343
-def reproduce(
+def reproduce_predicting_big_bench(
     trials: int = 25,  # settings tried; folds and newcomers at most
     n_jobs: int = 1,
     folder: str | Path | None = None,  # where to store; None: with the package
