@@ -226,7 +226,7 @@ def test_mistakes_are_one_line_and_change_nothing(call):
         (["import", "excel", "logs", "--out", "x.parquet"], ["'excel'", "lm-eval"]),
         (["import", "lm-eval", "logs", "--out", "x.csv"], ["x.csv", ".parquet"]),
         (["import", "lm-eval", "logs", "--match", "x", "--out", "x.parquet"],
-         ["--match x "]),
+         ["match='x'", "id"]),
     ]:  # fmt: skip
         code, out, err = call(*argv)
         assert code == 2 and err.count("\n") == 1, (argv, err)
@@ -328,7 +328,7 @@ def test_another_model_is_refused(call):
     before = files_in(Path("new"))
     code, _, err = call("tell", "new", "b")
     assert code == 2 and "'org/one'" in err and "'org/two'" in err
-    assert "--model 'org/one'" in err and files_in(Path("new")) == before
+    assert "model='org/one'" in err and files_in(Path("new")) == before
     assert call("tell", "new", "b", "--model", "org/one")[0] == 0
 
 
