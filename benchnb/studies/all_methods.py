@@ -23,7 +23,6 @@ from ..evaluation.compare import compare, over_trials, summary
 from ..evaluation.method import Method
 from ..evaluation.registry import get_method, list_methods
 from ..evaluation.simulate import ready, simulate
-from ..papers.published import PAPERS, known_name
 from benchnb.live.shift import (
     conformal_interval,
     left_out_errors,
@@ -31,6 +30,7 @@ from benchnb.live.shift import (
     strangeness,
     stranger_notes,
 )
+from ..papers.published import PAPERS, known_name
 
 # %% ../../nbs/studies/all_methods.ipynb #0550347e
 def relative_errors(
