@@ -25,8 +25,8 @@ from ..evaluation.registry import get_method, list_methods
 from ..evaluation.simulate import ready, simulate
 from ..live.left_out import left_out_errors
 from ..live.shift import fit_and_correction, misfit_flags, range_flags
-from ..stats.conformal import conformal_interval
 from ..papers.published import PAPERS, known_name
+from ..stats.conformal import conformal_interval
 
 # %% ../../nbs/studies/all_methods.ipynb #0550347e
 def relative_errors(
