@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['SEVEN', 'MOST', 'LISTS', 'NINE', 'OTHER', 'TABLE_1', 'TABLE_5', 'MISSING', 'seven', 'prefix_scores', 'list_errors',
            'random_errors', 'cells', 'by_number', 'table_2', 'by_model', 'three_tasks', 'bootstrap_errors', 'table_6',
-           'variant_order', 'table_4', 'figure_4', 'rounding_order', 'sensitivity', 'c_counts', 'draw_share', 'table_5',
-           'sundries', 'reproduce_bento']
+           'variant_order', 'table_4', 'rounding_order', 'sensitivity', 'c_counts', 'draw_share', 'table_5', 'sundries',
+           'reproduce_bento']
 
 # %% ../../nbs/papers/bento.ipynb #b199a5aa
 import itertools
@@ -24,7 +24,7 @@ from benchnb.tasks.bento import (
     chosen_dims,
     published_list,
 )
-from ..tasks.facility_location import medoid_tasks, select_tasks
+from ..tasks.facility_location import select_tasks
 from benchnb.tasks.similarity import (
     embedded_similarity,
     load_transfer,
@@ -236,22 +236,6 @@ def table_4(table: Scores) -> list[dict]:
             "table 4", f"MMLU / {name}-{kind}", best, **OTHER | dict(reason=why)
         )
     return rows
-
-# %% ../../nbs/papers/bento.ipynb #03a3ab6b
-def figure_4(table: Scores) -> pd.DataFrame:  # search x similarity: best NRMSE
-    "Greedy facility location beside k-medoids, on three similarities"
-    matrix = load_transfer("mmlu").values
-    raw = task_distances(normalise(matrix, "none"))
-    similar = similarity(matrix)
-    kinds = {"raw": 1.5 * raw.max() - raw, "sim": similar}
-    kinds["le"] = embedded_similarity(similar, chosen_dims(similar, matrix))
-    rows = {}
-    for name, kind in kinds.items():
-        greedy = list_errors(table, select_tasks(kind, MOST).order)
-        sets = [medoid_tasks(kind, k) for k in range(1, MOST + 1)]
-        found = [list_errors(table, chosen)[len(chosen) - 1] for chosen in sets]
-        rows[name] = {"facility location": greedy.min(), "k-medoids": min(found)}
-    return pd.DataFrame(rows)
 
 # %% ../../nbs/papers/bento.ipynb #9736e56e
 def rounding_order(

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SCALES', 'METRICS', 'square', 'normalise', 'cosine_similarity', 'task_distances', 'similarity', 'laplacian',
            'eigenmaps', 'embedded_similarity', 'eigengaps', 'subspace_agreement', 'random_halves',
-           'embedding_stability', 'stable_dims', 'spectral_clusters', 'bm25_matrix', 'load_transfer']
+           'embedding_stability', 'stable_dims', 'bm25_matrix', 'load_transfer']
 
 # %% ../../nbs/tasks/similarity.ipynb #af1a807a
 from collections.abc import Iterable, Sequence
@@ -226,21 +226,6 @@ def stable_dims(
     middle = stability.median()
     stable = middle.index[middle >= level]
     return int(stable.max() if len(stable) else middle.idxmax())
-
-# %% ../../nbs/tasks/similarity.ipynb #e31215be
-def spectral_clusters(
-    similarity: np.ndarray,  # S: tasks x tasks, symmetric, not negative
-    clusters: int = 10,  # number of groups
-    dims: int | None = None,  # K, without the first eigenvector; None: clusters
-    seed: int = 0,
-) -> np.ndarray:  # group of each task, numbered by their first tasks
-    "Groups of tasks: K-means on the eigenmaps (section 3)"
-    from sklearn.cluster import KMeans
-
-    points = eigenmaps(similarity, clusters if dims is None else dims, skip_first=True)
-    means = KMeans(clusters, n_init=50, random_state=seed).fit(points)
-    _, first, label = np.unique(means.labels_, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[label]
 
 # %% ../../nbs/tasks/similarity.ipynb #dd543449
 def bm25_matrix(

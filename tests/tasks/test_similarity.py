@@ -20,7 +20,6 @@ from benchnb.tasks.similarity import (
     normalise,
     random_halves,
     similarity,
-    spectral_clusters,
     square,
     stable_dims,
     subspace_agreement,
@@ -206,18 +205,6 @@ def test_noise_is_not_stable_and_all_dimensions_mean_nothing():
 def test_halves_are_equal_and_apart():
     one, two = random_halves(9, np.random.default_rng(0))
     assert len(one) == len(two) == 4 and not set(one) & set(two)
-
-
-def test_groups_are_found_and_numbered_by_their_first_tasks():
-    group = np.repeat([0, 1, 2, 3], 5)
-    order = np.random.default_rng(3).permutation(20)
-    rng = np.random.default_rng(1)
-    matrix = 0.5 + 0.1 * (group[:, None] == group) + rng.normal(0, 0.01, (20, 20))
-    found = spectral_clusters(similarity(matrix)[np.ix_(order, order)], 4, 3)
-    first = [np.flatnonzero(found == c)[0] for c in range(4)]
-    assert first == sorted(first)
-    same = group[order]
-    assert ((found[:, None] == found) == (same[:, None] == same)).all()
 
 
 def test_bm25_agrees_with_its_formula():
