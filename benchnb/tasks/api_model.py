@@ -180,7 +180,7 @@ async def gather(
             for task in tasks:
                 task.cancel()
 
-# %% ../../nbs/tasks/api_model.ipynb #c2ebc5e3
+# %% ../../nbs/tasks/api_model.ipynb #f4564473
 @patch
 def ask(
     self: Endpoint,
@@ -198,7 +198,7 @@ def ask(
     self.tokens += sum(number or 0 for number in used)
     return answers
 
-# %% ../../nbs/tasks/api_model.ipynb #634384d6
+# %% ../../nbs/tasks/api_model.ipynb #35e0834c
 @patch
 def identity(self: Endpoint) -> str:
     "What tells this model from another"

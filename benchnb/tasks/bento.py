@@ -21,7 +21,7 @@ from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
 from .facility_location import select_tasks
 from benchnb.tasks.similarity import (
-    METRICS,
+    DISTANCES,
     SCALES,
     bm25_matrix,
     eigengaps,
@@ -297,7 +297,7 @@ class SimilarTasks(TaskSelection):
     "Tasks by facility location on similarities: what the variants share"
 
     scale: str = param("relative", "of the columns (centred: eq. 2)", choices=SCALES)
-    metric: str = param("euclidean", "distance between rows", choices=METRICS)
+    metric: str = param("euclidean", "distance between rows", choices=DISTANCES)
     t: float = param(1.5, "c as a multiple of the largest distance", low=1, high=1e6)
 
     def similarity(self, source: Scores, side: object) -> np.ndarray:

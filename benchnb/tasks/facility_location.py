@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 from fastcore.basics import patch
 
 # %% ../../nbs/tasks/facility_location.ipynb #f2fad1b1

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SCORINGS', 'answer_scores', 'Transfer', 'from_frame', 'read_matrix', 'check_tasks', 'check_settings', 'run_identity',
-           'cell_key', 'measure', 'draw_all', 'collect', 'transfer_matrix', 'merge_journals']
+           'cell_key', 'measure_cells', 'draw_all', 'collect', 'transfer_matrix', 'merge_journals']
 
 # %% ../../nbs/tasks/transfer.ipynb #e42f510c
 import hashlib
@@ -217,7 +217,7 @@ def cell_key(
     return json.dumps([seed, source.name, target.name])
 
 # %% ../../nbs/tasks/transfer.ipynb #b5b04edd
-def measure(
+def measure_cells(
     book: Journal,
     model,  # LocalModel or Endpoint
     tasks: list[Task],  # the targets
@@ -265,7 +265,7 @@ def draw_all(
         for task in tasks
     }
 
-# %% ../../nbs/tasks/transfer.ipynb #52970802
+# %% ../../nbs/tasks/transfer.ipynb #3d35f9ba
 def collect(
     done: dict[str, dict],  # key to finished cell
     seeds: Iterable[int],
@@ -315,7 +315,7 @@ def transfer_matrix(
     with Journal(journal, run_identity(tasks, model, *settings)) as book:
         try:
             with evaluating(model):
-                measure(book, model, tasks, mine, draws, ask, prompt, progress)
+                measure_cells(book, model, tasks, mine, draws, ask, prompt, progress)
         except ConnectionError as error:
             if journal is None:
                 raise
