@@ -23,7 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
-from benchnb.cli.app.commands import (
+
+import benchnb
+from benchnb.cli.commands import (
     add_estimate,
     add_import,
     add_methods,
@@ -34,8 +36,6 @@ from benchnb.cli.app.commands import (
     in_options,
     plan_live,
 )
-
-import benchnb
 from ..data.scores import SPLITS, check_place, replace_file
 from ..studies.recommend import add_recommend
 
@@ -608,12 +608,8 @@ def plan_command(args: argparse.Namespace) -> None:
 # %% ../../nbs/cli/app.ipynb #619a3f17
 def tables_command(args: argparse.Namespace) -> None:
     "Print the papers' cells with what was measured here"
-    from benchnb.papers.published import (
-        cells_json,
-        format_cells,
-        published_cells,
-        table_cells,
-    )
+    from benchnb.papers.published import published_cells
+    from benchnb.papers.verdicts import cells_json, format_cells, table_cells
 
     published_cells(args.paper)  # an unknown paper is refused first
     folder = None

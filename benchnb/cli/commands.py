@@ -377,7 +377,7 @@ def pick_harness(
     items,  # facts about the items
 ) -> str:  # lm-eval, or list
     "lm-evaluation-harness takes document numbers only; anything can be a list"
-    from benchnb.live.bundles import doc_ids
+    from benchnb.harnesses.subsets import doc_ids
 
     whole = all(re.fullmatch(r"0|[1-9]\d*", text) for text in doc_ids(items))
     return "lm-eval" if whole else "list"

@@ -4,11 +4,13 @@
 
 # %% auto #0
 __all__ = ['MOST', 'LETTERS', 'BOOKKEEPING', 'array_items', 'naming', 'read_entry', 'score_value', 'text_hash', 'read_inspect',
-           'is_inspect', 'helm_stats', 'read_helm', 'is_helm']
+           'is_inspect', 'helm_stats', 'read_helm', 'is_helm', 'inspect_ids', 'inspect_command']
 
 # %% ../../nbs/harnesses/inspect.ipynb #49843a2c
+import glob
 import json
 import os
+import shlex
 import struct
 import zipfile
 import zlib
@@ -526,3 +528,29 @@ def is_helm(
 ) -> bool:
     "Does HELM name its statistics so?"
     return name == "per_instance_stats.json"
+
+# %% ../../nbs/harnesses/inspect.ipynb #92d32952
+def inspect_ids(
+    ids: list,  # of one task
+) -> str:  # for --sample-id
+    "Ids as Inspect reads them, patterns escaped; an id with a comma is refused"
+    for name in map(str, ids):
+        if "," in name or name != name.strip() or not name:
+            raise ValueError(
+                f"Inspect cannot be given the id {name!r}: it has a comma or space"
+            )
+    return ",".join(glob.escape(str(name)) for name in ids)
+
+
+def inspect_command(
+    ids: dict[str, list],  # task -> ids
+    model: str = "MODEL",  # as Inspect names it, such as openai/gpt-4o
+    output: str | Path = "logs",  # folder for Inspect's logs
+) -> str:  # a line for each task
+    "The commands that run these samples and no others"
+    lines = []
+    for task, names in ids.items():
+        words = ["inspect", "eval", task, "--model", model]
+        words += ["--sample-id", inspect_ids(names), "--log-dir", str(output)]
+        lines.append(" ".join(map(shlex.quote, words)))
+    return "\n".join(lines)

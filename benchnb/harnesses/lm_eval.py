@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['ASK', 'LIMIT', 'Log', 'Choices', 'choose', 'common_hashes', 'join_logs', 'find_logs', 'read_logs', 'read_row',
-           'as_number', 'metric_names', 'read_lines', 'read_lm_eval', 'is_lm_eval']
+           'as_number', 'metric_names', 'read_lines', 'read_lm_eval', 'is_lm_eval', 'lm_eval_samples',
+           'lm_eval_command']
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #e288d877
 import glob
@@ -12,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -605,3 +607,36 @@ def is_lm_eval(
 ) -> bool:
     "Does the harness name its samples so?"
     return name.startswith("samples_") and name.endswith((".jsonl", ".json"))
+
+# %% ../../nbs/harnesses/lm_eval.ipynb #7005454f
+def lm_eval_samples(
+    ids: dict[str, list],  # task -> document numbers, sorted
+) -> str:  # the content of the file that --samples names
+    "JSON for lm-evaluation-harness; ids that are no document numbers are refused"
+    for task, numbers in ids.items():
+        wrong = [name for name in numbers if not isinstance(name, int)]
+        if wrong:
+            raise ValueError(
+                f"item {wrong[0]!r} of task {task!r} is no document number: "
+                "lm-evaluation-harness counts documents from 0"
+            )
+        assert numbers and numbers == sorted(set(numbers))  # else it would run others
+    return json.dumps(ids, ensure_ascii=True) + "\n"
+
+
+def lm_eval_command(
+    tasks: list[str],  # as in the file of samples
+    file: str | Path,  # where that file lies
+    model: str = "MODEL",  # a name on the Hugging Face hub, a folder, a server's name
+    output: str | Path = "logs",  # folder for the harness's logs
+    kind: str = "hf",  # how the harness reaches the model: its --model
+    args: str | None = None,  # its --model_args; None: made from model
+) -> str:  # a line for the shell
+    "The command that runs these documents and no others"
+    if args is None:  # engines load weights; servers are asked for a model by name
+        local = kind.startswith("hf") or kind in ("vllm", "sglang")
+        args = f"pretrained={model}" if local else f"model={model}"
+    words = ["lm_eval", "--model", kind, "--model_args", args]
+    words += ["--tasks", ",".join(tasks), "--samples", str(file)]
+    words += ["--log_samples", "--output_path", str(output)]
+    return " ".join(map(shlex.quote, words))

@@ -39,7 +39,7 @@ from benchnb.evaluation.method import (
     simulate,
 )
 from ..harnesses.lm_eval import ASK, Choices, Log, join_logs
-from .bundles import doc_ids, export_subset, make_subset
+from ..harnesses.subsets import doc_ids, export_subset, make_subset
 from benchnb.live.shift import (
     conformal_interval,
     left_out_errors,
@@ -52,7 +52,7 @@ from benchnb.live.shift import (
     survey_instead,
     task_errors,
 )
-from ..methods.sampling import inclusion_chances
+from ..stats.balanced_sampling import inclusion_probabilities
 from ..stats.intervals import normal_quantile
 from ..stats.metrics import rank_among
 
@@ -891,7 +891,7 @@ def _share(weights, both, method):
     "What each difference counts, 1 on average: its weight over its chance to be drawn"
     w = weights.to_numpy(dtype=np.float64)
     if method in BY_LOT:  # drawn in proportion to weight: not to be counted twice
-        chance = inclusion_chances(w / w.sum(), len(both))
+        chance = inclusion_probabilities(w / w.sum(), len(both))
         w = np.divide(w, chance, out=np.zeros_like(w), where=chance > 0)
     w = pd.Series(w, weights.index)[both].to_numpy()
     return w / w.mean()

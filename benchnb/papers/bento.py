@@ -17,7 +17,8 @@ import pandas as pd
 
 from ..data.scores import Scores
 from ..data.sources import load
-from .published import published_cells, store_results
+from .published import published_cells
+from .verdicts import store_results
 from ..stats.metrics import nrmse
 from benchnb.tasks.bento import (
     BentoSim,

@@ -32,7 +32,7 @@ from benchnb.evaluation.method import (
     simulate,
 )
 from ..methods.collaborative_filtering import CollaborativeFiltering
-from .published import store_results
+from .verdicts import store_results
 from ..stats import metrics
 from ..stats.transport import transport_plan
 

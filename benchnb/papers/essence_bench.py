@@ -20,7 +20,8 @@ from ..data.sources import load
 from ..evaluation.compare import compare, over_trials, summary
 from ..evaluation.method import Method, get_method, ready
 from ..methods.essence_bench import EssenceBench
-from .published import published_cells, store_results
+from .published import published_cells
+from .verdicts import store_results
 from ..stats import metrics
 from ..stats.gam import RandomCurve, fit_curve, level_filled
 from ..stats.genetic_search import genetic_search

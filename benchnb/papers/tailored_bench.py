@@ -21,7 +21,7 @@ from ..data.sources import load
 from ..evaluation.compare import compare, over_trials, summary
 from ..evaluation.method import Method, get_method, ready
 from ..methods.tailored_bench import TailoredBench
-from .published import store_results
+from .verdicts import store_results
 from ..stats import metrics
 from ..stats.medoids import cluster_items
 
@@ -441,13 +441,17 @@ def explain(
 ) -> pd.DataFrame:  # the same, with reasons
     "Give every cell that differs from print a reason"
     from benchnb.papers.published import published_cells
-    from benchnb.papers.published import verdict as judge
+    from benchnb.papers.verdicts import verdict as judge
 
     key, done = ["paper", "table", "row", "column"], done.copy()
     both = done.merge(published_cells("tailored_bench"), how="left", on=key)
     for place, cell in enumerate(both.itertuples()):
         found = judge(cell.value, cell.reproduced, cell.stderr, cell.unit)
-        if found == "contradicted" and not cell.verdict and not cell.reason:
+        if (
+            found == "not reproduced by our implementation"
+            and not cell.verdict
+            and not cell.reason
+        ):
             who = next(name for name in REASONS if name in cell.row)
             done.loc[done.index[place], "reason"] = REASONS[who]
     return done

@@ -248,7 +248,7 @@ def recommend_command(
     args: argparse.Namespace,
 ) -> None:
     "Print which method to use, and what was measured"
-    from benchnb.cli.app.commands import load_scores
+    from benchnb.cli.commands import load_scores
 
     if args.out:
         check_place(args.out)

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from benchnb.cli.app.commands import format_report
 from helpers.logs import (
     TIME,
     inspect_log,
@@ -25,18 +24,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchnb.cli.app import main
+from benchnb.cli.commands import format_report
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import Estimate, get_method, ready
+from benchnb.harnesses.inspect import inspect_ids
 from benchnb.harnesses.leaderboards import import_logs
-from benchnb.harnesses.lm_eval import Choices
-from benchnb.live.bundles import (
-    inspect_ids,
-    kept_tables,
-    lm_eval_samples,
-    load_bundle,
-    make_subset,
-    publish,
-)
+from benchnb.harnesses.lm_eval import Choices, lm_eval_samples
+from benchnb.harnesses.subsets import make_subset
+from benchnb.live.bundles import kept_tables, load_bundle, publish
 from benchnb.live.evaluation import (
     Live,
     items_for_tokens,
@@ -292,7 +287,7 @@ def test_subsets_are_sorted_unique_and_never_empty(places, luck):
     names = [items.index[n] for n in places] * 2
     luck.shuffle(names)
     subset = make_subset(items, names)
-    found = json.loads(lm_eval_samples(subset))
+    found = json.loads(lm_eval_samples(subset.ids))
     assert len(subset) == len(places)
     for task, ids in found.items():
         assert ids and ids == sorted(set(ids))
@@ -306,7 +301,7 @@ def test_ids_that_are_no_numbers():
     assert subset.ids == {"t": ["*", "10", "9", "x"]}
     assert inspect_ids(subset.ids["t"]) == "[*],10,9,x"
     with pytest.raises(ValueError, match="no document number"):
-        lm_eval_samples(subset)
+        lm_eval_samples(subset.ids)
 
 
 @pytest.mark.parametrize(

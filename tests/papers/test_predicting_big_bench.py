@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from benchnb.reproduce import predicting_big_bench as chapter
 
-from benchnb.papers.published import stored_results, table_cells
+from benchnb.papers.verdicts import stored_results, table_cells
 from benchnb.prediction.records import load_records, made_records
 from benchnb.prediction.regressors import ModelTask, evaluate
 from benchnb.prediction.small_bench import published_small_bench
