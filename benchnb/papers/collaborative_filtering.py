@@ -21,16 +21,10 @@ import pandas as pd
 from ..data.scores import Scores
 from ..data.sources import load
 from ..evaluation.compare import Journal, piece_key
-from benchnb.evaluation.method import (
-    Conversation,
-    Method,
-    PerTask,
-    get_method,
-    method_rng,
-    ratio_budget,
-    ready,
-    simulate,
-)
+from ..evaluation.method import Method
+from ..evaluation.per_task import PerTask, ratio_budget
+from ..evaluation.registry import get_method
+from ..evaluation.simulate import Conversation, method_rng, ready, simulate
 from ..methods.collaborative_filtering import CollaborativeFiltering
 from .verdicts import store_results
 from ..stats import metrics

@@ -18,7 +18,9 @@ import pandas as pd
 from ..data.scores import Scores, item_means
 from ..data.sources import load
 from ..evaluation.compare import compare, over_trials, summary
-from ..evaluation.method import Method, get_method, ready
+from ..evaluation.method import Method
+from ..evaluation.registry import get_method
+from ..evaluation.simulate import ready
 from ..methods.essence_bench import EssenceBench
 from .published import published_cells
 from .verdicts import store_results

@@ -19,7 +19,9 @@ from fastcore.basics import patch
 from ..data.scores import Scores
 from ..data.sources import load
 from ..evaluation.compare import compare, over_trials, summary
-from ..evaluation.method import Method, get_method, ready
+from ..evaluation.method import Method
+from ..evaluation.registry import get_method
+from ..evaluation.simulate import ready
 from ..methods.tailored_bench import TailoredBench
 from .verdicts import store_results
 from ..stats import metrics
