@@ -8,10 +8,9 @@ __all__ = ['AUTHORS', 'BIGBENCH_FAMILIES', 'PREFERRED', 'HARNESS_METRICS', 'OPEN
            'filter_steps', 'from_bigbench', 'size_in_name', 'from_lm_eval', 'RecordSource', 'load_records',
            'record_sets']
 
-# %% ../../nbs/prediction/public_records.ipynb #429c029d
+# %% ../../nbs/prediction/public_records.ipynb #8d8cda4a
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..data.sources import _columns, _text_file, data_folder, family
+from ..data.files import naming
+from ..data.sources import data_folder, family
 from .records import COLUMNS, PARAMS, check_records, describe_records
 
 # %% ../../nbs/prediction/public_records.ipynb #687383d0
@@ -48,7 +48,8 @@ def bigbench_rows(
 # %% ../../nbs/prediction/public_records.ipynb #41ebb52c
 def _read_json(path):
     "The content of a JSON file; an error names the file"
-    return _text_file(lambda p: json.loads(p.read_text("utf-8")), path, "JSON file")
+    with naming(path, "is no readable JSON file"):
+        return json.loads(path.read_text("utf-8"))
 
 
 def _example_counts(folder):
@@ -97,7 +98,8 @@ def read_authors_csv(
     path: str | Path,  # all.csv, filtered_v2.csv, ... with the authors' columns
 ) -> pd.DataFrame:  # rows as read_bigbench gives them; examples are not known
     "The authors' CSV file of BIG-bench records"
-    raw = _text_file(pd.read_csv, path, "CSV file").rename(columns=AUTHORS)
+    with naming(path, "is no readable CSV file"):
+        raw = pd.read_csv(path).rename(columns=AUTHORS)
     theirs = {ours: name for name, ours in AUTHORS.items()}
     for column in COLUMNS:
         if column not in raw:
@@ -246,7 +248,7 @@ def _bbh(path):
 def _pythia(path):
     "Pythia's last checkpoints, and the OPT and BLOOM runs beside them"
     names = "family model_dir step setting task metric num_fewshot score file"
-    frame = _columns(path, names.split()).query("metric == 'acc'")
+    frame = pd.read_parquet(path, columns=names.split()).query("metric == 'acc'")
     frame = frame.astype(dict.fromkeys(["family", "file", "model_dir", "task"], str))
     asked = frame["setting"].isin(["zero-shot", "five-shot"])
     own = frame["family"].isin(["pythia-v0", "pythia-v1"]) & asked
@@ -266,7 +268,9 @@ def _harness(path):
     ours = _pythia(path)
     names = ["family", "model", "task", "metric", "score", "num_fewshot"]
     beside = path.parents[1] / "lm-eval-harness-results/results_long.parquet"
-    more = _columns(beside, names).rename(columns={"num_fewshot": "shots"})
+    more = pd.read_parquet(beside, columns=names).rename(
+        columns={"num_fewshot": "shots"}
+    )
     more = more[(more["metric"] == "acc") & more["shots"].isin([0, 5])]
     more = more[more["task"].isin(ours["task"])]
     frame = pd.concat([ours, more], ignore_index=True)
@@ -399,15 +403,8 @@ def load_records(
         raise FileNotFoundError(
             f"{name} is not here: set BENCHNB_DATA to a folder with {source.files[0]}"
         )
-    try:
+    with naming(path, f"is no complete table of {name}; copy it again"):
         return source.read(path)
-    except FileNotFoundError:
-        raise
-    except (ValueError, TypeError, LookupError, OSError, EOFError, zlib.error) as error:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise ValueError(
-            f"{str(path)!r} is no complete table of {name} ({reason}): copy it again"
-        ) from error
 
 # %% ../../nbs/prediction/public_records.ipynb #a9e16691
 def record_sets(

@@ -253,7 +253,8 @@ class RecordFeatures(TransformerMixin, BaseEstimator):
         require_records(X)
         encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
         self.encoder_ = encoder.fit(record_names(X))
-        self.scaler_ = StandardScaler().fit(record_numbers(X))
+        with np.errstate(invalid="ignore"):  # all sizes may be unknown
+            self.scaler_ = StandardScaler().fit(record_numbers(X))
         return self
 
     def transform(

@@ -161,7 +161,8 @@ def beyond(
     if name == "E1":
         return most_shots(records, hold)
     hold = held_out_models(records)[name] if hold is None else hold
-    if not (isinstance(hold, (tuple, list)) and [type(h) for h in hold] == [str] * 2):
+    names = hold if isinstance(hold, (tuple, list)) else ()
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise ValueError(
             f"{name} holds out a model, not {hold!r}: pass hold=('family', 'model')"
         )

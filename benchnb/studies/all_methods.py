@@ -249,7 +249,7 @@ REPRODUCE = {
     "collaborative_filtering": "benchnb.papers.collaborative_filtering",
     "essence_bench": "benchnb.papers.essence_bench",
     "bento": "benchnb.papers.bento",
-    "predicting_big_bench": "benchnb.papers.predicting_big_bench",
+    "predicting_big_bench": "benchnb.papers.recovering_big_bench",
 }
 
 
