@@ -197,7 +197,7 @@ def two_tasks(queries):
     "Tasks with exemplars of 80 tokens and questions of some 60, four options"
     import numpy as np
 
-    from benchnb.tasks.transfer import Task
+    from benchnb.tasks.prompts import Task
 
     rng, options = np.random.default_rng(0), tuple("ABCD")
 
@@ -211,7 +211,8 @@ def two_tasks(queries):
 
 def large_enough(tasks, **size):
     "A random model for them"
-    from benchnb.tasks.transfer import MMLU, small_model
+    from benchnb.tasks.local_model import small_model
+    from benchnb.tasks.prompts import MMLU
 
     texts = [MMLU.context(task, [*task.examples, *task.dev]) for task in tasks]
     texts += [" ".join("ABCD")]
@@ -222,7 +223,8 @@ def read_all(pair, tasks, **how):
     "Seconds, log-probabilities, tokens: exemplars of one task, questions of both"
     import numpy as np
 
-    from benchnb.tasks.transfer import MMLU, LocalModel
+    from benchnb.tasks.local_model import LocalModel
+    from benchnb.tasks.prompts import MMLU
 
     model, options = LocalModel(*pair, **how), tuple(f" {o}" for o in "ABCD")
     asks = [(MMLU.query.format(input=e.input), options)

@@ -6,7 +6,7 @@
 __all__ = ['LARGE_FAMILIES', 'PYTHIAS', 'BUDGETS', 'COMPARED', 'RECOVERY_PLANS', 'PAPER', 'shared_part', 'subsets_for',
            'printed_subsets', 'recover', 'small_bench_results', 'RecoveryPlan', 'compare_recovered', 'judge_pairs',
            'right_conclusions', 'printed_comparison', 'recovery_cells', 'conclusion_cells', 'as_results',
-           'measure_records', 'record_cells', 'greedy_fits', 'measurable', 'reproduce']
+           'measure_records', 'record_cells', 'greedy_fits', 'measurable', 'reproduce_predicting_big_bench']
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #db8903c6
 from collections.abc import Sequence
@@ -435,7 +435,7 @@ def measurable(
     )
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #b4b5c343
-def reproduce(
+def reproduce_predicting_big_bench(
     trials: int = 25,  # settings tried; folds and new families at most
     n_jobs: int = 1,
     folder: str | Path | None = None,  # where to store; None: with the package

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['CELL', 'RESULT_COLUMNS', 'GIVEN_VERDICTS', 'RESULTS', 'allowed_difference', 'Verdict', 'verdict', 'tidy_results',
-           'result_faults', 'check_results', 'store_results', 'stored_results', 'mean_cells', 'missing_cells',
+           'result_faults', 'check_results', 'store_results', 'stored_results', 'Runs', 'mean_cells', 'missing_cells',
            'addresses', 'cell_verdicts', 'table_cells', 'cells_as_text', 'side_by_side', 'cells_json', 'count_verdicts',
            'print_table', 'cell_remark', 'format_cells']
 
@@ -12,6 +12,7 @@ __all__ = ['CELL', 'RESULT_COLUMNS', 'GIVEN_VERDICTS', 'RESULTS', 'allowed_diffe
 import json
 import math
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
 from io import StringIO
@@ -20,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..data.scores import replace_file
+from ..data.scores import Scores, replace_file
+from ..evaluation.compare import compare
 from benchnb.papers.published import (
     PAPERS,
     known_name,
@@ -171,6 +173,32 @@ def stored_results(
         parts.append(check_results(part, path.name))
     parts = [part for part in parts if len(part)] or parts[:1]
     return check_results(pd.concat(parts, ignore_index=True), f"files in {folder}")
+
+# %% ../../nbs/papers/verdicts.ipynb #1b0a311b
+@dataclass(frozen=True)
+class Runs:
+    "How the long comparisons of a chapter are run"
+
+    trials: int = 20
+    n_jobs: int = 1  # processors
+    journals: str | Path | None = None  # folder of journals; None: nothing is kept
+
+    def journal(self, name: str) -> Path | None:  # None: nothing is kept
+        "The file of finished pieces of one comparison"
+        return self.journals and Path(self.journals, f"{name}.sqlite")
+
+    def compare(
+        self,
+        name: str,  # of the comparison, and of its journal
+        scores: Scores,
+        methods: dict,  # label to method
+        budgets: tuple,  # items asked
+        split: str = "random",
+        sources: float | None = None,  # share of sources, for the random split
+    ) -> pd.DataFrame:  # one row per target
+        "A comparison that goes on where it was stopped"
+        given = dict(sources=sources, n_jobs=self.n_jobs, journal=self.journal(name))
+        return compare(scores, methods, budgets, self.trials, split, **given)
 
 # %% ../../nbs/papers/verdicts.ipynb #7aba7620
 def mean_cells(

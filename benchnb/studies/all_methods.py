@@ -269,5 +269,6 @@ def recompute(
     folder = Path(folder or "benchnb-recomputed")
     for name in papers:
         chapter = importlib.import_module(REPRODUCE[name])
-        chapter.reproduce(trials, n_jobs, folder, folder / "journals")
+        reproduce = getattr(chapter, f"reproduce_{name}")
+        reproduce(trials, n_jobs, folder, folder / "journals")
     return folder

@@ -261,11 +261,11 @@ def test_greedy_counts_no_task_twice():
 def test_without_records_one_line_says_what_to_set(names, monkeypatch, tmp_path):
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="bbh.*set BENCHNB_DATA") as error:
-        recovering.reproduce(names=names)
+        recovering.reproduce_predicting_big_bench(names=names)
     assert "\n" not in str(error.value)
     monkeypatch.delenv("BENCHNB_DATA")
     with pytest.raises(FileNotFoundError, match="no records of bbh.* to measure"):
-        recovering.reproduce(names=names)
+        recovering.reproduce_predicting_big_bench(names=names)
 
 
 def test_the_command_says_it_without_a_traceback(monkeypatch, tmp_path, capsys):
@@ -280,11 +280,11 @@ def test_the_command_says_it_without_a_traceback(monkeypatch, tmp_path, capsys):
 
 def test_unknown_records_and_no_trials_are_named():
     with pytest.raises(ValueError, match="no records 'nope': there are bbh, harness"):
-        recovering.reproduce(names=["nope"])
+        recovering.reproduce_predicting_big_bench(names=["nope"])
     with pytest.raises(ValueError, match="names is empty: name one or more of bbh"):
-        recovering.reproduce(names=[])
+        recovering.reproduce_predicting_big_bench(names=[])
     with pytest.raises(ValueError, match="trials is 0: try 1 setting or more"):
-        recovering.reproduce(trials=0)
+        recovering.reproduce_predicting_big_bench(trials=0)
 
 
 def test_families_that_are_not_there_are_named(records):
