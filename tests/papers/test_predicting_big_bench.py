@@ -57,7 +57,7 @@ def test_bigbenchs_own_file_makes_the_papers_numbers(tmp_path, monkeypatch):
     write_authors_csv(tmp_path / "bigbench" / "filtered_v2.csv")
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
     plans = {"bigbench": recovering.RecoveryPlan((2, 4), "subtask")}
-    monkeypatch.setattr(recovering, "RECOVERY_PLANS", plans)
+    monkeypatch.setattr(chapter, "RECOVERY_PLANS", plans)
     new = tmp_path / "new"
     recompute("predicting_big_bench", trials=1, folder=new)
     cells = table_cells("predicting_big_bench", new).set_index(
@@ -261,11 +261,11 @@ def test_greedy_counts_no_task_twice():
 def test_without_records_one_line_says_what_to_set(names, monkeypatch, tmp_path):
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="bbh.*set BENCHNB_DATA") as error:
-        recovering.reproduce_predicting_big_bench(names=names)
+        chapter.reproduce_predicting_big_bench(names=names)
     assert "\n" not in str(error.value)
     monkeypatch.delenv("BENCHNB_DATA")
     with pytest.raises(FileNotFoundError, match="no records of bbh.* to measure"):
-        recovering.reproduce_predicting_big_bench(names=names)
+        chapter.reproduce_predicting_big_bench(names=names)
 
 
 def test_the_command_says_it_without_a_traceback(monkeypatch, tmp_path, capsys):
@@ -280,11 +280,11 @@ def test_the_command_says_it_without_a_traceback(monkeypatch, tmp_path, capsys):
 
 def test_unknown_records_and_no_trials_are_named():
     with pytest.raises(ValueError, match="no records 'nope': there are bbh, harness"):
-        recovering.reproduce_predicting_big_bench(names=["nope"])
+        chapter.reproduce_predicting_big_bench(names=["nope"])
     with pytest.raises(ValueError, match="names is empty: name one or more of bbh"):
-        recovering.reproduce_predicting_big_bench(names=[])
+        chapter.reproduce_predicting_big_bench(names=[])
     with pytest.raises(ValueError, match="trials is 0: try 1 setting or more"):
-        recovering.reproduce_predicting_big_bench(trials=0)
+        chapter.reproduce_predicting_big_bench(trials=0)
 
 
 def test_families_that_are_not_there_are_named(records):
