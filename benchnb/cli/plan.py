@@ -6,7 +6,7 @@
 __all__ = ['forecast_goal', 'forecast_command', 'measure_curves', 'print_forecast', 'read_budget', 'check_folder', 'fit_on_table',
            'left_out', 'plan_command', 'check_plan', 'begin']
 
-# %% ../../nbs/cli/plan.ipynb #42e3c680
+# %% ../../nbs/cli/plan.ipynb #63f4de8e
 import re
 import shlex
 import sys
@@ -22,7 +22,7 @@ from benchnb.cli.commands import (
     print_json,
 )
 from .compare import figure, method_names
-from .run import print_next
+from .run import is_evaluation, print_next
 from ..data.files import replace_file
 
 # %% ../../nbs/cli/plan.ipynb #ed7e9cc0
@@ -171,7 +171,7 @@ def check_folder(
     if Path(out).is_dir() and any(Path(out).iterdir()):
         raise FileExistsError(f"{out!r} is not empty: name a new folder")
 
-# %% ../../nbs/cli/plan.ipynb #288b36d6
+# %% ../../nbs/cli/plan.ipynb #24d39445
 def fit_on_table(
     scores: str,  # a table
     method: str | None,  # None: guarded_irt or aipw, as measured
@@ -206,7 +206,8 @@ def left_out(
     how: dict,  # source, budget, tokens, width, seed and level of the evaluation
 ):  # -> errors on left-out sources, or None
     "Errors on left-out sources, where a budget is fixed and time allows"
-    from benchnb.live.evaluation import errors_if_needed, items_for_tokens, set_level
+    from benchnb.live.budgets import items_for_tokens
+    from benchnb.live.left_out import errors_if_needed, set_level
 
     if how["level"] is not None:
         set_level(fresh, how["level"])
@@ -251,12 +252,12 @@ def plan_command(
     fitted = bundle or fit_on_table(scores, method, folds, how)
     begin(fitted, out, harness, how | {"shift": shift}, json)
 
-# %% ../../nbs/cli/plan.ipynb #bf279275
+# %% ../../nbs/cli/plan.ipynb #777f6f54
 def check_plan(
     scores: str,
     out: str | None,  # folder of the evaluation
     method: str | None,
-    how: dict,  # of the evaluation; a bundle keeps its own seed
+    how: dict,  # of the evaluation
 ):  # -> the fitted method of a bundle, or None
     "Refuse what is no beginning of an evaluation"
     from benchnb.evaluation.registry import load_method
@@ -265,7 +266,7 @@ def check_plan(
     if not out:
         raise ValueError(f"plan begins an evaluation and needs --out DIR; {forecast}")
     check_folder(out)
-    if Path(scores, "plan.json").is_file():
+    if is_evaluation(scores):
         raise ValueError(
             f"{scores!r} is an evaluation that has begun: plan from its table, or "
             f"go on with benchnb tell {shlex.quote(scores)}"
@@ -278,9 +279,7 @@ def check_plan(
         raise ValueError(
             f"{scores!r} is a bundle with a method of its own: leave --method out"
         )
-    fitted = load_method(scores) if bundle else None
-    how["seed"] = how["seed"] if asked else getattr(fitted, "seed_", 0)
-    return fitted
+    return load_method(scores) if bundle else None
 
 
 def begin(
@@ -292,14 +291,14 @@ def begin(
 ) -> None:
     "Begin the evaluation, and print what to run first"
     from benchnb.harnesses.subsets import doc_ids
-    from benchnb.live.evaluation import start
+    from benchnb.live.evaluation import Evaluation
 
     if not harness:  # lm-evaluation-harness takes document numbers only
         whole = all(
             re.fullmatch(r"0|[1-9]\d*", text) for text in doc_ids(method.items_)
         )
         harness = "lm-eval" if whole else "list"
-    live = start(method, out, harness=harness, **how)
+    live = Evaluation(method, folder=out, harness=harness, **how)
     if not json:
-        print(f"{live.session.method.name}, {count(live.ask(), 'item')} to run first\n")
+        print(f"{live.method.name}, {count(live.ask(), 'item')} to run first\n")
     print_next(live, out, json)

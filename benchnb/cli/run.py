@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['settle', 'table_answers', 'one_model', 'read_answers', 'tell_command', 'print_next', 'estimate_command',
-           'format_report', 'spent_lines', 'task_lines', 'paired_command', 'read_run', 'compare_two']
+           'format_report', 'spent_lines', 'task_lines', 'paired_command', 'is_evaluation', 'read_run']
 
 # %% ../../nbs/cli/run.ipynb #9ead16db
 import dataclasses
@@ -81,7 +81,7 @@ def one_model(
         raise ValueError(f"{where!r}: {len(names)} models ({some}): name those of one")
     return next(iter(names), None)
 
-# %% ../../nbs/cli/run.ipynb #f173c7ad
+# %% ../../nbs/cli/run.ipynb #2e73c6e7
 def read_answers(
     format: str,  # of the logs; list is a table of item and score
     paths: list[str],
@@ -91,16 +91,17 @@ def read_answers(
     "Answers to what an evaluation may ask, from logs"
     from benchnb.harnesses.leaderboards import get_format
     from benchnb.harnesses.lm_eval import find_logs, read_logs
-    from benchnb.live.evaluation import log_answers
+    from benchnb.live.answers import log_answers
 
     if format in ("list", "table"):
-        return table_answers(paths, live.items.index, choices)
+        answers, model = table_answers(paths, live.items.index, choices)
+        return {n: x for n, x in answers.items() if n in live.items.index}, model
     kind = get_format(format)
     files = find_logs(paths, kind.belongs, kind.what)
     logs = read_logs(files, kind.read, choices)
     return log_answers(logs, live.items, choices), logs[0].model if logs else None
 
-# %% ../../nbs/cli/run.ipynb #e099fe83
+# %% ../../nbs/cli/run.ipynb #caeb277f
 @command(
     "tell",
     "benchnb tell my_model my_model/logs --metric acc",
@@ -120,14 +121,14 @@ def tell_command(
     **kwargs,
 ) -> None:
     "Tell an evaluation what a harness logged"
-    from benchnb.live.evaluation import Live
+    from benchnb.live.evaluation import Evaluation
 
-    live, choices = Live(dir), read_choices(**kwargs)
+    live, choices = Evaluation.load(dir), read_choices(**kwargs)
     if not log and not give_up:
         raise ValueError("name the logs to tell, or say --give-up")
     before, answers, model = dict(live.answers), {}, None
     if log:
-        format = format or live.plan["harness"]
+        format = format or live.plan.harness or "list"
         answers, model = read_answers(format, log, live, choices)
         if not answers and live.ask():  # also with --give-up: a wrong file is no answer
             raise ValueError(
@@ -154,12 +155,12 @@ def print_next(
         print(format_report(live.report()))
     else:
         logs = "answers.csv"
-        if live.plan["harness"] != "list":
+        if live.plan.harness not in (None, "list"):
             logs = str(Path(folder, "logs"))
         then = f"benchnb tell {shlex.quote(folder)} {shlex.quote(logs)}"
         print(f"{todo}\n\nthen: {then}")
 
-# %% ../../nbs/cli/run.ipynb #568cdda7
+# %% ../../nbs/cli/run.ipynb #38789d5a
 @command("estimate", "benchnb estimate my_model --json > estimate.json", plugins=True)
 def estimate_command(
     dir: str,  # written by benchnb plan
@@ -168,9 +169,9 @@ def estimate_command(
     json: bool = False,  # print an object instead
 ) -> None:
     "Score, interval, rank, tasks, and what was spent"
-    from benchnb.live.evaluation import Live
+    from benchnb.live.evaluation import Evaluation
 
-    report = Live(dir).report(level)
+    report = Evaluation.load(dir).report(level)
     print_json(report) if json else print(format_report(report))
 
 # %% ../../nbs/cli/run.ipynb #a93be429
@@ -235,7 +236,7 @@ def task_lines(
         lines.append("intervals of tasks: from errors on left-out sources")
     return lines
 
-# %% ../../nbs/cli/run.ipynb #f54ab8ea
+# %% ../../nbs/cli/run.ipynb #98826c56
 @command("paired", "benchnb paired model_a model_b", plugins=True)
 @delegates(read_choices)
 def paired_command(
@@ -248,12 +249,14 @@ def paired_command(
     **kwargs,
 ) -> None:
     "Compare two models on the items that both answered"
+    from benchnb.live.paired import paired_runs
+
     if not 0.5 <= level < 1:
         raise ValueError(f"--level must lie in [0.5, 1), got {level:g}")
     if Path(a).resolve() == Path(b).resolve():
         raise ValueError(f"A and B are both {a!r}: name two different models")
     choices = read_choices(**kwargs)
-    found = compare_two(*(read_run(p, format, choices) for p in (a, b)), level)
+    found = paired_runs(*(read_run(p, format, choices) for p in (a, b)), level)
     if json:
         return print_json(dataclasses.asdict(found))
     (low, high), level = found.interval, f"{found.level:.0%} interval"
@@ -265,7 +268,15 @@ def paired_command(
         for line in wrap(name, text) if text else []:
             print(line)
 
-# %% ../../nbs/cli/run.ipynb #3a22e496
+# %% ../../nbs/cli/run.ipynb #f0fbcae5
+def is_evaluation(
+    folder: str,
+) -> bool:
+    "Has an evaluation begun in this folder?"
+    names = ("evaluation.json", "plan.json")  # plan.json: of the first edition
+    return any(Path(folder, name).is_file() for name in names)
+
+
 def read_run(
     place: str,  # folder of an evaluation, or logs of one model
     format: str | None,  # of the logs
@@ -273,33 +284,12 @@ def read_run(
 ):  # -> an evaluation, or the answers of one model
     "One of the two models"
     from benchnb.harnesses.leaderboards import import_logs
-    from benchnb.live.evaluation import Live
+    from benchnb.live.evaluation import Evaluation
 
-    if Path(place, "plan.json").is_file():
-        return Live(place)
+    if is_evaluation(place):
+        return Evaluation.load(place)
     if not format:
         raise ValueError(f"{place!r} is no evaluation: name its --format if it is logs")
     scores = import_logs(format, place, choices)
     one_model(scores.models.index, place)
     return dict(zip(scores.items.index, map(float, scores.values[0]), strict=True))
-
-
-def compare_two(
-    one,  # an evaluation, or answers
-    two,  # the same
-    level: float,  # coverage of the interval
-):  # -> Paired
-    "Two evaluations by their method; answers of which the method is unknown by items"
-    from benchnb.live.evaluation import BY_LOT, Live, paired, paired_runs
-
-    runs = [run for run in (one, two) if isinstance(run, Live)]
-    if len(runs) == 2:
-        return paired_runs(one, two, level)
-    answers = [getattr(run, "answers", run) for run in (one, two)]
-    if not runs:
-        return paired(*answers, level=level, method="")
-    name = runs[0].session.method.name  # the other's items may be any
-    if name in BY_LOT and not set(runs[0].answers) <= set(answers[1]):
-        name = ""  # what is common to both may be any part of the draw
-    total = len(runs[0].items)
-    return paired(*answers, runs[0].items["weight"], total, level, name)

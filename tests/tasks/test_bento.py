@@ -11,7 +11,7 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
-from benchnb.live.session import Session
+from benchnb.live.evaluation import Evaluation
 from benchnb.tasks.bento import (
     BentoLe,
     BentoSim,
@@ -179,15 +179,15 @@ def test_a_corrected_method_keeps_its_line_but_not_its_sources(tmp_path):
         ready(load_method(tmp_path), 30)
 
 
-def test_a_session_and_the_simulation_agree(tmp_path):
+def test_an_evaluation_and_the_simulation_agree(tmp_path):
     source, target = halves()
     method = ready(BentoSim().fit(source, transfer()), 20)
-    session = Session(method, folder=tmp_path / "model")
+    run = Evaluation(method, folder=tmp_path / "model")
     row = dict(zip(target.items.index, target.values[0].astype(float), strict=True))
-    while asked := session.ask():
-        session.tell({item: row[item] for item in asked})
+    while asked := run.ask():
+        run.tell({item: row[item] for item in asked})
     expected = simulate(method, target)[0]
-    assert session.estimate().score == pytest.approx(expected.score)
+    assert run.estimate().score == pytest.approx(expected.score)
 
 
 def test_compare_takes_a_matrix_as_side():
