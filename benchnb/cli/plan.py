@@ -6,7 +6,7 @@
 __all__ = ['forecast_goal', 'forecast_command', 'measure_curves', 'print_forecast', 'read_budget', 'check_folder', 'fit_on_table',
            'left_out', 'plan_command', 'check_plan', 'begin']
 
-# %% ../../nbs/cli/plan.ipynb #63f4de8e
+# %% ../../nbs/cli/plan.ipynb #42e3c680
 import re
 import shlex
 import sys
@@ -22,7 +22,7 @@ from benchnb.cli.commands import (
     print_json,
 )
 from .compare import figure, method_names
-from .run import is_evaluation, print_next
+from .run import print_next
 from ..data.files import replace_file
 
 # %% ../../nbs/cli/plan.ipynb #ed7e9cc0
@@ -252,7 +252,7 @@ def plan_command(
     fitted = bundle or fit_on_table(scores, method, folds, how)
     begin(fitted, out, harness, how | {"shift": shift}, json)
 
-# %% ../../nbs/cli/plan.ipynb #777f6f54
+# %% ../../nbs/cli/plan.ipynb #069493be
 def check_plan(
     scores: str,
     out: str | None,  # folder of the evaluation
@@ -261,12 +261,13 @@ def check_plan(
 ):  # -> the fitted method of a bundle, or None
     "Refuse what is no beginning of an evaluation"
     from benchnb.evaluation.registry import load_method
+    from benchnb.live.folder import holds_evaluation
 
     forecast = "benchnb forecast says how many items a width takes"
     if not out:
         raise ValueError(f"plan begins an evaluation and needs --out DIR; {forecast}")
     check_folder(out)
-    if is_evaluation(scores):
+    if holds_evaluation(scores):
         raise ValueError(
             f"{scores!r} is an evaluation that has begun: plan from its table, or "
             f"go on with benchnb tell {shlex.quote(scores)}"

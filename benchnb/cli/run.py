@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['settle', 'table_answers', 'one_model', 'read_answers', 'tell_command', 'print_next', 'estimate_command',
-           'format_report', 'spent_lines', 'task_lines', 'paired_command', 'is_evaluation', 'read_run']
+           'format_report', 'spent_lines', 'task_lines', 'paired_command', 'read_run']
 
 # %% ../../nbs/cli/run.ipynb #9ead16db
 import dataclasses
@@ -268,15 +268,7 @@ def paired_command(
         for line in wrap(name, text) if text else []:
             print(line)
 
-# %% ../../nbs/cli/run.ipynb #f0fbcae5
-def is_evaluation(
-    folder: str,
-) -> bool:
-    "Has an evaluation begun in this folder?"
-    names = ("evaluation.json", "plan.json")  # plan.json: of the first edition
-    return any(Path(folder, name).is_file() for name in names)
-
-
+# %% ../../nbs/cli/run.ipynb #efaf588a
 def read_run(
     place: str,  # folder of an evaluation, or logs of one model
     format: str | None,  # of the logs
@@ -285,8 +277,9 @@ def read_run(
     "One of the two models"
     from benchnb.harnesses.leaderboards import import_logs
     from benchnb.live.evaluation import Evaluation
+    from benchnb.live.folder import holds_evaluation
 
-    if is_evaluation(place):
+    if holds_evaluation(place):
         return Evaluation.load(place)
     if not format:
         raise ValueError(f"{place!r} is no evaluation: name its --format if it is logs")
