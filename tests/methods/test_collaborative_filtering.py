@@ -14,9 +14,7 @@ from benchnb.evaluation.per_task import PerTask, ratio_budget, shares
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import Conversation, method_rng, ready, simulate
 from benchnb.methods.collaborative_filtering import (
-    QUANTILES,
-    SIMILAR,
-    UNIMPORTANCE,
+    GRID_OF_SETTINGS,
     CollaborativeFiltering,
     TaskView,
     cosine_to,
@@ -30,6 +28,8 @@ from benchnb.methods.collaborative_filtering import (
 from benchnb.stats import transport
 from benchnb.stats.metrics import rank_among
 from benchnb.stats.transport import NotSolved, transport_plan
+
+SIMILAR, UNIMPORTANCE, QUANTILES = GRID_OF_SETTINGS
 
 SIZES = {"arithmetic": 30, "spelling": 20, "chess": 10, "haiku": 4}
 LEAST = 6
@@ -572,7 +572,7 @@ def test_the_settings_are_those_with_the_smallest_error_on_held_out_sources(give
     grids = [
         grid if value is None else (value,)
         for grid, value in zip(
-            (SIMILAR, UNIMPORTANCE, QUANTILES), given.values(), strict=True
+            GRID_OF_SETTINGS, given.values(), strict=True
         )
     ]
     truth = source.performance(by="task").to_numpy()
@@ -619,7 +619,7 @@ def test_nothing_held_out_is_no_interval_and_the_same_estimate():
         assert low == max(0, e.score - cf.radius_) and high == min(
             1, e.score + cf.radius_
         )
-        assert e.how == "conformal: errors on held-out sources"
+        assert e.how == "errors on held-out sources"
 
 
 # Gaps, and orders that must not matter -----------------------------------------
