@@ -193,7 +193,7 @@ class CollaborativeFiltering(Method):
             raise ValueError("how='split' needs scores of 0 and 1: take 'variance'")
         self.values_ = fill_gaps(source.values)
         self.importance_ = importance(source.values, self.how)
-        self.tasks_ = [str(task) for task in self.items_["task"].unique()]
+        self.tasks_ = self.items_["task"].unique().tolist()
         self.task_ = self.items_["task"].factorize()[0]
         self._raw = source.values
         self._complete = np.flatnonzero(~np.isnan(source.values).any(axis=1))
