@@ -23,10 +23,9 @@ from benchnb.tasks.bento import (
     chosen_means,
     fitted_line,
     published_list,
-    read_matrix,
     task_queue,
 )
-from benchnb.tasks.transfer import Transfer
+from benchnb.tasks.transfer import Transfer, read_matrix
 
 NAMES = ["algebra", "logic", "reading"]
 SIZES = {"algebra": 30, "logic": 20, "reading": 10}
@@ -311,14 +310,8 @@ def test_matrices_from_files(tmp_path):
     expected = BentoSim().fit(source, side).order_.tolist()
     for path in (long, wide):
         assert BentoSim(transfer=str(path)).fit(source).order_.tolist() == expected
-    wide.write_text("x,a\na,word\n")
-    with pytest.raises(ValueError, match="column 'a' is not made of numbers"):
-        read_matrix(wide)
     with pytest.raises(FileNotFoundError, match="check the path"):
         read_matrix(tmp_path / "none.csv")
-    wide.write_text("")
-    with pytest.raises(ValueError, match="is no CSV file of a matrix"):
-        read_matrix(wide)
 
 
 def test_published_lists():
