@@ -23,14 +23,10 @@ from ..evaluation.compare import compare, over_trials, summary
 from ..evaluation.method import Method
 from ..evaluation.registry import get_method, list_methods
 from ..evaluation.simulate import ready, simulate
-from benchnb.live.shift import (
-    conformal_interval,
-    left_out_errors,
-    shift_notes,
-    strangeness,
-    stranger_notes,
-)
+from ..live.left_out import left_out_errors
+from ..live.shift import fit_and_correction, misfit_flags, range_flags
 from ..papers.published import PAPERS, known_name
+from ..stats.conformal import conformal_interval
 
 # %% ../../nbs/studies/all_methods.ipynb #0550347e
 def relative_errors(
@@ -140,10 +136,10 @@ def target_figures(
     rows = []
     for said, seen in zip(simulate(fitted, target), target.values, strict=True):
         asked = target.items.index.get_indexer(said.items)
-        strange = strangeness(
+        strange = fit_and_correction(
             said.score, ease, source.weights, asked, seen[asked].astype(float)
         )
-        flags = shift_notes(said.score, standing) + stranger_notes(*strange, errors)
+        flags = range_flags(said.score, standing) + misfit_flags(*strange, errors)
         ends = conformal_interval(said.score, errors)
         rows.append([*said.interval, *ends, bool(flags)])
     names = ["low", "high", "conformal low", "conformal high", "flagged"]
