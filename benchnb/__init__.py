@@ -17,7 +17,7 @@ _HOME = {
     "list_methods": "evaluation.method",
     "load": "data.sources",
     "data_sets": "data.sources",
-    "load_table": "data.sources",
+    "load_table": "data.tables",
 }
 __all__ = sorted(_HOME)
 

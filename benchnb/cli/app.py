@@ -36,7 +36,8 @@ from benchnb.cli.commands import (
     in_options,
     plan_live,
 )
-from ..data.scores import SPLITS, check_place, replace_file
+from ..data.files import check_place, replace_file
+from ..data.splits import SPLITS
 from ..studies.recommend import add_recommend
 
 # %% ../../nbs/cli/app.ipynb #a27e0a18
@@ -455,7 +456,7 @@ def _side(args):
 # %% ../../nbs/cli/app.ipynb #7480d8fe
 def compare_command(args: argparse.Namespace) -> None:
     "Run a comparison, print its table, write what was asked for"
-    from benchnb.data.sources import load_table
+    from benchnb.data.tables import load_table
     from benchnb.evaluation.compare import compare, over_trials, summary
     from benchnb.evaluation.method import list_methods
 
@@ -574,7 +575,7 @@ def plan_command(args: argparse.Namespace) -> None:
     args.width = args.width if args.width_said else 0.04
     if begin:
         return plan_live(args)
-    from benchnb.data.sources import load_table
+    from benchnb.data.tables import load_table
     from benchnb.studies.planning import items_needed, sources_needed
 
     _check_files(args)

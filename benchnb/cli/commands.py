@@ -58,7 +58,7 @@ def read_choices(
     args: argparse.Namespace,
 ):  # -> Choices
     "The choices that were made on the command line"
-    from benchnb.harnesses.lm_eval import Choices
+    from benchnb.harnesses.logs import Choices
 
     values = []
     for text in args.value:
@@ -164,7 +164,7 @@ def add_import(commands) -> None:
 # %% ../../nbs/cli/commands.ipynb #9827b2a7
 def import_command(args: argparse.Namespace) -> None:
     "Read all logs, write one table, say what is in it"
-    from benchnb.harnesses.leaderboards import get_format, import_logs
+    from benchnb.harnesses.logs import get_format, import_logs
 
     get_format(args.format)
     if Path(args.out).suffix.lower() != ".parquet":
@@ -194,11 +194,11 @@ def import_command(args: argparse.Namespace) -> None:
 # %% ../../nbs/cli/commands.ipynb #8752e57b
 def _shape(paths, kind):
     "Whether a table was read as a long or as a wide one"
-    from benchnb.harnesses.leaderboards import _frames
-    from benchnb.harnesses.lm_eval import find_logs
+    from benchnb.data.tables import table_pieces
+    from benchnb.harnesses.logs import find_logs
 
     file = find_logs(paths, kind.belongs, kind.what)[0]
-    columns = set(next(iter(_frames(file))).columns)
+    columns = set(next(iter(table_pieces(file))).columns)
     if {"model", "item", "score"} <= columns:
         return "read as a long table: a row is a score"
     rows, others = (
@@ -284,7 +284,7 @@ def load_scores(
     text: str,  # a name or a file
 ):  # -> Scores
     "A table to fit on; a wide one must be imported first"
-    from benchnb.data.sources import load_table
+    from benchnb.data.tables import load_table
 
     try:
         return load_table(text)
@@ -509,8 +509,7 @@ def read_answers(
     choices,  # Choices
 ) -> tuple[dict[str, float], str | None]:  # and whose they are, if the logs say it
     "Answers to what an evaluation may ask, from logs"
-    from benchnb.harnesses.leaderboards import get_format
-    from benchnb.harnesses.lm_eval import find_logs, read_logs
+    from benchnb.harnesses.logs import find_logs, get_format, read_logs
     from benchnb.live.evaluation import log_answers
 
     if format in ("list", "table"):
@@ -524,7 +523,7 @@ def read_answers(
 # %% ../../nbs/cli/commands.ipynb #56b6c91b
 def _table_answers(paths, items, choices):
     "Answers from lists of item and score, and from tables of one model"
-    from benchnb.harnesses.leaderboards import read_tables
+    from benchnb.data.tables import read_tables
 
     lists, tables = [], []
     for path in paths:
@@ -539,7 +538,7 @@ def _table_answers(paths, items, choices):
             )
     found, model = _settled(lists, choices.repeated), None
     if tables:
-        scores = read_tables(tables, choices)
+        scores = read_tables(tables, choices.repeated, choices.task)
         names = list(map(str, scores.models.index))
         if len(names) > 1:
             raise ValueError(
@@ -561,12 +560,12 @@ def _one_frame(path):
     "A table in one piece"
     import pandas as pd
 
-    from benchnb.harnesses.leaderboards import _frames
+    from benchnb.data.tables import table_pieces
 
     if not Path(path).is_file():
         raise FileNotFoundError(f"no file {path!r}: check the path")
     try:
-        return pd.concat(_frames(path))
+        return pd.concat(table_pieces(path))
     except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
         raise ValueError(f"{path!r} holds no table ({error})") from error
 
@@ -719,7 +718,7 @@ def add_paired(commands) -> None:
 # %% ../../nbs/cli/commands.ipynb #ac16e772
 def _answers(place, args):
     "A Live, or the answers of one model in logs"
-    from benchnb.harnesses.leaderboards import import_logs
+    from benchnb.harnesses.logs import import_logs
     from benchnb.live.evaluation import Live
 
     if Path(place, "plan.json").is_file():

@@ -38,7 +38,7 @@ from benchnb.evaluation.method import (
     save_method,
     simulate,
 )
-from ..harnesses.lm_eval import ASK, Choices, Log, join_logs
+from ..harnesses.logs import ASK, Choices, Log, join_logs
 from ..harnesses.subsets import doc_ids, export_subset, make_subset
 from benchnb.live.shift import (
     conformal_interval,

@@ -22,7 +22,8 @@ import pandas as pd
 from fastcore.basics import patch
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from ..data.sources import _columns, _text_file, data_folder, family
+from ..data.files import read_file, read_parquet
+from ..data.sources import data_folder, family
 
 # %% ../../nbs/prediction/records.ipynb #e96abf55
 COLUMNS = (
@@ -348,7 +349,7 @@ def _example_counts(folder):
     "Examples of each part of a JSON task: subtask -> number"
     counts = {}
     for path in sorted(folder.rglob("task.json")):
-        found = _text_file(lambda p: json.loads(p.read_text("utf-8")), path, "JSON")
+        found = read_file(lambda p: json.loads(p.read_text("utf-8")), path, "JSON")
         if isinstance(found.get("examples"), list):
             parts = path.parent.relative_to(folder).parts
             counts[":".join([folder.name, *parts])] = len(found["examples"])
@@ -369,7 +370,7 @@ def read_bigbench(
     "The score files of BIG-bench below a folder, not yet filtered"
     tables, folder = [], Path(folder)
     for path in sorted(folder.glob("*/results/*.json")):
-        rows = _text_file(_score_rows, path, "JSON file")
+        rows = read_file(_score_rows, path, "JSON file")
         if rows is not None:
             talks = (path.parents[1] / "task.py").is_file()
             tables.append(rows.assign(programmatic=talks))
@@ -398,7 +399,7 @@ def read_authors_csv(
     path: str | Path,  # all.csv, filtered_v2.csv, ... with the authors' columns
 ) -> pd.DataFrame:  # rows as read_bigbench gives them; examples are not known
     "The authors' CSV file of BIG-bench records"
-    raw = _text_file(pd.read_csv, path, "CSV file").rename(columns=AUTHORS)
+    raw = read_file(pd.read_csv, path, "CSV file").rename(columns=AUTHORS)
     missing = [column for column in COLUMNS if column not in raw]
     if missing:
         name = {ours: theirs for theirs, ours in AUTHORS.items()}.get(*[missing[0]] * 2)
@@ -521,7 +522,7 @@ def from_lm_eval(
     "Records from a results file of lm-evaluation-harness"
     if isinstance(found, (str, Path)):
         path, read = Path(found), lambda p: json.loads(p.read_text("utf-8"))
-        found = _text_file(read, path, "JSON file")
+        found = read_file(read, path, "JSON file")
     if not isinstance(found, Mapping) or not isinstance(found.get("results"), Mapping):
         raise ValueError("no results in the file: give a results_*.json of the harness")
     name, size = _harness_model(found)
@@ -555,7 +556,7 @@ def _read_bbh(path):
 def _pythia_records(path):
     "Pythia's last checkpoints, and the OPT and BLOOM runs beside them"
     names = ["family", "model_dir", "step", "setting", "task", "metric", "num_fewshot"]
-    frame = _columns(path, [*names, "score", "file"])
+    frame = read_parquet(path, [*names, "score", "file"]).to_pandas()
     frame = frame[frame["metric"] == "acc"].astype({"family": str, "file": str})
     frame = frame.astype({"model_dir": str, "task": str})
     asked = frame["setting"].isin(["zero-shot", "five-shot"])
@@ -577,10 +578,10 @@ def _read_harness(path):
     "Runs of lm-evaluation-harness on the tasks that Pythia has, too"
     ours = _pythia_records(path)
     names = ["family", "model", "task", "metric", "score", "num_fewshot"]
-    more = _columns(
+    more = read_parquet(
         path.parents[1] / "lm-eval-harness-results/results_long.parquet", names
     )
-    more = more.rename(columns={"num_fewshot": "shots"})
+    more = more.to_pandas().rename(columns={"num_fewshot": "shots"})
     more = more[(more["metric"] == "acc") & more["shots"].isin([0, 5])]
     more = more[more["task"].isin(ours["task"])]
     frame = pd.concat([ours, more], ignore_index=True)

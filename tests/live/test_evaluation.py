@@ -28,8 +28,8 @@ from benchnb.cli.commands import format_report
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import Estimate, get_method, ready
 from benchnb.harnesses.inspect import inspect_ids
-from benchnb.harnesses.leaderboards import import_logs
-from benchnb.harnesses.lm_eval import Choices, lm_eval_samples
+from benchnb.harnesses.lm_eval import lm_eval_samples
+from benchnb.harnesses.logs import Choices, import_logs
 from benchnb.harnesses.subsets import make_subset
 from benchnb.live.bundles import kept_tables, load_bundle, publish
 from benchnb.live.evaluation import (
