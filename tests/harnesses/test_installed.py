@@ -105,7 +105,7 @@ def lm_eval(argvs, cwd):
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     "Seven small language models with random weights, and two tasks of 100 and 20 items"
-    from benchnb.tasks.transfer import small_model
+    from benchnb.tasks.local_model import small_model
 
     place = tmp_path_factory.mktemp("world")
     rng = np.random.default_rng(0)

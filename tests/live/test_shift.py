@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import Coreset, Estimate, get_method, ready
+from benchnb.evaluation.method import Coreset, Estimate
+from benchnb.evaluation.registry import get_method
+from benchnb.evaluation.simulate import ready
 from benchnb.live.evaluation import Live, errors_if_needed, start
 from benchnb.live.shift import (
     conformal_interval,
@@ -18,9 +20,9 @@ from benchnb.live.shift import (
     local_radius,
     pair_errors,
     pair_interval,
-    person_fit,
     rests_on_lot,
     shift_notes,
+    source_fit,
     strangeness,
     stranger_notes,
     survey_instead,
@@ -209,10 +211,10 @@ def test_answers_in_the_order_of_easiness_fit(seed):
     rng = np.random.default_rng(seed)
     ease = rng.uniform(0.1, 0.9, 40)
     seen = (rng.random(40) < ease).astype(float)
-    fit, against = person_fit(ease, seen), person_fit(1 - ease, seen)
+    fit, against = source_fit(ease, seen), source_fit(1 - ease, seen)
     assert np.isfinite(fit) and fit > against
-    np.testing.assert_allclose(person_fit(ease, np.ones(40)), 0, atol=2)
-    assert np.isnan(person_fit(ease[:4], seen[:4]))
+    np.testing.assert_allclose(source_fit(ease, np.ones(40)), 0, atol=2)
+    assert np.isnan(source_fit(ease[:4], seen[:4]))
 
 
 def test_what_is_unknown_is_left_out_of_the_figures():

@@ -6,13 +6,13 @@ import functools
 import numpy as np
 import pytest
 from helpers.small import estimates, prepared, shown, table, with_values
-from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit
 
 import benchnb.methods.guarded_irt as chapter
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import Session, load_method, save_method, simulate
+from benchnb.evaluation.registry import load_method, save_method
+from benchnb.evaluation.simulate import simulate
 from benchnb.live.bundles import publish
+from benchnb.live.session import Session
 from benchnb.methods.guarded_irt import (
     FEWEST,
     GuardedIRT,
@@ -20,10 +20,7 @@ from benchnb.methods.guarded_irt import (
     answer_shrinks,
     chance_outside,
     draw_with_reserve,
-    misfit,
     next_items,
-    number_right,
-    own_curve,
     spread_places,
     strong_rates,
 )
@@ -54,27 +51,6 @@ def split_by_strength():
 
 def positions(estimate, scores):
     return scores.items.index.get_indexer(estimate.items)
-
-
-def test_number_right_is_that_of_scipy():
-    rng = np.random.default_rng(0)
-    ease, items = rng.normal(size=30), rng.permutation(30)[:12]
-    seen = rng.uniform(size=12)
-
-    def depth(level):
-        p = expit(level + ease[items])
-        log = seen @ np.log(p) + (1 - seen) @ np.log1p(-p)
-        return level**2 / 50 - log
-
-    level = minimize_scalar(depth).x
-    assert np.allclose(number_right(ease, items, seen), expit(level + ease), atol=1e-6)
-
-
-@pytest.mark.parametrize("seen", [np.zeros(3), np.ones(3), np.zeros(0)])
-def test_number_right_of_separable_answers_is_finite(seen):
-    ease = np.array([-9.0, 0, 9, 1])
-    guess = number_right(ease, np.arange(len(seen)), seen)
-    assert ((guess > 0) & (guess <= 1)).all()
 
 
 def test_ranking_follows_the_number_right():
@@ -114,21 +90,6 @@ def test_huge_tables_learn_the_interval_from_less(monkeypatch):
     parts = GuardedIRT().fit(source)._left_out
     assert len(parts) == 2 and all(len(rows) <= 20 for _, rows, _ in parts)
     assert GuardedIRT(folds=0).fit(source)._left_out == []
-
-
-def test_own_curve_is_that_of_scipy():
-    rng = np.random.default_rng(0)
-    ease, items = rng.normal(size=30), rng.permutation(30)[:12]
-    seen = rng.integers(0, 2, 12).astype(float)
-
-    def height(line):
-        eta = line[0] + line[1] * ease[items]
-        like = np.logaddexp(0, eta).sum() - seen @ eta
-        return like + line[0] ** 2 / 50 + (line[1] - 0.7) ** 2 / 0.5
-
-    best = minimize(height, [0, 0.7], method="BFGS", tol=1e-9).x
-    slow = 1 / (1 + np.exp(-(best[0] + best[1] * ease)))
-    np.testing.assert_allclose(own_curve(ease, items, seen), slow, atol=1e-4)
 
 
 def test_an_update_of_rank_one_is_a_full_inverse():
@@ -178,14 +139,6 @@ def test_the_guard_by_hand():
     found = chance_outside(0.78, (0.7, 0.05), (0.8, 0.1))
     assert found == pytest.approx((draws > 0.78).mean(), abs=0.005)
     assert chance_outside(0.5, (0.6, 0), (0.6, 0)) == pytest.approx(1)
-
-
-def test_misfit_is_standard_normal_where_the_model_is_right():
-    rng = np.random.default_rng(3)
-    chance = rng.uniform(0.1, 0.9, 60)
-    many_fits = [misfit(chance, (rng.random(60) < chance) * 1.0) for _ in range(4000)]
-    assert np.mean(many_fits) == pytest.approx(0, abs=0.06)
-    assert np.std(many_fits) == pytest.approx(1, abs=0.05)
 
 
 def test_strong_rates_with_gaps():

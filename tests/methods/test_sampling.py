@@ -9,15 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import (
-    PerTask,
-    Session,
-    get_method,
-    load_method,
-    ready,
-    save_method,
-    simulate,
-)
+from benchnb.evaluation.per_task import PerTask
+from benchnb.evaluation.registry import get_method, load_method, save_method
+from benchnb.evaluation.simulate import ready, simulate
+from benchnb.live.session import Session
 from benchnb.methods import sampling
 from benchnb.methods.sampling import (
     AIPW,
@@ -68,7 +63,7 @@ UNEQUAL[:4] = [0, 0, 8, 20]
 def test_chances_add_up(weight, data):
     budget = data.draw(st.integers(1, len(weight)))
     weight = np.array(weight, dtype=float)
-    chance = sampling.inclusion_chances(weight, budget)
+    chance = sampling.inclusion_probabilities(weight, budget)
     assert chance.sum() == pytest.approx(min(budget, np.count_nonzero(weight)))
     assert ((chance >= 0) & (chance <= 1)).all() and (chance[weight == 0] == 0).all()
     loose = (chance < 1) & (weight > 0)
@@ -87,7 +82,7 @@ def test_chances_add_up(weight, data):
 )
 def test_items_are_drawn_with_their_chances(easiness):
     weight = np.arange(1, 13) / 78
-    chance = sampling.inclusion_chances(weight, 5)
+    chance = sampling.inclusion_probabilities(weight, 5)
     rng = np.random.default_rng(0)
     hits = [sampling.draw_items(weight, 5, rng, easiness)[0] for _ in range(6000)]
     shares = np.bincount(np.concatenate(hits), minlength=12) / 6000

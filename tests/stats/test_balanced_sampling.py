@@ -6,10 +6,10 @@ import pytest
 
 from benchnb.stats.balanced_sampling import (
     Undecided,
-    fight,
+    local_pivotal_sample,
+    model_assisted_estimate,
     neighbours,
-    spread_sample,
-    survey_estimate,
+    resolve_pair,
 )
 
 
@@ -43,7 +43,7 @@ def test_every_item_has_its_chance_as_in_the_slow_method(equal):
     chance = np.full(12, 0.25) if equal else rng.random(12)
     chance *= 3 / chance.sum()
     counts = np.zeros((2, 12))
-    for row, draw in enumerate((spread_sample, slow_sample)):
+    for row, draw in enumerate((local_pivotal_sample, slow_sample)):
         for _ in range(4000):
             counts[row, draw(chance, space, rng)] += 1
     np.testing.assert_allclose(counts / 4000, [chance, chance], atol=0.035)
@@ -60,7 +60,7 @@ def test_spread_is_that_of_the_slow_method():
 
     means = [
         np.mean([closest(draw) for _ in range(300)])
-        for draw in (spread_sample, slow_sample)
+        for draw in (local_pivotal_sample, slow_sample)
     ]
     assert means[0] == pytest.approx(means[1], rel=0.06)
 
@@ -71,33 +71,39 @@ def test_short_lists_of_neighbours_change_no_size(count):
     space = rng.normal(size=(60, 3))
     near = neighbours(space, count)
     for seed in range(20):
-        draw = spread_sample(np.full(60, 0.2), space, np.random.default_rng(seed), near)
+        draw = local_pivotal_sample(
+            np.full(60, 0.2), space, np.random.default_rng(seed), near
+        )
         assert len(draw) == len(set(draw)) == 12
 
 
 def test_items_at_one_place_certain_items_and_none():
     rng = np.random.default_rng(3)
     same = np.zeros((50, 2))
-    assert len(spread_sample(np.full(50, 0.1), same, rng)) == 5
-    assert spread_sample(np.array([1, 0, 1.0]), same[:3], rng).tolist() == [0, 2]
-    assert spread_sample(np.zeros(3), same[:3], rng).size == 0
-    one = [len(spread_sample(np.array([0.3]), same[:1], rng)) for _ in range(2000)]
+    assert len(local_pivotal_sample(np.full(50, 0.1), same, rng)) == 5
+    assert local_pivotal_sample(np.array([1, 0, 1.0]), same[:3], rng).tolist() == [0, 2]
+    assert local_pivotal_sample(np.zeros(3), same[:3], rng).size == 0
+    one = [
+        len(local_pivotal_sample(np.array([0.3]), same[:1], rng)) for _ in range(2000)
+    ]
     assert np.mean(one) == pytest.approx(0.3, abs=0.04)
 
 
 def test_the_same_seed_draws_the_same():
     space = np.random.default_rng(4).normal(size=(80, 4))
     first, second, other = (
-        spread_sample(np.full(80, 0.25), space, np.random.default_rng(s)).tolist()
+        local_pivotal_sample(
+            np.full(80, 0.25), space, np.random.default_rng(s)
+        ).tolist()
         for s in (5, 5, 6)
     )
     assert first == second != other
 
 
-def test_a_fight_keeps_the_chances_on_average():
+def test_a_resolved_pair_keeps_the_chances_on_average():
     lucks = (np.arange(5000) + 0.5) / 5000
     for a, b in [(0.1, 0.2), (0.5, 0.5), (0.9, 0.3), (0.99, 0.98)]:
-        after = np.array([fight(a, b, luck) for luck in lucks])
+        after = np.array([resolve_pair(a, b, luck) for luck in lucks])
         np.testing.assert_allclose(after.mean(axis=0), [a, b], atol=1e-3)
         assert (np.isclose(after, 0) | np.isclose(after, 1)).any(axis=1).all()
 
@@ -114,13 +120,13 @@ def test_undecided_forgets_what_was_removed():
     assert left.nearest(rest[0], near, space) == rest[1 + apart[1:].argmin()]
 
 
-def test_survey_estimate_by_hand():
+def test_model_assisted_estimate_by_hand():
     rng = np.random.default_rng(5)
     weights, guess = rng.random(9), rng.random(9)
     weights /= weights.sum()
     chance, items = rng.uniform(0.2, 0.9, 9), np.array([1, 4, 5, 8])
     seen = np.array([1.0, 0, 1, 0])
-    found = survey_estimate(weights, chance, guess, items, seen)
+    found = model_assisted_estimate(weights, chance, guess, items, seen)
     total = mass = 0
     for item, answer in zip(items, seen, strict=True):
         mass += weights[item] / chance[item]
@@ -136,21 +142,23 @@ def test_survey_estimate_by_hand():
 
 
 def test_survey_of_one_answer_and_of_part_marks():
-    one = survey_estimate(
+    one = model_assisted_estimate(
         np.full(4, 0.25), np.full(4, 0.25), np.full(4, 0.5), np.array([2]), np.ones(1)
     )
     assert np.isfinite([one.score, one.se]).all()
     items, guess = np.arange(20), np.full(40, 0.5)
     marks = np.linspace(0.45, 0.55, 20)
-    part = survey_estimate(np.full(40, 1 / 40), guess, guess, items, marks)
-    coins = survey_estimate(np.full(40, 1 / 40), guess, guess, items, items % 2)
+    part = model_assisted_estimate(np.full(40, 1 / 40), guess, guess, items, marks)
+    coins = model_assisted_estimate(np.full(40, 1 / 40), guess, guess, items, items % 2)
     assert part.se < 0.5 * coins.se
 
 
 @pytest.mark.parametrize("chance", [[-0.1, 0.5], [0.5, 1.2], [np.nan, 0.5]])
 def test_impossible_chances_are_refused(chance):
-    with pytest.raises(ValueError, match="chance must lie in"):
-        spread_sample(np.array(chance), np.zeros((2, 1)), np.random.default_rng(0))
+    with pytest.raises(ValueError, match="probabilities must lie in"):
+        local_pivotal_sample(
+            np.array(chance), np.zeros((2, 1)), np.random.default_rng(0)
+        )
 
 
 @pytest.mark.parametrize("space", [np.zeros(3), np.full((3, 1), np.inf)])

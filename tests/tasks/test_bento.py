@@ -9,14 +9,9 @@ from helpers.small import halves, table
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
-from benchnb.evaluation.method import (
-    Session,
-    get_method,
-    load_method,
-    ready,
-    save_method,
-    simulate,
-)
+from benchnb.evaluation.registry import get_method, load_method, save_method
+from benchnb.evaluation.simulate import ready, simulate
+from benchnb.live.session import Session
 from benchnb.tasks.bento import (
     BentoLe,
     BentoSim,
@@ -50,10 +45,10 @@ def test_the_queue_against_a_slow_reference(seed, share):
     task = rng.integers(4, size=40)
     order = rng.permutation(4)
     queue = task_queue(task, order, share, np.random.default_rng(seed))
-    luck = np.random.default_rng(seed).random(40)
+    uniforms = np.random.default_rng(seed).random(40)
     first, rest = [], []
     for place in order:
-        members = sorted(np.flatnonzero(task == place), key=lambda i: luck[i])
+        members = sorted(np.flatnonzero(task == place), key=lambda i: uniforms[i])
         count = int(np.ceil(share * len(members)))
         first += members[:count]
         rest += members[count:]
@@ -224,18 +219,18 @@ def test_tasks_that_are_all_alike():
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: BentoSim(share=0), "share must lie above 0"),
+        (lambda: BentoSim(share=0), "share must be a number between 1e-06 and 1"),
         (lambda: BentoSim(share="x"), "share must be a number"),
-        (lambda: BentoSim(level=1), "level must lie"),
-        (lambda: BentoSim(correct="yes"), "correct is none, difference or line"),
-        (lambda: BentoSim(scale="big"), "no scale 'big'"),
-        (lambda: BentoSim(metric="l7"), "no metric 'l7'"),
-        (lambda: BentoSim(t=0.5), "t must be at least 1"),
-        (lambda: BentoLe(dims=0), "dims must be from 1 to 2, got 0"),
+        (lambda: BentoSim(level=1), "level must be a number between 0.01 and 0.999"),
+        (lambda: BentoSim(correct="yes"), "correct must be one of 'none'"),
+        (lambda: BentoSim(scale="big"), "scale must be one of 'relative'"),
+        (lambda: BentoSim(metric="l7"), "metric must be one of 'euclidean'"),
+        (lambda: BentoSim(t=0.5), "t must be a number between 1 and"),
+        (lambda: BentoLe(dims=0), "dims must be a whole number of at least 1"),
         (lambda: BentoLe(dims=3), "dims must be from 1 to 2, got 3"),
-        (lambda: BentoLe(dims=True), "dims must be from 1 to 2, got True"),
-        (lambda: BentoSim(t="a"), "t must be at least 1, got 'a'"),
-        (lambda: ResultsSim(scale="z"), "scale is none or centred here"),
+        (lambda: BentoLe(dims=True), "dims must be a whole number of at least 1"),
+        (lambda: BentoSim(t="a"), "t must be a number between 1 and .* got 'a'"),
+        (lambda: ResultsSim(scale="z"), "scale must be one of 'none', 'centred'"),
         (lambda: TaskList(tasks=5), "tasks must be a list of names, got 5"),
         (lambda: TaskList(), "task_list needs names"),
         (lambda: TaskList(tasks="algebra"), "tasks must be a list of names"),
