@@ -29,7 +29,7 @@ from ..evaluation.method import Estimate, Method, check_budget, parameters
 from ..evaluation.per_task import PerTask
 from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import Conversation, ready, simulate
-from ..harnesses.lm_eval import ASK, Choices, Log, join_logs
+from ..harnesses.logs import ASK, Choices, Log, join_logs
 from ..harnesses.subsets import doc_ids, export_subset, make_subset
 from .session import Session
 from benchnb.live.shift import (
