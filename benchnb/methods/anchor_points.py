@@ -9,87 +9,33 @@ __all__ = ['AnchorPoints']
 from dataclasses import dataclass
 
 import numpy as np
-from fastcore.basics import patch
 
-from ..data.scores import Scores, fill_gaps
-from ..evaluation.method import Coreset, Estimate
+from ..evaluation.coresets import MedoidCoreset
+from ..evaluation.method import param
 from ..evaluation.registry import register
-from ..stats.intervals import conformal_radius
-from benchnb.stats.medoids import (
-    METRICS,
-    Medoids,
-    cluster_items,
-    held_out_errors,
-    standardize,
-)
+from ..stats.medoids import DISTANCES, Medoids, cluster_items, standardize
 
 # %% ../../nbs/methods/anchor_points.ipynb #da7ada58
 @register
 @dataclass(eq=False)
-class AnchorPoints(Coreset):
+class AnchorPoints(MedoidCoreset):
     "Ask the medoids of the sources' answers, and weigh them by their clusters"
 
-    distance: str = "manhattan"  # of items: manhattan, correlation (published), cosine
-    rescale: bool | None = (
-        None  # each source's row to deviation 1; None: manhattan only
+    distance: str = param("manhattan", "of two items", choices=tuple(DISTANCES))
+    rescale: bool | None = param(
+        None,
+        "bring each source's row to deviation 1; None: for manhattan only",
+        choices=(True, False),
+        optional=True,
     )
-    exact_up_to: int = 5000  # items up to which all distances are computed
-    level: float = 0.95  # promised coverage of the interval
-    folds: int = 2  # parts in which sources are left out for the interval; 0: none
+    exact_up_to: int = param(5000, "items whose distances fit", low=1, whole=True)
 
     name = "anchor_points"
 
-    def fit(self, source: Scores, side: object = None) -> "AnchorPoints":
-        "Keep the sources' scores for `prepare`; they are not saved with the method"
-        if self.distance not in METRICS:
-            known = ", ".join(METRICS)
-            raise ValueError(f"no distance {self.distance!r}: choose from {known}")
-        super().fit(source)
-        self._values = fill_gaps(source.values)
-        return self
-
-# %% ../../nbs/methods/anchor_points.ipynb #89922fbf
-@patch
-def choose(
-    self: AnchorPoints,
-    values: np.ndarray,  # scores, source models x items, no NaN
-    k: int,  # anchors
-    rng: np.random.Generator,
-) -> Medoids:
-    "The medoids of the items, as these models see them"
-    rescale = self.distance == "manhattan" if self.rescale is None else self.rescale
-    table = standardize(values) if rescale else values
-    weights = self.weights_ * len(self.weights_)
-    settings = dict(weights=weights, exact_up_to=self.exact_up_to)
-    return cluster_items(table, k, rng, self.distance, **settings)
-
-# %% ../../nbs/methods/anchor_points.ipynb #76b37030
-@patch
-def prepare(self: AnchorPoints, budget: int, rng: np.random.Generator) -> AnchorPoints:
-    "Choose `budget` anchors, and measure the errors on sources left out"
-    Coreset.prepare(self, budget, rng)
-    if not hasattr(self, "_values"):
-        raise ValueError("anchor_points was loaded without its sources: fit it again")
-    clusters = self.choose(self._values, self.budget_, rng)
-    self.coreset_, self.labels_, self.radius_ = (
-        clusters.medoids,
-        clusters.labels,
-        np.nan,
-    )
-    if self.folds and len(self._values) >= 2 * self.folds:
-        errors = held_out_errors(
-            lambda values: self.choose(values, self.budget_, rng),
-            self._values,
-            self.weights_,
-            rng,
-            self.folds,
-        )
-        self.radius_ = conformal_radius(errors, self.level)
-    return self
-
-# %% ../../nbs/methods/anchor_points.ipynb #ac623e95
-@patch
-def estimate(self: AnchorPoints, seen: np.ndarray) -> Estimate:
-    "Cluster masses times answers; clusters of unscored anchors get the mean"
-    clusters = Medoids(self.coreset_, self.labels_, np.nan)
-    return clusters.estimate(seen, self.weights_, self.radius_, self.level)
+    def choose(self, values: np.ndarray, rng: np.random.Generator) -> Medoids:
+        "The medoids of the items, as these models see them"
+        rescale = self.distance == "manhattan" if self.rescale is None else self.rescale
+        table = standardize(values) if rescale else values
+        weights = self.weights_ * len(self.weights_)
+        settings = dict(weights=weights, exact_up_to=self.exact_up_to)
+        return cluster_items(table, self.budget_, rng, self.distance, **settings)

@@ -16,11 +16,9 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import Scores, item_means
+from ..evaluation.coresets import Candidate, RandomCurve
 from ..evaluation.registry import register
 from benchnb.stats.gam import (
-    Candidate,
-    RandomCurve,
-    draw_subsets,
     fit_curve,
     level_filled,
     spline_basis,
@@ -28,8 +26,8 @@ from benchnb.stats.gam import (
 from benchnb.stats.genetic_search import (
     Settings,
     as_masks,
+    draw_subsets,
     genetic_search,
-    most_voted,
     subset_means,
 )
 from ..stats.item_filters import not_redundant, redundancy
@@ -343,8 +341,8 @@ def search(
     found = genetic_search(
         judge, len(pool), budget, self.settings(), seed, watcher, self.folder, key
     )
-    best = most_voted(found, budget) if self.vote else found.items
-    return pool[best], pool[found.elite[: self.elites]], judge
+    best = found.most_voted() if self.vote else found.items
+    return pool[best], pool[found.elite(self.elites)], judge
 
 # %% ../../nbs/methods/essence_bench.ipynb #99912cc1
 @patch

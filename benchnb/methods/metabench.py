@@ -13,16 +13,15 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import Scores, item_means
+from ..evaluation.coresets import Candidate, RandomCurve
 from ..evaluation.registry import register
 from benchnb.stats.gam import (
-    Candidate,
-    RandomCurve,
-    draw_subsets,
     left_out_errors,
     level_filled,
     roughness,
     spline_basis,
 )
+from ..stats.genetic_search import draw_subsets
 from ..stats.irt import IRT, KINDS, fit_irt
 
 # %% ../../nbs/methods/metabench.ipynb #6ade1cb1

@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchnb.cli.app import main
-from benchnb.cli.commands import format_report
+from benchnb.cli.run import format_report
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import Estimate
 from benchnb.evaluation.registry import get_method
@@ -225,9 +225,9 @@ def test_mistakes_are_one_line_and_change_nothing(call):
         ([*plan[:-1], "x", "--budget", 99], ["99"]),
         ([*plan[:-1], "x", "--budget", "99tokens"], ["no costs"]),
         (["plan", "s.parquet", "--method", "random", "--budget", 9], ["--out DIR"]),
-        (["plan", "s.parquet", "--budget", 0, "--out", "x"], ["--budget", "got 0"]),
-        ([*plan[:-1], "x", "--budget", 9, "--level", 95], ["--level", "95"]),
-        ([*plan[:-1], "x", "--budget", 9, "--shift", "no"], ["--shift", "'no'"]),
+        (["plan", "s.parquet", "--budget", 0, "--out", "x"], ["budget", "got 0"]),
+        ([*plan[:-1], "x", "--budget", 9, "--level", 95], ["level", "95"]),
+        ([*plan[:-1], "x", "--budget", 9, "--shift", "no"], ["shift", "'no'"]),
         ([*plan[:-1], "x", "--budget", 9, "--folds", 1], ["--folds", "got 1"]),
         (["paired", "new", "new", "--level", 2], [" --level", "got 2"]),
         (["tell", "new", "nowhere"], ["nowhere"]),
@@ -240,7 +240,7 @@ def test_mistakes_are_one_line_and_change_nothing(call):
         (["import", "excel", "logs", "--out", "x.parquet"], ["'excel'", "lm-eval"]),
         (["import", "lm-eval", "logs", "--out", "x.csv"], ["x.csv", ".parquet"]),
         (["import", "lm-eval", "logs", "--match", "x", "--out", "x.parquet"],
-         ["--match x "]),
+         ["match='x'", "id"]),
     ]:  # fmt: skip
         code, out, err = call(*argv)
         assert code == 2 and err.count("\n") == 1, (argv, err)

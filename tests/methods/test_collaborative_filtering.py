@@ -253,13 +253,13 @@ def both_ways(seed, binary, monkeypatch, **settings):
     "A target's estimate, and the same retold"
     source, target = world(seed, binary)
     cf, budget, plans = method(**settings).fit(source), budget_of(source), []
-    plan_of = transport._plan  # identical items are one heap in it, and one hole
+    plan_of = transport.slice_plan  # identical items are one heap in it, and one hole
 
     def plan(*args):
         plans.append(plan_of(*args))
         return plans[-1]
 
-    monkeypatch.setattr(transport, "_plan", plan)
+    monkeypatch.setattr(transport, "slice_plan", plan)
     [estimate] = simulate(cf, target.select(models=[0]), budget, seed)
     numbers = {n: min(size, max(LEAST, round(0.2 * size))) for n, size in SIZES.items()}
     row, rng = target.values[0].astype(float).tolist(), method_rng(cf, budget, seed, 1)

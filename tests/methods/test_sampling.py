@@ -222,9 +222,10 @@ def test_aipw_takes_the_penalty_with_the_least_left_out_error():
     x, y = rng.random((9, 14)), rng.random(14)
     eigen = sampling.centred_eigen(x.T @ x)
     errors = [
-        (sampling.ridge_loo(*eigen, y, (p,))[1] ** 2).sum() for p in sampling.PENALTIES
+        (sampling.ridge_loo(*eigen, y, (p,))[1] ** 2).sum()
+        for p in sampling.RIDGE_PENALTIES
     ]
-    best = sampling.PENALTIES[int(np.argmin(errors))]
+    best = sampling.RIDGE_PENALTIES[int(np.argmin(errors))]
     for chosen, alone in zip(
         sampling.ridge_loo(*eigen, y),
         sampling.ridge_loo(*eigen, y, (best,)),
@@ -289,7 +290,9 @@ def test_names_and_parameters():
     for name in ["random", "stratified", "difference", "aipw"]:
         assert get_method(name, level=0.8).level == 0.8
     for make in [DifferenceEstimator, AIPW, StratifiedSampling]:
-        with pytest.raises(ValueError, match="draw is random or stratified, not 'all'"):
+        with pytest.raises(
+            ValueError, match="draw must be one of 'random', 'stratified'"
+        ):
             make(draw="all").fit(table())
     wide, narrow = (
         simulate(RandomSampling(level=k).fit(table()), table(1), 20)[0].interval

@@ -347,7 +347,7 @@ def test_the_command_refuses_in_one_line(given, line, tmp_path, capsys, monkeypa
     monkeypatch.chdir(tmp_path)
     table().to_parquet("table.parquet")
     before = files_in(tmp_path)
-    assert main(["plan", "table.parquet", *given]) == 2
+    assert main(["forecast", "table.parquet", *given]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and line in err
     assert files_in(tmp_path) == before
