@@ -22,12 +22,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-<<<<<<< HEAD
 from .files import FileError, naming, read_arrays, read_file, read_parquet
 from .scores import Scores, zoo_path
-=======
-from .scores import MissingColumn, Scores, _read_table, zoo_path
->>>>>>> main
 
 # %% ../../nbs/data/sources.ipynb #b7b7c24b
 def from_bytes(
@@ -431,102 +427,3 @@ def load(
         f"{name} is not here and cannot be downloaded: its results are in "
         f"{source.public}; set BENCHNB_DATA to a folder with {source.file}"
     )
-<<<<<<< HEAD
-=======
-
-# %% ../../nbs/data/sources.ipynb #1d488805
-def check_separator(
-    columns: list,  # names of the columns that were found
-    where: str,  # the file, for messages
-    sep: str = ",",  # what was looked for
-) -> None:
-    "Refuse a table of one column that has another separator in its name"
-    if len(columns) == 1:
-        for other, name in ((";", "semicolons"), ("\t", "tabs"), (",", "commas")):
-            if other in str(columns[0]) and other != sep:
-                wanted = "tabs" if sep == "\t" else "commas"
-                raise ValueError(
-                    f"{where} separates its columns by {name}: write it with {wanted}"
-                )
-
-# %% ../../nbs/data/sources.ipynb #bf38fe09
-def check_rows(
-    frame: pd.DataFrame,  # a long table, or another
-    where: str,  # the file, for messages
-) -> None:
-    "Refuse a row without a name, or with a score that is text, by its number"
-    for column in frame.columns.intersection(["model", "item"]):
-        names = frame[column].unique().tolist()
-        nameless = [n for n in names if pd.isna(n) or not str(n).strip()]
-        if nameless:
-            row = frame.index[frame[column].isin(nameless)][0]
-            row = row + 1 if isinstance(row, int | np.integer) else row
-            raise ValueError(
-                f"row {row} of {where} has no {column}: name it, or drop the row"
-            )
-    if not {"model", "item", "score"} <= set(frame.columns):
-        return
-    score = frame["score"]
-    bad = pd.to_numeric(score, errors="coerce").isna() & score.notna()
-    if bad.any():
-        row = frame[bad].iloc[0]
-        raise ValueError(
-            f"score {str(row['score'])[:200]!r} of model {str(row['model'])[:200]!r}, "
-            f"item {str(row['item'])[:200]!r} in {where} is no number: give one in "
-            "[0, 1], or leave it empty"
-        )
-
-# %% ../../nbs/data/sources.ipynb #0ab2a7ad
-def _long_csv(path):
-    "A long table from CSV; names stay text, even a model called NA or 007"
-    names = ["model", "item"]
-    others = pd.read_csv(path, nrows=0).columns.difference(names)
-    missing = dict.fromkeys(others, ["", "NA", "NaN", "nan", "null"])
-    dtype = dict.fromkeys(names, str)
-    return pd.read_csv(path, dtype=dtype, na_values=missing, keep_default_na=False)
-
-
-def load_table(
-    text: str,  # a name from data_sets(), or the path of a file
-    folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
-) -> Scores:
-    "Scores by name, or from a Parquet, CSV or JSONL file; the name comes first"
-    if text == "zoo" or text in SOURCES:
-        return load(text, folder)
-    path = Path(text)
-    if not path.is_file():
-        more = " and no such file (Parquet, or a long table in CSV or JSONL)"
-        raise _unknown(text, more)
-    if ".csv" in path.suffixes:  # also .csv.gz
-        return _from_text(_long_csv, path, "CSV file")
-    if path.suffix in (".jsonl", ".ndjson"):
-        return _from_text(_json_lines, path, "JSONL file")
-    if path.suffix == ".parquet" or _starts_as_parquet(path):
-        return Scores.from_parquet(path)
-    more = f"rename {text!r}"
-    if ".tsv" in path.suffixes:
-        more = f"give first benchnb import table {shlex.quote(text)} --out s.parquet"
-    raise ValueError(
-        f"{text!r} does not end in .parquet, .csv, .csv.gz, .jsonl or .ndjson: {more}"
-    )
-
-
-def _from_text(read, path, kind):
-    "Scores from a long table in a text file, its rows checked by their numbers"
-    frame = _text_file(read, path, kind)
-    check_separator(frame.columns, repr(str(path)))
-    check_rows(frame, repr(str(path)))
-    try:
-        return Scores.from_long(frame)
-    except MissingColumn as error:
-        raise MissingColumn(
-            f"{str(path)!r}: {error}; a wide table is imported first: benchnb import "
-            f"table {shlex.quote(str(path))} --out scores.parquet"
-        ) from error
-
-
-def _starts_as_parquet(path):
-    "Is it a Parquet file, whatever it is called?"
-    with open(path, "rb") as file:
-        return file.read(4) == b"PAR1"
->>>>>>> main

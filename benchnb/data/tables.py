@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['CELLS', 'TABLE', 'MISSING', 'REPEATED', 'table_pieces', 'csv_pieces', 'parquet_pieces', 'long_table', 'check_rows',
-           'settle', 'LongRows', 'read_tables', 'load_table']
+           'resolve_repeats', 'LongRows', 'read_tables', 'load_table']
 
-# %% ../../nbs/data/tables.ipynb #226f5d47
+# %% ../../nbs/data/tables.ipynb #d2d63bf5
 import re
 import shlex
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from .files import AmbiguousFile, naming
 from .scores import ITEM_FACTS, MODEL_FACTS, Scores
 from .sources import SOURCES, load, unknown_name
 
-# %% ../../nbs/data/tables.ipynb #709fc3dc
+# %% ../../nbs/data/tables.ipynb #c7d9a610
 CELLS = 2_000_000  # of a table that are held as text at once
 TABLE = re.compile(r"\.(csv|tsv|parquet|jsonl|ndjson)(\.(gz|bz2|xz|zst))?$")
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "-"]
@@ -42,7 +42,7 @@ def table_pieces(
     else:
         raise ValueError("it is no CSV, TSV, Parquet or JSONL file: rename it")
 
-# %% ../../nbs/data/tables.ipynb #910c9eca
+# %% ../../nbs/data/tables.ipynb #b4e7ead4
 def csv_pieces(
     path: str | Path,
     sep: str = ",",  # between columns
@@ -73,7 +73,7 @@ def parquet_pieces(path: str | Path) -> Iterator[pd.DataFrame]:
             named = frame.index.name or not isinstance(frame.index, pd.RangeIndex)
             yield frame.reset_index() if named else frame
 
-# %% ../../nbs/data/tables.ipynb #26e41a2c
+# %% ../../nbs/data/tables.ipynb #39ba50a4
 def long_table(
     frame: pd.DataFrame,  # long, or wide either way round
 ) -> pd.DataFrame:  # the columns model, item, score, and facts
@@ -104,7 +104,7 @@ def long_table(
         frame[column] = number
     return frame.melt(names, var_name=other, value_name="score")
 
-# %% ../../nbs/data/tables.ipynb #2726358d
+# %% ../../nbs/data/tables.ipynb #7a699764
 def check_rows(
     frame: pd.DataFrame,  # a long table, or another
     offset: int = 1,  # number of the first row
@@ -127,11 +127,11 @@ def check_rows(
                 f"{str(item)[:99]!r} is text: give a number in [0, 1], or nothing"
             )
 
-# %% ../../nbs/data/tables.ipynb #286e4ec0
+# %% ../../nbs/data/tables.ipynb #eeb14051
 REPEATED = ("error", "first", "last", "mean")
 
 
-def settle(
+def resolve_repeats(
     model: np.ndarray,  # row of each score in the table
     item: np.ndarray,  # column of each score
     score: np.ndarray,  # NaN: asked, and not scored
@@ -157,7 +157,7 @@ def settle(
             return values, (int(np.argmax(same)), int(odd[0]))
     return values, None
 
-# %% ../../nbs/data/tables.ipynb #0a47eb6f
+# %% ../../nbs/data/tables.ipynb #739f70e2
 class LongRows:
     "Rows of long tables, gathered piece by piece"
 
@@ -198,7 +198,7 @@ class LongRows:
             raise ValueError(f"{side} {name!r} has more than one {column}: {some}")
         self.facts[side][column] = None if twice.any() else said
 
-# %% ../../nbs/data/tables.ipynb #d4e25603
+# %% ../../nbs/data/tables.ipynb #d17b760c
 @patch
 def scores(
     self: LongRows,
@@ -210,7 +210,7 @@ def scores(
         raise ValueError("the long table is empty: it needs one row per model and item")
     model, item, score = map(np.concatenate, zip(*self.rows, strict=True))
     shape = len(names["model"]), len(names["item"])
-    values, twice = settle(model, item, score, shape, self.repeated)
+    values, twice = resolve_repeats(model, item, score, shape, self.repeated)
     if twice is not None:
         raise AmbiguousFile(
             f"model {names['model'][model[twice[0]]]!r} has two scores on item "
@@ -230,7 +230,7 @@ def scores(
         facts["item"]["task"] = task
     return Scores(values, facts["item"], facts["model"])
 
-# %% ../../nbs/data/tables.ipynb #6760a649
+# %% ../../nbs/data/tables.ipynb #17e3e646
 @patch(cls_method=True)
 def from_long(
     cls: Scores,
@@ -254,7 +254,7 @@ def from_long(
     rows.add(frame)
     return rows.scores()
 
-# %% ../../nbs/data/tables.ipynb #eaa8b1db
+# %% ../../nbs/data/tables.ipynb #582f07b9
 def read_tables(
     files: list[str | Path],  # CSV, TSV, Parquet or JSONL; long or wide
     repeated: str = "error",  # one of REPEATED

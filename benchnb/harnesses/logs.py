@@ -7,7 +7,7 @@ __all__ = ['LIMIT', 'MOST', 'ASK', 'FORMATS', 'Log', 'as_number', 'as_ids', 'tex
            'Choices', 'choose', 'skipped', 'task_rows', 'common_hashes', 'check_hashes', 'task_table', 'join_logs',
            'find_logs', 'read_logs', 'Format', 'get_format', 'import_logs']
 
-# %% ../../nbs/harnesses/logs.ipynb #eca3b6c4
+# %% ../../nbs/harnesses/logs.ipynb #c8cd0589
 import glob
 import hashlib
 import json
@@ -25,9 +25,9 @@ import pandas as pd
 from ..data.files import AmbiguousFile, FileError, naming
 from ..data.scores import ScoreError, Scores
 from ..data.sources import named_models
-from ..data.tables import REPEATED, TABLE, read_tables, settle
+from ..data.tables import REPEATED, TABLE, read_tables, resolve_repeats
 
-# %% ../../nbs/harnesses/logs.ipynb #4af18dfb
+# %% ../../nbs/harnesses/logs.ipynb #9481977b
 @dataclass
 class Log:
     "What one file says about one model on one task"
@@ -41,7 +41,7 @@ class Log:
     facts: dict = field(default_factory=dict)  # about the model: evaluated, n_params
     file: str = ""  # where it was read, for messages
 
-# %% ../../nbs/harnesses/logs.ipynb #ab77ebe0
+# %% ../../nbs/harnesses/logs.ipynb #f2122013
 def as_number(
     value: object,  # what a log gives as a score
 ) -> float | None:  # NaN: not scored; None: no number
@@ -78,7 +78,7 @@ def text_hash(
     start = text.strip()[:1000].encode("utf-8", "replace")
     return int.from_bytes(hashlib.sha256(start).digest()[:8], "big")
 
-# %% ../../nbs/harnesses/logs.ipynb #c1a03ff8
+# %% ../../nbs/harnesses/logs.ipynb #b4239e85
 LIMIT = 64 * 2**20  # bytes of one line, or of one small file
 MOST = 192 * 2**20  # bytes of text that are held at once
 
@@ -119,7 +119,7 @@ def timestamp(
     except (TypeError, ValueError, OverflowError, OSError):
         return None
 
-# %% ../../nbs/harnesses/logs.ipynb #be1d19e6
+# %% ../../nbs/harnesses/logs.ipynb #47faa9b2
 @dataclass(frozen=True)
 class Choices:
     "How to settle what a log leaves open; every default is to ask"
@@ -149,7 +149,7 @@ class Choices:
 
 ASK = Choices()  # nothing is chosen yet
 
-# %% ../../nbs/harnesses/logs.ipynb #0f512341
+# %% ../../nbs/harnesses/logs.ipynb #2851bed7
 def choose(
     found: list[str],  # the names that a log offers
     wanted: tuple[str, ...],  # names in order of preference; (): none was said
@@ -184,7 +184,7 @@ def skipped(
         raise AmbiguousFile(problem, "interrupted", ["keep", "skip"])
     return choices.interrupted == "skip"
 
-# %% ../../nbs/harnesses/logs.ipynb #0331cc1a
+# %% ../../nbs/harnesses/logs.ipynb #90b73ee4
 def task_rows(
     group: list[Log],  # all of one task
 ) -> tuple[pd.DataFrame, list]:  # item, log, score, hash, cost; the items' ids
@@ -209,7 +209,7 @@ def task_rows(
         rows[column] = np.concatenate(parts)
     return pd.DataFrame(rows), list(names)
 
-# %% ../../nbs/harnesses/logs.ipynb #665bbf4b
+# %% ../../nbs/harnesses/logs.ipynb #393aa6ea
 def common_hashes(
     item: np.ndarray,  # item of each row, 0 to items - 1
     hashes: np.ndarray,  # hash of each row's document; 0: unknown
@@ -224,7 +224,7 @@ def common_hashes(
     common[most["item"]] = most["hash"]
     return common
 
-# %% ../../nbs/harnesses/logs.ipynb #7375aa7f
+# %% ../../nbs/harnesses/logs.ipynb #4ba26d23
 def check_hashes(
     rows: pd.DataFrame,  # from task_rows; changed in place
     ids: list,  # of the items; new ones are appended
@@ -259,7 +259,7 @@ def check_hashes(
         ["hash"],
     )
 
-# %% ../../nbs/harnesses/logs.ipynb #169f9bb0
+# %% ../../nbs/harnesses/logs.ipynb #f551f7db
 def task_table(
     group: list[Log],  # all of one task
     places: dict[str, int],  # model -> row of the table
@@ -272,7 +272,7 @@ def task_table(
     shape, item = (len(places), len(ids)), rows["item"].to_numpy()
     score = rows["score"].to_numpy()
     with np.errstate(over="ignore"):  # what is too large is refused later, by name
-        values, twice = settle(model, item, score, shape, choices.repeated)
+        values, twice = resolve_repeats(model, item, score, shape, choices.repeated)
     if twice is not None:
         logs = [group[rows["log"][row]] for row in twice]
         files = " and ".join(dict.fromkeys(log.file for log in logs))
@@ -290,7 +290,7 @@ def task_table(
     items.index = [f"{task}/{name}" for name in ids]
     return values, items
 
-# %% ../../nbs/harnesses/logs.ipynb #cb8e56c0
+# %% ../../nbs/harnesses/logs.ipynb #3d054750
 def join_logs(
     logs: list[Log],  # what readers returned; of any number of models and tasks
     choices: Choices = ASK,  # what to do about repeated items and wrong hashes
@@ -317,7 +317,7 @@ def join_logs(
     except ScoreError as error:
         raise ScoreError(f"{error} (or choose another metric)") from error
 
-# %% ../../nbs/harnesses/logs.ipynb #67d7dfe0
+# %% ../../nbs/harnesses/logs.ipynb #a02f4a27
 def find_logs(
     paths: list[str | Path],  # files, folders, or patterns such as "runs/*/qwen*"
     belongs: Callable[[str], bool],  # is a file of this name one of the format?
@@ -343,7 +343,7 @@ def find_logs(
         found |= dict.fromkeys(here)
     return list(map(Path, found))
 
-# %% ../../nbs/harnesses/logs.ipynb #d35980b1
+# %% ../../nbs/harnesses/logs.ipynb #ef70a200
 def read_logs(
     files: list[Path],  # from find_logs
     read: Callable[[Path, Choices], list[Log]],  # the reader of the format
@@ -361,7 +361,7 @@ def read_logs(
     bar = tqdm(parts, "logs", len(files), disable=hidden, delay=3 * (progress is None))
     return [log for part in bar for log in part]
 
-# %% ../../nbs/harnesses/logs.ipynb #ab18c8c8
+# %% ../../nbs/harnesses/logs.ipynb #6a499f36
 @dataclass(frozen=True)
 class Format:
     "How the logs of one harness are found and read"
@@ -409,7 +409,7 @@ FORMATS = {
     "table": Format("CSV, TSV, Parquet or JSONL table", TABLE.pattern, None, ("task",)),
 }
 
-# %% ../../nbs/harnesses/logs.ipynb #d901b3cc
+# %% ../../nbs/harnesses/logs.ipynb #7076c416
 def get_format(
     name: str,  # one of FORMATS
 ) -> Format:
