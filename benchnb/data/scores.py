@@ -6,7 +6,7 @@
 __all__ = ['ITEM_FACTS', 'MODEL_FACTS', 'ScoreError', 'check_values', 'name_facts', 'check_numbers', 'by_name', 'Scores',
            'weighted_means', 'html_card', 'positions', 'model_facts', 'item_means', 'fill_gaps', 'zoo_path']
 
-# %% ../../nbs/data/scores.ipynb #ae595266
+# %% ../../nbs/data/scores.ipynb #2e4675dd
 import hashlib
 import json
 import numbers
@@ -25,7 +25,7 @@ from benchnb.data.files import (
     resource_path,
 )
 
-# %% ../../nbs/data/scores.ipynb #da4f0914
+# %% ../../nbs/data/scores.ipynb #fd085a2c
 class ScoreError(ValueError):
     "A number that cannot be a score"
 
@@ -59,7 +59,7 @@ def check_values(
         raise ScoreError(f"score {value:g} of {where} is outside [0, 1]: {hint}")
     return array
 
-# %% ../../nbs/data/scores.ipynb #c1f5596b
+# %% ../../nbs/data/scores.ipynb #90c497fa
 ITEM_FACTS = ("task", "weight", "text", "cost")
 MODEL_FACTS = ("family", "n_params", "released", "part", "full_score")
 
@@ -87,7 +87,7 @@ def name_facts(
         raise ValueError(f"{kind} {repeated[0]!r} appears twice: give unique names")
     return facts
 
-# %% ../../nbs/data/scores.ipynb #c413ae61
+# %% ../../nbs/data/scores.ipynb #dfb9dace
 def check_numbers(
     facts: pd.DataFrame,  # about items or models; changed in place
     name: str,  # of a column; nothing happens if there is none
@@ -111,7 +111,7 @@ def check_numbers(
     if needed or not pd.api.types.is_numeric_dtype(given):
         facts[name] = number
 
-# %% ../../nbs/data/scores.ipynb #ce04fbef
+# %% ../../nbs/data/scores.ipynb #d34d0112
 def by_name(
     facts: list | pd.DataFrame | None,  # facts indexed by name, or names; None: none
     names: pd.Index,  # of the table's rows or columns
@@ -128,7 +128,7 @@ def by_name(
         raise ValueError(f"the facts about {kind}s {what}: index them as the table")
     return facts.loc[names]
 
-# %% ../../nbs/data/scores.ipynb #eed2e506
+# %% ../../nbs/data/scores.ipynb #0e3d9cc6
 class Scores:
     "A checked table of scores, models x items, with facts about both"
 
@@ -162,7 +162,7 @@ class Scores:
         check_numbers(self.items, "cost")
         check_numbers(self.models, "full_score", high=1)
 
-# %% ../../nbs/data/scores.ipynb #8826e15e
+# %% ../../nbs/data/scores.ipynb #926b0efb
 @patch(as_prop=True)
 def shape(self: Scores) -> tuple[int, int]:  # models, items
     "Number of models and of items"
@@ -191,7 +191,7 @@ def __repr__(self: Scores) -> str:
     text += "s" if tasks > 1 else ""
     return text + (f", {missing:.1%} not evaluated" if missing else "")
 
-# %% ../../nbs/data/scores.ipynb #91f19d12
+# %% ../../nbs/data/scores.ipynb #8a36eea7
 def weighted_means(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
     weights: np.ndarray,  # items x groups: weight of each item in each group
@@ -209,7 +209,7 @@ def weighted_means(
             means[start : start + 256] = np.where(mass > 0, total / mass, np.nan)
     return means
 
-# %% ../../nbs/data/scores.ipynb #b7cbd7b3
+# %% ../../nbs/data/scores.ipynb #0c6055c7
 @patch
 def performance(
     self: Scores,
@@ -227,7 +227,7 @@ def performance(
     means = weighted_means(self.values, weight * membership)
     return pd.DataFrame(means, self.models.index, pd.Index(names, name=by))
 
-# %% ../../nbs/data/scores.ipynb #362bdfee
+# %% ../../nbs/data/scores.ipynb #1a605f6e
 @patch
 def truth(self: Scores) -> pd.Series:  # in [0, 1], one per model
     "What an estimate is compared with: `full_score` where there is one, else (1)"
@@ -235,7 +235,7 @@ def truth(self: Scores) -> pd.Series:  # in [0, 1], one per model
         return self.models["full_score"].astype(np.float64).rename("truth")
     return self.performance().rename("truth")
 
-# %% ../../nbs/data/scores.ipynb #8bb9c857
+# %% ../../nbs/data/scores.ipynb #96131eed
 def html_card(
     title: str,
     facts: dict[str, object],  # name of a line -> what it says
@@ -266,7 +266,7 @@ def _repr_html_(self: Scores) -> str:
     facts["not evaluated"] = f"{missing:.1%}" if missing else "none"
     return html_card("Scores", facts)
 
-# %% ../../nbs/data/scores.ipynb #01f813ed
+# %% ../../nbs/data/scores.ipynb #1660233e
 def positions(
     wanted: list | np.ndarray | None,  # names, positions or a mask; None: all
     names: pd.Index,  # of the rows or columns
@@ -300,7 +300,7 @@ def select(
         facts = facts.drop(columns="full_score", errors="ignore")
     return Scores(self.values[np.ix_(rows, columns)], self.items.iloc[columns], facts)
 
-# %% ../../nbs/data/scores.ipynb #067bf7cb
+# %% ../../nbs/data/scores.ipynb #ebdddd3f
 @patch
 def by_task(self: Scores) -> Scores:  # models x tasks
     "Tasks as items: each scored by its mean, weighing as much as its items together"
@@ -311,7 +311,7 @@ def by_task(self: Scores) -> Scores:  # models x tasks
     facts["task"] = facts.index
     return Scores(self.performance(by="task").to_numpy(), facts, self.models)
 
-# %% ../../nbs/data/scores.ipynb #7dd1e3b4
+# %% ../../nbs/data/scores.ipynb #86ce2337
 @patch
 def to_parquet(
     self: Scores,
@@ -336,7 +336,7 @@ def to_parquet(
     table = table.replace_schema_metadata(meta)
     replace_file(path, lambda name: pq.write_table(table, name, compression="zstd"))
 
-# %% ../../nbs/data/scores.ipynb #3c5bf76f
+# %% ../../nbs/data/scores.ipynb #de004bc9
 def model_facts(
     text: bytes,  # the metadata of the file
 ) -> pd.DataFrame:  # facts about models, indexed by name
@@ -370,7 +370,7 @@ def from_parquet(
         items = table.select(facts).to_pandas().rename(columns=lambda name: name[5:])
         return cls(values, items.set_index("item"), models)
 
-# %% ../../nbs/data/scores.ipynb #9790c095
+# %% ../../nbs/data/scores.ipynb #a9327b95
 @patch
 def fingerprint(self: Scores) -> str:  # 16 hexadecimal digits
     "A hash of the scores, names, tasks and weights"
@@ -380,7 +380,7 @@ def fingerprint(self: Scores) -> str:  # 16 hexadecimal digits
     digest.update(self.items["weight"].to_numpy().tobytes())
     return digest.hexdigest()[:16]
 
-# %% ../../nbs/data/scores.ipynb #865ad45a
+# %% ../../nbs/data/scores.ipynb #d9ac0248
 def item_means(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
 ) -> np.ndarray:  # float64, shape (items,); of an item that nobody answered: the mean
@@ -406,7 +406,7 @@ def fill_gaps(
         return values
     return np.where(missing, item_means(values).astype(np.float32), values)
 
-# %% ../../nbs/data/scores.ipynb #622337e0
+# %% ../../nbs/data/scores.ipynb #5fd90127
 def zoo_path() -> Path:  # a file inside the installed package
     "Where the zoo lies"
     return resource_path("zoo.parquet")

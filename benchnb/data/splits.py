@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['SPLITS', 'relative_disagreement', 'draw_groups', 'complete_facts', 'sort_key', 'split_masks']
 
-# %% ../../nbs/data/splits.ipynb #e34ebc18
+# %% ../../nbs/data/splits.ipynb #49a3e1a7
 import numpy as np
 import pandas as pd
 from fastcore.basics import patch
 
 from .scores import Scores
 
-# %% ../../nbs/data/splits.ipynb #60dd8f5b
+# %% ../../nbs/data/splits.ipynb #b5bac954
 def relative_disagreement(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
 ) -> np.ndarray:  # models x models: 0 for copies, near 1 for unrelated models
@@ -35,7 +35,7 @@ def relative_disagreement(
     few = common < 0.1 * values.shape[1]  # too little in common to tell
     return np.where(few, 1, relative)
 
-# %% ../../nbs/data/splits.ipynb #0fdf7209
+# %% ../../nbs/data/splits.ipynb #bbd71bb4
 @patch
 def near_copies(
     self: Scores,
@@ -48,7 +48,7 @@ def near_copies(
     close = relative_disagreement(self.values) <= limit
     return connected_components(csr_array(close), directed=False)[1]
 
-# %% ../../nbs/data/splits.ipynb #8b12a5f6
+# %% ../../nbs/data/splits.ipynb #03532e98
 def draw_groups(
     groups: np.ndarray,  # a group for each model
     share: float,  # of the models, about
@@ -61,7 +61,7 @@ def draw_groups(
     filled = np.cumsum(sizes[order]) - sizes[order] / 2
     return np.isin(numbers, order[filled <= share * len(numbers)])
 
-# %% ../../nbs/data/splits.ipynb #4ad3094d
+# %% ../../nbs/data/splits.ipynb #41f2af20
 def complete_facts(
     scores: Scores,
     name: str,  # of a column of facts about models
@@ -94,7 +94,7 @@ def sort_key(
         )
     return dates.to_numpy()
 
-# %% ../../nbs/data/splits.ipynb #86e6f130
+# %% ../../nbs/data/splits.ipynb #68e90818
 SPLITS = ("given", "random", "date", "family", "ability")
 
 
@@ -124,7 +124,7 @@ def split_masks(
     target[order[count - round(targets * count) :]] = True
     return source, target & ~source & ~np.isin(copies, copies[source])
 
-# %% ../../nbs/data/splits.ipynb #cb4b95af
+# %% ../../nbs/data/splits.ipynb #8a773b8a
 @patch
 def split(
     self: Scores,
@@ -146,9 +146,14 @@ def split(
     source, target = split_masks(self, how, sources, targets, rng)
     if not source.any() or not target.any():
         alike = how != "given" and len(self) > 1 and not self.near_copies().any()
-        more = "all models are near-copies" if alike else "it needs more models"
+        if alike:
+            raise ValueError(
+                f"all {len(self)} models give nearly the same answers, and near-copies "
+                f"stay together: split {how!r} needs models that differ"
+            )
         raise ValueError(
             f"split {how!r} leaves {source.sum()} sources and {target.sum()} targets "
-            f"of {len(self)} models: {more} (near-copies stay together)"
+            f"of {len(self)} models: it needs more models (near-copies stay together) "
+            "or another share"
         )
     return self.select(models=source), self.select(models=target)
