@@ -206,7 +206,8 @@ def left_out(
     how: dict,  # source, budget, tokens, width, seed and level of the evaluation
 ):  # -> errors on left-out sources, or None
     "Errors on left-out sources, where a budget is fixed and time allows"
-    from benchnb.live.evaluation import errors_if_needed, items_for_tokens, set_level
+    from benchnb.live.budgets import items_for_tokens
+    from benchnb.live.left_out import errors_if_needed, set_level
 
     if how["level"] is not None:
         set_level(fresh, how["level"])
@@ -260,12 +261,13 @@ def check_plan(
 ):  # -> the fitted method of a bundle, or None
     "Refuse what is no beginning of an evaluation"
     from benchnb.evaluation.registry import load_method
+    from benchnb.live.folder import holds_evaluation
 
     forecast = "benchnb forecast says how many items a width takes"
     if not out:
         raise ValueError(f"plan begins an evaluation and needs --out DIR; {forecast}")
     check_folder(out)
-    if Path(scores, "plan.json").is_file():
+    if holds_evaluation(scores):
         raise ValueError(
             f"{scores!r} is an evaluation that has begun: plan from its table, or "
             f"go on with benchnb tell {shlex.quote(scores)}"
@@ -278,9 +280,7 @@ def check_plan(
         raise ValueError(
             f"{scores!r} is a bundle with a method of its own: leave --method out"
         )
-    fitted = load_method(scores) if bundle else None
-    how["seed"] = how["seed"] if asked else getattr(fitted, "seed_", 0)
-    return fitted
+    return load_method(scores) if bundle else None
 
 
 def begin(
@@ -292,14 +292,14 @@ def begin(
 ) -> None:
     "Begin the evaluation, and print what to run first"
     from benchnb.harnesses.subsets import doc_ids
-    from benchnb.live.evaluation import start
+    from benchnb.live.evaluation import Evaluation
 
     if not harness:  # lm-evaluation-harness takes document numbers only
         whole = all(
             re.fullmatch(r"0|[1-9]\d*", text) for text in doc_ids(method.items_)
         )
         harness = "lm-eval" if whole else "list"
-    live = start(method, out, harness=harness, **how)
+    live = Evaluation(method, folder=out, harness=harness, **how)
     if not json:
-        print(f"{live.session.method.name}, {count(live.ask(), 'item')} to run first\n")
+        print(f"{live.method.name}, {count(live.ask(), 'item')} to run first\n")
     print_next(live, out, json)

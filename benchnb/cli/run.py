@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['settle', 'table_answers', 'one_model', 'read_answers', 'tell_command', 'print_next', 'estimate_command',
-           'format_report', 'spent_lines', 'task_lines', 'paired_command', 'read_run', 'compare_two']
+           'format_report', 'spent_lines', 'task_lines', 'paired_command', 'read_run']
 
 # %% ../../nbs/cli/run.ipynb #9ead16db
 import dataclasses
@@ -91,10 +91,11 @@ def read_answers(
 ) -> tuple[dict[str, float], str | None]:  # and whose they are, if the logs say it
     "Answers to what an evaluation may ask, from logs"
     from benchnb.harnesses.logs import find_logs, get_format, read_logs
-    from benchnb.live.evaluation import log_answers
+    from benchnb.live.answers import log_answers
 
     if format in ("list", "table"):
-        return table_answers(paths, live.items.index, choices)
+        answers, model = table_answers(paths, live.items.index, choices)
+        return {n: x for n, x in answers.items() if n in live.items.index}, model
     kind = get_format(format)
     files = find_logs(paths, kind.belongs, kind.what)
     logs = read_logs(files, kind.read, choices)
@@ -120,14 +121,14 @@ def tell_command(
     **kwargs,
 ) -> None:
     "Tell an evaluation what a harness logged"
-    from benchnb.live.evaluation import Live
+    from benchnb.live.evaluation import Evaluation
 
-    live, choices = Live(dir), read_choices(**kwargs)
+    live, choices = Evaluation.load(dir), read_choices(**kwargs)
     if not log and not give_up:
         raise ValueError("name the logs to tell, or say --give-up")
     before, answers, model = dict(live.answers), {}, None
     if log:
-        format = format or live.plan["harness"]
+        format = format or live.plan.harness or "list"
         answers, model = read_answers(format, log, live, choices)
         if not answers and live.ask():  # also with --give-up: a wrong file is no answer
             raise ValueError(
@@ -153,9 +154,8 @@ def print_next(
     elif not todo:
         print(format_report(live.report()))
     else:
-        logs = "answers.csv"
-        if live.plan["harness"] != "list":
-            logs = str(Path(folder, "logs"))
+        listed = (live.plan.harness or "list") == "list"
+        logs = "answers.csv" if listed else str(Path(folder, "logs"))
         then = f"benchnb tell {shlex.quote(folder)} {shlex.quote(logs)}"
         print(f"{todo}\n\nthen: {then}")
 
@@ -168,9 +168,9 @@ def estimate_command(
     json: bool = False,  # print an object instead
 ) -> None:
     "Score, interval, rank, tasks, and what was spent"
-    from benchnb.live.evaluation import Live
+    from benchnb.live.evaluation import Evaluation
 
-    report = Live(dir).report(level)
+    report = Evaluation.load(dir).report(level)
     print_json(report) if json else print(format_report(report))
 
 # %% ../../nbs/cli/run.ipynb #a93be429
@@ -248,12 +248,14 @@ def paired_command(
     **kwargs,
 ) -> None:
     "Compare two models on the items that both answered"
+    from benchnb.live.paired import paired_runs
+
     if not 0.5 <= level < 1:
         raise ValueError(f"--level must lie in [0.5, 1), got {level:g}")
     if Path(a).resolve() == Path(b).resolve():
         raise ValueError(f"A and B are both {a!r}: name two different models")
     choices = read_choices(**kwargs)
-    found = compare_two(*(read_run(p, format, choices) for p in (a, b)), level)
+    found = paired_runs(*(read_run(p, format, choices) for p in (a, b)), level)
     if json:
         return print_json(dataclasses.asdict(found))
     (low, high), level = found.interval, f"{found.level:.0%} interval"
@@ -273,33 +275,13 @@ def read_run(
 ):  # -> an evaluation, or the answers of one model
     "One of the two models"
     from benchnb.harnesses.logs import import_logs
-    from benchnb.live.evaluation import Live
+    from benchnb.live.evaluation import Evaluation
+    from benchnb.live.folder import holds_evaluation
 
-    if Path(place, "plan.json").is_file():
-        return Live(place)
+    if holds_evaluation(place):
+        return Evaluation.load(place)
     if not format:
         raise ValueError(f"{place!r} is no evaluation: name its --format if it is logs")
     scores = import_logs(format, place, choices)
     one_model(scores.models.index, place)
     return dict(zip(scores.items.index, map(float, scores.values[0]), strict=True))
-
-
-def compare_two(
-    one,  # an evaluation, or answers
-    two,  # the same
-    level: float,  # coverage of the interval
-):  # -> Paired
-    "Two evaluations by their method; answers of which the method is unknown by items"
-    from benchnb.live.evaluation import BY_LOT, Live, paired, paired_runs
-
-    runs = [run for run in (one, two) if isinstance(run, Live)]
-    if len(runs) == 2:
-        return paired_runs(one, two, level)
-    answers = [getattr(run, "answers", run) for run in (one, two)]
-    if not runs:
-        return paired(*answers, level=level, method="")
-    name = runs[0].session.method.name  # the other's items may be any
-    if name in BY_LOT and not set(runs[0].answers) <= set(answers[1]):
-        name = ""  # what is common to both may be any part of the draw
-    total = len(runs[0].items)
-    return paired(*answers, runs[0].items["weight"], total, level, name)

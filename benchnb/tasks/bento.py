@@ -4,13 +4,11 @@
 
 # %% auto #0
 __all__ = ['task_queue', 'chosen_means', 'fitted_line', 'TaskSelection', 'RandomTasks', 'TaskList', 'published_list', 'aligned',
-           'read_matrix', 'SimilarTasks', 'BentoSim', 'chosen_dims', 'BentoLe', 'task_texts', 'Bm25Sim', 'Bm25Le',
-           'ResultsSim']
+           'SimilarTasks', 'BentoSim', 'chosen_dims', 'BentoLe', 'task_texts', 'Bm25Sim', 'Bm25Le', 'ResultsSim']
 
 # %% ../../nbs/tasks/bento.ipynb #dc305321
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,7 +21,7 @@ from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
 from .facility_location import select_tasks
 from benchnb.tasks.similarity import (
-    METRICS,
+    DISTANCES,
     SCALES,
     bm25_matrix,
     eigengaps,
@@ -33,7 +31,7 @@ from benchnb.tasks.similarity import (
     stable_dims,
     task_distances,
 )
-from .transfer import Transfer, read_transfer
+from .transfer import Transfer, read_matrix
 
 # %% ../../nbs/tasks/bento.ipynb #1f2d7e0c
 def task_queue(
@@ -293,33 +291,13 @@ def aligned(
     found = [names.index(task) for task in tasks]
     return values[..., found, :][..., found]
 
-# %% ../../nbs/tasks/bento.ipynb #b48318be
-def read_matrix(
-    path: str | Path,  # a CSV file: names in its first row and column, or as to_csv
-) -> Transfer | pd.DataFrame:
-    "A transfer matrix from a file"
-    try:
-        frame = pd.read_csv(path, index_col=0)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"no file {str(path)!r}: check the path") from error
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"{str(path)!r} is no CSV file of a matrix: {error}"
-        ) from error
-    if {"source", "target", "score"} <= {frame.index.name, *frame}:
-        return read_transfer(path)
-    for name in frame:
-        if not pd.api.types.is_numeric_dtype(frame[name]):
-            raise ValueError(f"{str(path)!r}: column {name!r} is not made of numbers")
-    return frame
-
 # %% ../../nbs/tasks/bento.ipynb #bae01fc2
 @dataclass(eq=False)
 class SimilarTasks(TaskSelection):
     "Tasks by facility location on similarities: what the variants share"
 
     scale: str = param("relative", "of the columns (centred: eq. 2)", choices=SCALES)
-    metric: str = param("euclidean", "distance between rows", choices=METRICS)
+    metric: str = param("euclidean", "distance between rows", choices=DISTANCES)
     t: float = param(1.5, "c as a multiple of the largest distance", low=1, high=1e6)
 
     def similarity(self, source: Scores, side: object) -> np.ndarray:
@@ -425,7 +403,7 @@ def task_texts(
         )
     return source.items.groupby("task", sort=False)["text"].agg("\n".join).tolist()
 
-# %% ../../nbs/tasks/bento.ipynb #6160340d
+# %% ../../nbs/tasks/bento.ipynb #bdaa223a
 @register
 @dataclass(eq=False)
 class Bm25Sim(BentoSim):

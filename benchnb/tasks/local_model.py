@@ -12,13 +12,15 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from fastcore.basics import patch
 
-from .prompts import Example, check_count
+from ..evaluation.method import check_parameters, param
+from .prompts import Example
 
 # %% ../../nbs/tasks/local_model.ipynb #3286037d
 def word_tokenizer(
@@ -71,28 +73,27 @@ class Prefix(NamedTuple):
     cache: object = None  # their keys and values; None: the tokens are read each time
 
 # %% ../../nbs/tasks/local_model.ipynb #9944feb6
+@dataclass(eq=False)
 class LocalModel:
     "A causal language model and its tokenizer"
 
-    def __init__(
-        self,
-        model,  # of transformers
-        tokenizer,
-        batch: int = 32,  # questions in one pass; less when memory is short
-        cache: bool = True,  # read the prefix once; False: before each question
-    ):
-        check_count(batch, "batch", 1)
-        kind = type(model).__name__
-        if not hasattr(model, "forward"):
+    model: object = field(repr=False)  # of transformers
+    tokenizer: object = field(repr=False)
+    batch: int = param(32, "questions in one pass, at most", low=1, whole=True)
+    cache: bool = True  # read the prefix once; False: before each question
+    tokens: int = 0  # read so far
+    asked: dict = field(default_factory=dict, repr=False)  # question to its rows
+
+    def __post_init__(self):
+        check_parameters(self)
+        kind = type(self.model).__name__
+        if not hasattr(self.model, "forward"):
             reason = "is no model of transformers: give the pair in the order"
             raise TypeError(f"{kind} {reason} (model, tokenizer)")
-        if not callable(tokenizer) or hasattr(tokenizer, "forward"):
+        if not callable(self.tokenizer) or hasattr(self.tokenizer, "forward"):
             reason = "comes without a tokenizer: give the pair"
             raise ValueError(f"{kind} {reason} (model, tokenizer)")
-        self.model, self.tokenizer = model, tokenizer
-        self.batch, self.cache = batch, cache
-        self.tokens, self._rows = 0, {}  # tokens read so far; rows of earlier asks
-        self.takes = set(inspect.signature(model.forward).parameters)
+        self.takes = set(inspect.signature(self.model.forward).parameters)
 
 # %% ../../nbs/tasks/local_model.ipynb #59340e10
 @patch
@@ -271,10 +272,10 @@ def logprobs(
 ) -> list[np.ndarray]:  # options x 2: log-probability, tokens
     "The log-probability of each option after each query (equation 1)"
     for ask in asks:
-        if ask not in self._rows:
-            self._rows[ask] = self.answer_rows(*ask)
-    rows = [row for ask in asks for row in self._rows[ask]]
-    owner = [n for n, ask in enumerate(asks) for _ in self._rows[ask]]
+        if ask not in self.asked:
+            self.asked[ask] = self.answer_rows(*ask)
+    rows = [row for ask in asks for row in self.asked[ask]]
+    owner = [n for n, ask in enumerate(asks) for _ in self.asked[ask]]
     lengths = [len(row.ids) for row in rows]
     self.check_length(len(prefix.ids) + max(lengths))
     found = self.in_batches(

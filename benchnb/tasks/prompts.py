@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['FIELDS', 'LETTERS', 'MMLU', 'FLAN', 'Example', 'check_example', 'Task', 'answer_position', 'plain_text', 'as_example',
-           'first_field', 'record_options', 'record_example', 'read_records', 'read_examples', 'task_files',
-           'read_tasks', 'Prompt', 'check_count', 'draw_exemplars', 'draw_queries']
+           'listed_options', 'record_example', 'read_records', 'read_examples', 'task_files', 'read_tasks', 'Prompt',
+           'check_count', 'draw_exemplars', 'draw_queries']
 
 # %% ../../nbs/tasks/prompts.ipynb #e42f510c
 import csv
@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 from fastcore.basics import patch
+
+from ..data.files import naming
 
 # %% ../../nbs/tasks/prompts.ipynb #40128e5d
 class Example(NamedTuple):
@@ -138,33 +140,24 @@ def as_example(
         raise ValueError(f"two options are equal: correct the record, got {options}")
     return Example(question, options[position], tuple(options))
 
-# %% ../../nbs/tasks/prompts.ipynb #d0080826
-def first_field(
-    record: dict,
-    name: str,  # input, options or target
-) -> object:  # None: the record has none of them
-    "The first field of that meaning which a record has"
-    found = (record[key] for key in FIELDS[name] if record.get(key) not in (None, ""))
-    return next(found, None)
-
 # %% ../../nbs/tasks/prompts.ipynb #a45fa51b
-def record_options(
-    doc: dict,  # a record
+def listed_options(
+    options: object,  # a list, a JSON list as text, the layout of ARC, or None
+    record: dict,  # it may have a column for each letter instead
 ) -> tuple[list | None, Sequence[str]]:  # options and their labels
     "What there is to choose from, in any of the known layouts"
-    options = first_field(doc, "options")
     if isinstance(options, str):
         try:
             options = json.loads(options)
         except ValueError as error:
             raise ValueError(f"options {options!r} are no JSON list") from error
-    if isinstance(options, dict):  # the layout of ARC
+    if isinstance(options, dict):
         texts, labels = (options.get(part) or [] for part in ("text", "label"))
         if not texts or len(texts) != len(labels):
             raise ValueError("its choices need text and label, one label for each text")
         return texts, [str(label) for label in labels]
-    if options is None and "A" in doc and "B" in doc:
-        options = [doc.get(letter) for letter in LETTERS if letter in doc]
+    if options is None and "A" in record and "B" in record:
+        options = [record.get(letter) for letter in LETTERS if letter in record]
         while options and options[-1] in (None, ""):  # other rows have more
             options.pop()
     return options, LETTERS
@@ -177,18 +170,21 @@ def record_example(
     "An example from one record of a file"
     if not isinstance(record, dict):
         if not isinstance(record, list) or len(record) < 2:
-            raise ValueError(f"it needs a question and an answer, got {record!r}")
-        question, *options, answer = record
-        return as_example(
-            plain_text(question, "its question"), answer, options, letters=letters
+            raise ValueError(f"a question and an answer are needed, got {record!r}")
+        question = plain_text(record[0], "its question")
+        return as_example(question, record[-1], record[1:-1], letters=letters)
+    doc, empty = record.get("doc", record), (None, "")  # doc: of a sample log
+    found = {
+        name: next(
+            (d[k] for d in (doc, record) for k in keys if d.get(k) not in empty), None
         )
-    doc = record.get("doc", record)  # a sample log of lm-evaluation-harness
-    question, answer = first_field(doc, "input"), first_field(doc, "target")
-    answer = first_field(record, "target") if answer is None else answer
-    for name, value in {"input": question, "target": answer}.items():
-        if value is None:
+        for name, keys in FIELDS.items()
+    }
+    for name in ("input", "target"):
+        if found[name] is None:
             raise ValueError(f"no {name}: name it one of {', '.join(FIELDS[name])}")
-    return as_example(str(question), answer, *record_options(doc), letters)
+    options = listed_options(found["options"], doc)
+    return as_example(str(found["input"]), found["target"], *options, letters)
 
 # %% ../../nbs/tasks/prompts.ipynb #8bd7a379
 def read_records(
@@ -214,19 +210,12 @@ def read_examples(
     letters: bool = True,  # list the options and answer by letter
 ) -> list[Example]:
     "All examples of a file; an error names the file and the record"
-    try:
+    with naming(path, "is no list of records"):
         records = read_records(path)
-    except (ValueError, AttributeError, StopIteration, csv.Error) as error:
-        reason = "is no list of records" + (f" ({error})" if str(error) else "")
-        raise ValueError(
-            f"{str(path)!r} {reason}: correct it or leave it out"
-        ) from error
     examples = []
     for number, record in enumerate(records, 1):
-        try:
+        with naming(path, f"in record {number}"):
             examples.append(record_example(record, letters))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{str(path)!r}, record {number}: {error}") from error
     return examples
 
 # %% ../../nbs/tasks/prompts.ipynb #34ba1cc6
@@ -321,7 +310,9 @@ def check_count(
     "Refuse anything but a whole number of at least `least`"
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < least:
-        raise ValueError(f"{name} must be a whole number from {least}, got {value!r}")
+        raise ValueError(
+            f"{name} must be a whole number of at least {least}, got {value!r}"
+        )
 
 # %% ../../nbs/tasks/prompts.ipynb #94b1c220
 def draw_exemplars(

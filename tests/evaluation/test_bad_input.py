@@ -20,7 +20,7 @@ from benchnb.evaluation.compare import compare, summary
 from benchnb.evaluation.method import Method
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import Conversation, ready, simulate
-from benchnb.live.session import Session
+from benchnb.live.evaluation import Evaluation
 
 CALL = "import sys; from benchnb.cli.app import main; sys.exit(main())"
 GOOD = [[0, 1, 0.5], [1, 0, np.nan]]
@@ -344,10 +344,10 @@ def test_a_method_says_what_must_come_first(method):
     fresh, unprepared = get_method(method), fitted(method)
     says_in_one_line(lambda: ready(fresh, 10), ["must be fitted"], ValueError)
     says_in_one_line(lambda: simulate(fresh, targets, 10), ["fitted"], ValueError)
-    says_in_one_line(lambda: Session(fresh, 10), ["fitted"], ValueError)
+    says_in_one_line(lambda: Evaluation(fresh, 10), ["fitted"], ValueError)
     says_in_one_line(lambda: simulate(fresh, targets), ["fitted"], ValueError)
     says_in_one_line(lambda: simulate(unprepared, targets), ["budget"], ValueError)
-    says_in_one_line(lambda: Session(unprepared), ["budget"], ValueError)
+    says_in_one_line(lambda: Evaluation(unprepared), ["budget"], ValueError)
     says_in_one_line(lambda: Conversation(unprepared), ["budget"], ValueError)
 
 

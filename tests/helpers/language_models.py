@@ -1,10 +1,26 @@
 "Small language models and tasks for them"
 
+from itertools import permutations
+
 import numpy as np
 
 from benchnb.tasks.local_model import small_model
 from benchnb.tasks.prompts import FLAN, MMLU, Task
-from benchnb.tasks.transfer import toy_tasks
+
+
+def toy_tasks(count=60):
+    "Four letters and a hidden rule: which of them is the answer? Of four rules, twelve"
+    rules, tasks = ("first", "second", "third", "last"), []
+    for number, (low, high) in enumerate(("ah", "ip", "qx")):
+        every = list(permutations(map(chr, range(ord(low), ord(high) + 1)), 4))
+        drawn = np.random.default_rng([0, number]).choice(
+            len(every), count, replace=False
+        )
+        for place, rule in enumerate(rules):
+            examples = [(" ".join(d), d[place], d) for d in (every[n] for n in drawn)]
+            tasks.append(Task(f"{rule} of {low}-{high}", examples))
+    return sorted(tasks, key=lambda task: rules.index(task.name.split()[0]))
+
 
 TOYS = [toy_tasks(12)[place] for place in (0, 1, 9)]
 

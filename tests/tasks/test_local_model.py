@@ -77,7 +77,9 @@ def test_models_that_are_none(llama, tmp_path):
         as_model("no/such")
     with pytest.raises(TypeError, match=r"in the order \(model, tokenizer\)"):
         as_model(llama[::-1])
-    with pytest.raises(ValueError, match="batch must be a whole number from 1, got 0"):
+    with pytest.raises(
+        ValueError, match="batch must be a whole number of at least 1, got 0"
+    ):
         LocalModel(*llama, batch=0)
     for name in ("/nope/model", "./nope", "../nope", tmp_path / "config.json"):
         with pytest.raises(ValueError, match=f"no model at '{name}'"):
