@@ -106,6 +106,7 @@ def prepare(
     "Sort the items, choose which to ask, and measure errors on sources left out"
     LearnedCoreset.prepare(self, budget, rng)
     values, weights = fill_gaps(self._source.values), self.weights_
+    truth = (values @ weights.astype(np.float32)).astype(np.float64)
     order, self.coreset_, self.share_ = self.choose(item_means(values), rng)
     self.place_ = np.empty(len(order))  # an item's middle in the sorted list
     self.place_[order] = np.cumsum(weights[order]) - weights[order] / 2
@@ -114,7 +115,7 @@ def prepare(
         _, items, share = self.choose(item_means(values[used]), rng)
         edges = possible_edges(share, np.ones(len(share), dtype=bool))
         seen = values[np.ix_(out, items)].astype(np.float64)
-        return THRESHOLDS[self.threshold](seen, edges) - values[out] @ weights
+        return THRESHOLDS[self.threshold](seen, edges) - truth[out]
 
     self.radius_ = self.held_out_radius(errors, len(values), rng)
     return self
