@@ -18,7 +18,7 @@ _HOME = {
     "compare": "evaluation.compare",
     "summary": "evaluation.compare",
     "PerTask": "evaluation.per_task",
-    "Session": "live.session",
+    "Evaluation": "live.evaluation",
 }
 __all__ = sorted(_HOME)
 

@@ -178,14 +178,14 @@ def copies(models, items):
     return cpu(lambda: redundancy(table.values))
 
 
-def facilities(method, candidates, features, budget):
+def facilities(candidates, features, budget):
     "Facility location among many candidates, their similarity never held as a whole"
     import numpy as np
 
     from benchnb.tasks.facility_location import FromFeatures, select_tasks
 
     points = np.random.default_rng(0).normal(size=(candidates, features))
-    return cpu(lambda: select_tasks(FromFeatures(points), budget, method))
+    return cpu(lambda: select_tasks(FromFeatures(points), budget))
 
 
 def words(rng, count):
@@ -197,7 +197,7 @@ def two_tasks(queries):
     "Tasks with exemplars of 80 tokens and questions of some 60, four options"
     import numpy as np
 
-    from benchnb.tasks.transfer import Task
+    from benchnb.tasks.prompts import Task
 
     rng, options = np.random.default_rng(0), tuple("ABCD")
 
@@ -211,7 +211,8 @@ def two_tasks(queries):
 
 def large_enough(tasks, **size):
     "A random model for them"
-    from benchnb.tasks.transfer import MMLU, small_model
+    from benchnb.tasks.local_model import small_model
+    from benchnb.tasks.prompts import MMLU
 
     texts = [MMLU.context(task, [*task.examples, *task.dev]) for task in tasks]
     texts += [" ".join("ABCD")]
@@ -222,7 +223,8 @@ def read_all(pair, tasks, **how):
     "Seconds, log-probabilities, tokens: exemplars of one task, questions of both"
     import numpy as np
 
-    from benchnb.tasks.transfer import MMLU, LocalModel
+    from benchnb.tasks.local_model import LocalModel
+    from benchnb.tasks.prompts import MMLU
 
     model, options = LocalModel(*pair, **how), tuple(f" {o}" for o in "ABCD")
     asks = [(MMLU.query.format(input=e.input), options)
@@ -430,9 +432,7 @@ WORK = {
        for models, items, aim in [(75, 1319, 0.5), (1000, 10_000, 40),
                                   (1000, 100_000, 600)]},
     "copies, 135 x 100,000": (copies, (135, 100_000), None),
-    **{f"20,000 candidates, {name} greedy, k = 100": (
-        facilities, (name, 20_000, 64, 100), aim)
-       for name, aim in [("lazy", 30), ("stochastic", None)]},
+    "20,000 candidates, k = 100": (facilities, (20_000, 64, 100), 30),
     "transfer, 5 exemplars, 400 questions": (transfer, (200,), None),
     "transfer, GPU, 1.1B weights": (transfer_gpu, (2000,), None),
     "100 networks on BBH together": (networks, (100,), 30),

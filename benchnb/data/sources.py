@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .scores import Scores, _read_table, zoo_path
+from .scores import MissingColumn, Scores, _read_table, zoo_path
 
 # %% ../../nbs/data/sources.ipynb #103d6137
 def from_bytes(
@@ -621,7 +621,13 @@ def _from_text(read, path, kind):
     frame = _text_file(read, path, kind)
     check_separator(frame.columns, repr(str(path)))
     check_rows(frame, repr(str(path)))
-    return Scores.from_long(frame)
+    try:
+        return Scores.from_long(frame)
+    except MissingColumn as error:
+        raise MissingColumn(
+            f"{str(path)!r}: {error}; a wide table is imported first: benchnb import "
+            f"table {shlex.quote(str(path))} --out scores.parquet"
+        ) from error
 
 
 def _starts_as_parquet(path):

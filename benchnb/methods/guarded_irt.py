@@ -16,7 +16,13 @@ from scipy.special import logit
 from scipy.stats import norm, t
 
 from ..data.scores import Scores, item_means
-from ..evaluation.method import Coreset, Estimate, Method
+from benchnb.evaluation.method import (
+    Coreset,
+    Estimate,
+    IntervalKind,
+    Method,
+    RandomDraw,
+)
 from ..evaluation.registry import register
 from benchnb.stats.balanced_sampling import (
     inclusion_probabilities,
@@ -358,7 +364,9 @@ def in_range(
     says = average_forecast(models, asked[known], seen[known])
     half = norm.ppf((1 + self.level) / 2) * self.stretch_ * np.sqrt(says.variance)
     how = "factor model: standard error times what held-out sources need"
-    return self._estimate(says.score, half, says.predicted, asked, seen, how)
+    return self._estimate(
+        says.score, half, says.predicted, asked, seen, how, IntervalKind.MODEL
+    )
 
 # %% ../../nbs/methods/guarded_irt.ipynb #ee9403e5
 @patch
@@ -388,7 +396,9 @@ def conclude(
         predicted = weight * predicted + (1 - weight) * model.predicted
     half = norm.ppf((1 + self.level) / 2) * se
     how = "survey of a spread sample"
-    return self._estimate(score, half, predicted, asked, seen, how, notes)
+    return self._estimate(
+        score, half, predicted, asked, seen, how, IntervalKind.DESIGN, notes
+    )
 
 # %% ../../nbs/methods/guarded_irt.ipynb #f7f1c79a
 @patch
@@ -405,7 +415,18 @@ def _notes(self: GuardedIRT, odd: bool) -> tuple[str, ...]:
 
 
 @patch
-def _estimate(self: GuardedIRT, score, half, predicted, asked, seen, how, notes=()):
+def inclusion_probabilities(self: GuardedIRT, asked: np.ndarray) -> RandomDraw:
+    "The first items are drawn at random; the reserve too, if it was asked"
+    whole = np.append(self.first_, self.reserve_).astype(int)
+    if set(whole) <= set(asked):
+        return RandomDraw(whole, self.chance_)
+    return RandomDraw(self.first_, self.chance_ * len(self.first_) / len(whole))
+
+
+@patch
+def _estimate(
+    self: GuardedIRT, score, half, predicted, asked, seen, how, kind, notes=()
+):
     "An estimate whose predicted items have its score as their mean"
     known = ~np.isnan(seen)
     full = np.array(predicted, dtype=float)
@@ -415,7 +436,7 @@ def _estimate(self: GuardedIRT, score, half, predicted, asked, seen, how, notes=
     mass = self.weights_[left].sum()
     if mass > 1e-9:
         full[left] += (np.clip(score, 0, 1) - full @ self.weights_) / mass
-    settings = dict(level=self.level, how=how, notes=notes)
+    settings = dict(level=self.level, kind=kind, how=how, notes=notes)
     ends = (score - half, score + half)
     return Estimate(score, ends, predicted=np.clip(full, 0, 1), **settings)
 

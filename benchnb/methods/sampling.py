@@ -16,13 +16,7 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps, item_means
-from benchnb.evaluation.method import (
-    Coreset,
-    Estimate,
-    IntervalKind,
-    RandomDraw,
-    param,
-)
+from ..evaluation.method import Coreset, Estimate, IntervalKind, RandomDraw, param
 from ..evaluation.registry import register
 from ..stats.balanced_sampling import inclusion_probabilities, systematic_sample
 from ..stats.intervals import residual_interval, weighted_size

@@ -128,14 +128,16 @@ def residual_interval(
 def conformal_radius(
     errors: np.ndarray,  # estimate - truth on m models that the method has not seen
     level: float = 0.95,  # promised coverage, from 0.01 to 0.999
+    independent: float | None = None,  # errors that they are worth; None: all
 ) -> float:  # the interval is estimate +- radius; inf when m is too small
     "Radius that holds the next error with probability `level` or more (equation 10)"
     hint = "Drop models without a score."
     errors = _check_range("errors", errors, -np.inf, np.inf, hint)
     _check_range("level", level, 0.01, 0.999, "Write 0.95 for 95%.")
-    rank = math.ceil(round((errors.size + 1) * float(level), 9))
-    if rank > errors.size:
+    count = errors.size if independent is None else independent
+    if round((count + 1) * float(level) - count, 9) > 0:
         return math.inf
+    rank = math.ceil(round((count + 1) * float(level) * errors.size / count, 9))
     return float(np.sort(np.abs(errors))[rank - 1])
 
 # %% ../../nbs/stats/intervals.ipynb #8bf4bae5

@@ -12,7 +12,7 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
-from benchnb.live.session import Session
+from benchnb.live.evaluation import Evaluation
 from benchnb.methods import sampling
 from benchnb.methods.sampling import (
     AIPW,
@@ -262,13 +262,13 @@ def test_loaded_aipw_cannot_draw_anew(tmp_path):
 
 
 @each
-def test_session_is_simulation(make):
+def test_an_evaluation_is_the_simulation(make):
     source, target = table(), table(1, seed=2)
-    session = Session(make().fit(source), budget=10, seed=4)
+    run = Evaluation(make().fit(source), budget=10, seed=4)
     known = pd.Series(target.values[0].astype(float), target.items.index)
-    session.tell(known[session.ask()])
+    run.tell(known[run.ask()])
     assert (
-        session.estimate().score == simulate(make().fit(source), target, 10, 4)[0].score
+        run.estimate().score == simulate(make().fit(source), target, 10, 4)[0].score
     )
 
 
