@@ -112,7 +112,7 @@ def compare_command(
     json: bool = False,  # print the figures as a list of objects
 ) -> None:
     "Compare methods on a table of scores"
-    from benchnb.data.sources import load_table
+    from benchnb.data.tables import load_table
     from benchnb.evaluation.compare import compare, over_trials, summary
 
     check_outputs(scores, out=out, rows=rows, plot=plot)

@@ -68,7 +68,7 @@ def forecast_command(
     json: bool = False,  # print both lists as an object
 ) -> None:
     "How many items and source models are enough; nothing is begun"
-    from benchnb.data.sources import load_table
+    from benchnb.data.tables import load_table
     from benchnb.studies.planning import items_needed, sources_needed
 
     check_outputs(scores, out=out)
@@ -177,7 +177,7 @@ def fit_on_table(
     how: dict,  # of the evaluation; gets the sources and their errors
 ):  # -> the fitted method
     "Fit a method on all sources, and on parts of them for the errors"
-    from benchnb.data.sources import load_table
+    from benchnb.data.tables import load_table
     from benchnb.evaluation.method import check_budget
     from benchnb.evaluation.registry import get_method
     from benchnb.studies.recommend import default_method

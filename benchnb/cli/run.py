@@ -49,8 +49,8 @@ def table_answers(
     "Answers from files that are no logs"
     import pandas as pd
 
-    from benchnb.data.sources import check_rows
-    from benchnb.harnesses.leaderboards import long_table
+    from benchnb.data.files import naming
+    from benchnb.data.tables import check_rows, long_table
 
     parts = []
     for path in paths:
@@ -64,8 +64,9 @@ def table_answers(
         if "model" not in frame and "score" in frame:
             frame = frame.assign(model="")
         frame = frame.astype({"model": str, "item": str}, errors="ignore")
-        check_rows(frame.assign(model="the new model"), repr(path))
-        parts.append(long_table(frame, repr(path)).assign(file=path))
+        with naming(path):
+            check_rows(frame.assign(model="the new model"))
+            parts.append(long_table(frame).assign(file=path))
     rows = pd.concat(parts, ignore_index=True)
     rows["score"] = rows["score"].astype(float)
     return settle(rows, choices.repeated), one_model({*rows["model"]} - {""}, paths[0])
@@ -89,8 +90,7 @@ def read_answers(
     choices,  # Choices
 ) -> tuple[dict[str, float], str | None]:  # and whose they are, if the logs say it
     "Answers to what an evaluation may ask, from logs"
-    from benchnb.harnesses.leaderboards import get_format
-    from benchnb.harnesses.lm_eval import find_logs, read_logs
+    from benchnb.harnesses.logs import find_logs, get_format, read_logs
     from benchnb.live.answers import log_answers
 
     if format in ("list", "table"):
@@ -275,7 +275,7 @@ def read_run(
     choices,  # Choices
 ):  # -> an evaluation, or the answers of one model
     "One of the two models"
-    from benchnb.harnesses.leaderboards import import_logs
+    from benchnb.harnesses.logs import import_logs
     from benchnb.live.evaluation import Evaluation
     from benchnb.live.folder import holds_evaluation
 

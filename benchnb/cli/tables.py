@@ -91,7 +91,7 @@ def recommend_command(
     json: bool = False,  # print an object instead
 ) -> None:
     "Which method to use on a table"
-    from benchnb.data.sources import load_table
+    from benchnb.data.tables import load_table
     from benchnb.studies.recommend import format_advice, recommend
 
     check_outputs(scores, out=out)
