@@ -12,13 +12,13 @@ from benchnb.evaluation.journal import Journal
 from benchnb.papers import predicting_big_bench as chapter
 from benchnb.papers import recovering_big_bench as recovering
 from benchnb.papers.predicting_big_bench import Effort
+from benchnb.papers.reproduced import recompute
 from benchnb.papers.verdicts import stored_results, table_cells
 from benchnb.prediction.matrix_completion import ModelTask, evaluate_predictions
 from benchnb.prediction.public_records import load_records
 from benchnb.prediction.records import made_records
 from benchnb.prediction.small_bench import published_small_bench
 from benchnb.prediction.splits import split_records
-from benchnb.studies.all_methods import recompute
 
 FAMILIES = {"A": "PaLM", "B": "GPT", "C": "Gopher", "D": "BIG-G T=0", "E": "BIG-G T=1"}
 AUTHORS = {
