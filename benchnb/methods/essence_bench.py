@@ -163,7 +163,6 @@ def attribution_groups(
 
 # %% ../../nbs/methods/essence_bench.ipynb #235e90ad
 GROUPS = ("high", "low", "random")
-FEWEST_JUDGES = 10  # sources below which there is no search
 
 
 @register
@@ -199,10 +198,15 @@ class EssenceBench(RandomCurve):
             raise ValueError("watch stops at the fittest subset: use vote=False")
         return super().fit(source)
 
-    def settings(self) -> Settings:
-        "The genetic search's settings"
-        elite = min(10, self.population - 1)
-        return Settings(self.population, self.generations, elite)
+# %% ../../nbs/methods/essence_bench.ipynb #15b41601
+FEWEST_JUDGES = 10  # sources below which there is no search
+
+
+@patch
+def settings(self: EssenceBench) -> Settings:
+    "The genetic search's settings"
+    elite = min(10, self.population - 1)
+    return Settings(self.population, self.generations, elite)
 
 # %% ../../nbs/methods/essence_bench.ipynb #2944bec5
 @patch

@@ -48,7 +48,7 @@ def even_steps(
 
 # %% ../../nbs/methods/sort_and_search.ipynb #74d9793e
 def possible_edges(
-    share: np.ndarray,  # weight that each asked item speaks for, in sorted order
+    share: np.ndarray,  # weight that each asked item represents, in sorted order
     scored: np.ndarray,  # True where it has a score
 ) -> np.ndarray:  # t_0 = 0 to t_m = 1 for m scored items
     "Borders between scored items; what has no score is split between neighbours"

@@ -59,7 +59,7 @@ def nearest_sources(
 # %% ../../nbs/methods/tailored_bench.ipynb #0fe3635f
 def calibrated(
     means: np.ndarray,  # mean score of the native sources on every item
-    clusters: Medoids,  # who speaks for whom
+    clusters: Medoids,  # the clusters of the items
     answers: np.ndarray,  # the target's scores on the medoids
 ) -> np.ndarray:  # a score for every item, at most 1; medoids keep their own
     "Each item gets its medoid's answer, scaled by difficulty (equations 8 and 9)"

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['TAILS', 'paired_scores', 'over_models', 'mae', 'ranks', 'weighted_mae', 'rmse', 'nrmse', 'rank_among', 'rank_error',
            'kendall', 'pearson', 'spearman', 'ordered_pairs', 'pairwise_accuracy', 'pairwise_accuracy_by_gap',
-           'mean_over_intervals', 'interval_coverage', 'interval_width', 'mean_and_error', 'bootstrap_error',
-           'TestResult', 'significance', 'z_test', 'flip_p_value', 'paired_test']
+           'interval_coverage', 'interval_width', 'mean_and_error', 'bootstrap_error', 'TestResult', 'z_test',
+           'flip_p_value', 'paired_test']
 
 # %% ../../nbs/stats/metrics.ipynb #36b7e5dd
 from collections.abc import Callable
@@ -220,11 +220,7 @@ def pairwise_accuracy_by_gap(
     return table.assign(pairs=bins.size().to_numpy(), accuracy=bins.mean().to_numpy())
 
 # %% ../../nbs/stats/metrics.ipynb #2c515cb4
-def mean_over_intervals(
-    values: np.ndarray,  # a number for every interval, shape (..., models)
-    low: np.ndarray,  # lower ends; NaN: no interval
-    high: np.ndarray,  # upper ends; NaN: no interval
-) -> float | np.ndarray:  # shape (...); NaN where no model has an interval
+def _mean_over_intervals(values, low, high):
     "Mean over the models that have an interval"
     if exchanged := int((low > high + 1e-9).sum()):
         raise ValueError(f"{exchanged} intervals have low above high: exchange the two")
@@ -243,7 +239,7 @@ def interval_coverage(
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
     truth, _ = paired_scores(truth, np.zeros_like(low))
     holds = (low - 1e-9 <= truth) & (truth <= high + 1e-9)
-    return mean_over_intervals(holds, low, high)
+    return _mean_over_intervals(holds, low, high)
 
 # %% ../../nbs/stats/metrics.ipynb #c3e9b03b
 def interval_width(
@@ -252,7 +248,7 @@ def interval_width(
 ) -> float | np.ndarray:  # in the unit of the scores; shape (...)
     "Mean width of the intervals; NaN intervals are left out"
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
-    return mean_over_intervals(high - low, low, high)
+    return _mean_over_intervals(high - low, low, high)
 
 # %% ../../nbs/stats/metrics.ipynb #8ca4b972
 def mean_and_error(
@@ -298,12 +294,7 @@ class TestResult(NamedTuple):
 TAILS = ("two-sided", "less", "greater")
 
 
-def significance(
-    difference: float,  # of two means
-    error: float,  # its standard error, at least 0
-    distribution: object,  # of difference / error if there was none, from scipy.stats
-    alternative: str,  # one of TAILS
-) -> TestResult:
+def _significance(difference, error, distribution, alternative):
     "The p-value of a difference; without any difference it is not significant"
     if alternative not in TAILS:
         raise ValueError(f"alternative is one of {TAILS}, not {alternative!r}")
@@ -325,7 +316,7 @@ def z_test(
     (x, x_error), (y, y_error) = mean_and_error(first), mean_and_error(second)
     if np.isnan(x_error + y_error):
         raise ValueError("each method needs at least two trials, without NaN")
-    return significance(x - y, np.hypot(x_error, y_error), norm, alternative)
+    return _significance(x - y, np.hypot(x_error, y_error), norm, alternative)
 
 # %% ../../nbs/stats/metrics.ipynb #1686d126
 def flip_p_value(
@@ -370,7 +361,7 @@ def paired_test(
             "how is flip or t; at least two trials are needed, without NaN"
         )
     mean, error = mean_and_error(first - second)
-    found = significance(mean, error, t(len(first) - 1), alternative)
+    found = _significance(mean, error, t(len(first) - 1), alternative)
     if how == "t":
         return found
     rng = np.random.default_rng(seed)
