@@ -283,8 +283,10 @@ def networks(count, device="cpu"):
     import numpy as np
     import torch
 
-    from benchnb.prediction.records import RecordFeatures, load_records, made_records
-    from benchnb.prediction.regressors import MLP, fit_many, network
+    from benchnb.prediction.network import fit_networks
+    from benchnb.prediction.public_records import load_records
+    from benchnb.prediction.records import RecordFeatures, made_records
+    from benchnb.prediction.regressors import MLP, build_network
 
     if device == "cuda" and not torch.cuda.is_available():
         return 0.0, "no GPU here"
@@ -296,13 +298,13 @@ def networks(count, device="cpu"):
     rngs = [np.random.default_rng(seed) for seed in range(count)]
     part = np.stack([rng.permutation(len(x)) % 10 for rng in rngs])  # 0: dev, 1: test
     clock = time.perf_counter if device == "cuda" else time.process_time
-    fit_many(x, y, part[:2] > 1, part[:2] == 0, epochs=1, device=device)  # warm up
+    fit_networks(x, y, part[:2] > 1, part[:2] == 0, epochs=1, device=device)  # warm up
     start = clock()
-    many = fit_many(x, y, part > 1, part == 0, device=device)
+    many = fit_networks(x, y, part > 1, part == 0, device=device)
     together, found, start = clock() - start, [], clock()
     for seed, some in enumerate(part):
         one, rng = MLP(seed=seed, device=device), np.random.default_rng(seed)
-        one.network_ = network(x.shape[1], one.hidden, one.dropout, rng)
+        one.network_ = build_network(x.shape[1], one.hidden, one.dropout, rng)
         one.train(x[some > 1], y[some > 1], (x[some == 0], y[some == 0]), rng)
         with torch.no_grad():
             guess = one.network_(torch.tensor(x, device=device))[:, 0].clamp(0, 1)
@@ -322,26 +324,27 @@ def subsets(count=2000, size=8):
     "Subsets of BBH's tasks by the formula; the note compares networks one by one"
     import numpy as np
 
-    from benchnb.prediction import small_bench
-    from benchnb.prediction.records import load_records, made_records
+    from benchnb.prediction.public_records import load_records
+    from benchnb.prediction.records import made_records
+    from benchnb.prediction.recovery import Surrogate, random_subsets, recovery
+    from benchnb.prediction.small_bench import greedy_search
 
     try:
         records, dev, test = load_records("bbh"), "Qwen1.5", "OPT"
     except (ValueError, OSError):
         records = made_records(families=25, sizes=3, tasks=27, shots=(0, 3))
         dev, test = "A", "B"
-    formula = small_bench.Surrogate(records, dev, test)
-    draws = small_bench.random_subsets(27, size, count)
+    formula = Surrogate(records, dev, test)
+    draws = random_subsets(27, size, count)
     formula(draws[:10])  # warm up
     quick = cpu(lambda: formula(draws))
-    first = [small_bench.recovery(records, draws[0], dev, test_family=test)]
+    first = [recovery(records, draws[0], dev, test_family=test)]
     single = cpu(
         lambda: first.extend(
-            small_bench.recovery(records, one, dev, test_family=test)
-            for one in draws[:5]
+            recovery(records, one, dev, test_family=test) for one in draws[:5]
         )
     )
-    greedy = cpu(lambda: small_bench.greedy_search(formula, 27, 24))
+    greedy = cpu(lambda: greedy_search(formula, 27, 24))
     ratio = (single / 5) / (quick / count)
     return quick, (
         f"{1e6 * quick / count:.0f} us a subset; a network {single / 5:.2f} s, "

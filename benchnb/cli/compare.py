@@ -22,7 +22,7 @@ from benchnb.cli.commands import (
 )
 from ..data.files import replace_file
 
-# %% ../../nbs/cli/compare.ipynb #24a24525
+# %% ../../nbs/cli/compare.ipynb #ce99f6bd
 def figure(
     mean: float,
     error: float,  # its standard error; NaN: unknown
@@ -54,7 +54,7 @@ def format_summary(
         ),
         "cover": table["coverage"].map("{:.0%}".format).replace("nan%", "-"),
         "width": table["width"].map("{:.3f}".format).replace("nan", "-"),
-        "ms": (1000 * table["seconds"]).map("{:.1f}".format),
+        "ms": (1000 * table["seconds"]).map("{:.1f}".format).replace("nan", "-"),
     }
     right = ("items", "cover", "width", "ms")
     sides = {name: ">" if name in right else "<" for name in columns}

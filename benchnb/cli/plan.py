@@ -171,7 +171,7 @@ def check_folder(
     if Path(out).is_dir() and any(Path(out).iterdir()):
         raise FileExistsError(f"{out!r} is not empty: name a new folder")
 
-# %% ../../nbs/cli/plan.ipynb #288b36d6
+# %% ../../nbs/cli/plan.ipynb #24d39445
 def fit_on_table(
     scores: str,  # a table
     method: str | None,  # None: guarded_irt or aipw, as measured
@@ -252,12 +252,12 @@ def plan_command(
     fitted = bundle or fit_on_table(scores, method, folds, how)
     begin(fitted, out, harness, how | {"shift": shift}, json)
 
-# %% ../../nbs/cli/plan.ipynb #bf279275
+# %% ../../nbs/cli/plan.ipynb #069493be
 def check_plan(
     scores: str,
     out: str | None,  # folder of the evaluation
     method: str | None,
-    how: dict,  # of the evaluation; a bundle keeps its own seed
+    how: dict,  # of the evaluation
 ):  # -> the fitted method of a bundle, or None
     "Refuse what is no beginning of an evaluation"
     from benchnb.evaluation.registry import load_method

@@ -81,7 +81,7 @@ def one_model(
         raise ValueError(f"{where!r}: {len(names)} models ({some}): name those of one")
     return next(iter(names), None)
 
-# %% ../../nbs/cli/run.ipynb #f173c7ad
+# %% ../../nbs/cli/run.ipynb #2e73c6e7
 def read_answers(
     format: str,  # of the logs; list is a table of item and score
     paths: list[str],
@@ -101,7 +101,7 @@ def read_answers(
     logs = read_logs(files, kind.read, choices)
     return log_answers(logs, live.items, choices), logs[0].model if logs else None
 
-# %% ../../nbs/cli/run.ipynb #e099fe83
+# %% ../../nbs/cli/run.ipynb #caeb277f
 @command(
     "tell",
     "benchnb tell my_model my_model/logs --metric acc",
@@ -154,12 +154,13 @@ def print_next(
     elif not todo:
         print(format_report(live.report()))
     else:
-        listed = (live.plan.harness or "list") == "list"
-        logs = "answers.csv" if listed else str(Path(folder, "logs"))
+        logs = "answers.csv"
+        if live.plan.harness not in (None, "list"):
+            logs = str(Path(folder, "logs"))
         then = f"benchnb tell {shlex.quote(folder)} {shlex.quote(logs)}"
         print(f"{todo}\n\nthen: {then}")
 
-# %% ../../nbs/cli/run.ipynb #568cdda7
+# %% ../../nbs/cli/run.ipynb #38789d5a
 @command("estimate", "benchnb estimate my_model --json > estimate.json", plugins=True)
 def estimate_command(
     dir: str,  # written by benchnb plan
@@ -235,7 +236,7 @@ def task_lines(
         lines.append("intervals of tasks: from errors on left-out sources")
     return lines
 
-# %% ../../nbs/cli/run.ipynb #f54ab8ea
+# %% ../../nbs/cli/run.ipynb #98826c56
 @command("paired", "benchnb paired model_a model_b", plugins=True)
 @delegates(read_choices)
 def paired_command(
@@ -267,7 +268,7 @@ def paired_command(
         for line in wrap(name, text) if text else []:
             print(line)
 
-# %% ../../nbs/cli/run.ipynb #3a22e496
+# %% ../../nbs/cli/run.ipynb #efaf588a
 def read_run(
     place: str,  # folder of an evaluation, or logs of one model
     format: str | None,  # of the logs

@@ -395,11 +395,9 @@ def task_texts(
 ) -> list[str]:  # one text per task, in the order of the tasks
     "All texts of each task"
     texts = source.items.get("text", pd.Series([None]))
-    wrong = [text for text in texts if not isinstance(text, str)]
-    if wrong:
+    if not all(isinstance(text, str) for text in texts):
         raise ValueError(
-            f"bm25 needs the items' texts, got {wrong[0]!r}: give the table's items a "
-            "column text"
+            "bm25 needs the items' texts: give the table's items a column text"
         )
     return source.items.groupby("task", sort=False)["text"].agg("\n".join).tolist()
 

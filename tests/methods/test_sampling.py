@@ -267,9 +267,7 @@ def test_an_evaluation_is_the_simulation(make):
     run = Evaluation(make().fit(source), budget=10, seed=4)
     known = pd.Series(target.values[0].astype(float), target.items.index)
     run.tell(known[run.ask()])
-    assert (
-        run.estimate().score == simulate(make().fit(source), target, 10, 4)[0].score
-    )
+    assert run.estimate().score == simulate(make().fit(source), target, 10, 4)[0].score
 
 
 def test_task_scores():
