@@ -387,7 +387,7 @@ def import_logs(models, items, pad, jobs):
     import tempfile
     from pathlib import Path
 
-    from benchnb.harnesses.leaderboards import import_logs
+    from benchnb.harnesses.logs import import_logs
 
     with tempfile.TemporaryDirectory() as folder:
         size = write_logs(folder, models, items, pad)

@@ -29,7 +29,7 @@ def read_choices(
     task: str | None = None,  # name, where the log has none
 ):  # -> Choices
     "The choices that were made on the command line"
-    from benchnb.harnesses.lm_eval import Choices
+    from benchnb.harnesses.logs import Choices
 
     values = []
     for text in value or []:
@@ -67,8 +67,7 @@ def import_command(
     **kwargs,
 ) -> None:
     "Turn the logs of a harness into a table of scores"
-    from benchnb.harnesses.leaderboards import get_format, import_logs
-    from benchnb.harnesses.lm_eval import find_logs
+    from benchnb.harnesses.logs import find_logs, get_format, import_logs
 
     kind = get_format(format)
     if Path(out).suffix.lower() != ".parquet":
@@ -88,7 +87,7 @@ def import_command(
         print(table_shape(str(find_logs(paths, kind.belongs, kind.what)[0])))
     print_figures(import_figures(scores, out))
 
-# %% ../../nbs/cli/imports.ipynb #18dda20e
+# %% ../../nbs/cli/imports.ipynb #bee57e41
 def import_figures(
     scores,  # Scores
     out: str,  # the table that was written
@@ -106,7 +105,7 @@ def import_figures(
         "written": out,
     }
 
-
+# %% ../../nbs/cli/imports.ipynb #949bb32a
 def print_figures(
     figures: dict,  # what import_figures returned
 ) -> None:
@@ -137,11 +136,11 @@ def read_frame(
     "A table in one piece, as it is"
     import pandas as pd
 
-    from benchnb.harnesses.leaderboards import _frames
+    from benchnb.data.tables import table_pieces
 
     if not Path(path).is_file():
         raise FileNotFoundError(f"no file {path!r}: check the path")
     try:
-        return pd.concat(_frames(path))
+        return pd.concat(table_pieces(path))
     except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
         raise ValueError(f"{path!r} holds no table ({error})") from error

@@ -32,7 +32,7 @@ def publish_command(
     json: bool = False,  # print an object instead
 ) -> None:
     "Write a small benchmark for others: items and estimator, no sources"
-    from benchnb.data.sources import load_table
+    from benchnb.data.tables import load_table
     from benchnb.evaluation.registry import get_method
     from benchnb.evaluation.simulate import ready
     from benchnb.live.bundles import publish

@@ -40,7 +40,7 @@ def settle(
     kept = rows.drop_duplicates("item", keep=keep)
     return dict(zip(kept["item"], kept["score"].tolist(), strict=True))
 
-# %% ../../nbs/cli/run.ipynb #3e28c4c9
+# %% ../../nbs/cli/run.ipynb #4b496ffc
 def table_answers(
     paths: list[str],  # lists of item and score, and tables of one model
     items,  # names of the benchmark's items
@@ -49,8 +49,8 @@ def table_answers(
     "Answers from files that are no logs"
     import pandas as pd
 
-    from benchnb.data.sources import check_rows
-    from benchnb.harnesses.leaderboards import long_table
+    from benchnb.data.files import naming
+    from benchnb.data.tables import check_rows, long_table
 
     parts = []
     for path in paths:
@@ -64,13 +64,14 @@ def table_answers(
         if "model" not in frame and "score" in frame:
             frame = frame.assign(model="")
         frame = frame.astype({"model": str, "item": str}, errors="ignore")
-        check_rows(frame.assign(model="the new model"), repr(path))
-        parts.append(long_table(frame, repr(path)).assign(file=path))
+        with naming(path):
+            check_rows(frame.assign(model="the new model"))
+            parts.append(long_table(frame).assign(file=path))
     rows = pd.concat(parts, ignore_index=True)
     rows["score"] = rows["score"].astype(float)
     return settle(rows, choices.repeated), one_model({*rows["model"]} - {""}, paths[0])
 
-
+# %% ../../nbs/cli/run.ipynb #331e9701
 def one_model(
     names: Collection[str],  # of models
     where: str,  # they come from
@@ -89,8 +90,7 @@ def read_answers(
     choices,  # Choices
 ) -> tuple[dict[str, float], str | None]:  # and whose they are, if the logs say it
     "Answers to what an evaluation may ask, from logs"
-    from benchnb.harnesses.leaderboards import get_format
-    from benchnb.harnesses.lm_eval import find_logs, read_logs
+    from benchnb.harnesses.logs import find_logs, get_format, read_logs
     from benchnb.live.answers import log_answers
 
     if format in ("list", "table"):
@@ -101,7 +101,7 @@ def read_answers(
     logs = read_logs(files, kind.read, choices)
     return log_answers(logs, live.items, choices), logs[0].model if logs else None
 
-# %% ../../nbs/cli/run.ipynb #caeb277f
+# %% ../../nbs/cli/run.ipynb #b2116f2b
 @command(
     "tell",
     "benchnb tell my_model my_model/logs --metric acc",
@@ -140,7 +140,7 @@ def tell_command(
         print(f"{told} told, {len(live.answers)} of {len(live.items):,} items in all\n")
     print_next(live, dir, json)
 
-
+# %% ../../nbs/cli/run.ipynb #b117e771
 def print_next(
     live,  # the evaluation
     folder: str,  # as the user named it
@@ -174,7 +174,7 @@ def estimate_command(
     report = Evaluation.load(dir).report(level)
     print_json(report) if json else print(format_report(report))
 
-# %% ../../nbs/cli/run.ipynb #a93be429
+# %% ../../nbs/cli/run.ipynb #7e8c011e
 def format_report(
     report: dict,  # of an evaluation
     most: int = 12,  # tasks to list
@@ -199,7 +199,7 @@ def format_report(
         lines += wrap("note", note)
     return "\n".join([*lines, *task_lines(report["tasks"], most)])
 
-
+# %% ../../nbs/cli/run.ipynb #0fa7c52a
 def spent_lines(
     report: dict,  # of an evaluation
 ) -> Iterator[str]:
@@ -275,7 +275,7 @@ def read_run(
     choices,  # Choices
 ):  # -> an evaluation, or the answers of one model
     "One of the two models"
-    from benchnb.harnesses.leaderboards import import_logs
+    from benchnb.harnesses.logs import import_logs
     from benchnb.live.evaluation import Evaluation
     from benchnb.live.folder import holds_evaluation
 

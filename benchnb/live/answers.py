@@ -10,7 +10,7 @@ import warnings
 
 import pandas as pd
 
-from ..harnesses.lm_eval import ASK, Choices, Log, join_logs
+from ..harnesses.logs import ASK, Choices, Log, join_logs
 from ..harnesses.subsets import doc_ids
 
 # %% ../../nbs/live/answers.ipynb #b94f632d

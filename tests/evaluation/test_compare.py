@@ -22,7 +22,8 @@ from joblib import parallel_config
 from scipy.stats import kendalltau, spearmanr
 
 from benchnb.cli.app import main
-from benchnb.data.scores import SPLITS, Scores, zoo_path
+from benchnb.data.scores import Scores, zoo_path
+from benchnb.data.splits import SPLITS
 from benchnb.evaluation import registry
 from benchnb.evaluation.compare import METRICS, compare, over_trials, show, summary
 from benchnb.evaluation.method import Estimate, Method

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchnb.harnesses.leaderboards import import_logs
-from benchnb.harnesses.lm_eval import Choices
+from benchnb.harnesses.logs import Choices, import_logs
 from benchnb.live.evaluation import Evaluation
 from tools.run import ROOT
 
