@@ -1,23 +1,24 @@
-"""Score language models on few benchmark items."""
+"""Score language models and agents on a few benchmark items."""
 
 __version__ = "0.1.0"
 
-# Names are imported when they are first used, so that `import benchnb` is fast.
-# `compare` is not among them: it is the name of a module, benchnb.compare.compare.
+# where each name lives; imported when it is first used, so that `import benchnb` is fast
 _HOME = {
     "Scores": "data.scores",
-    "Estimate": "evaluation.method",
-    "Method": "evaluation.method",
-    "Coreset": "evaluation.method",
-    "PerTask": "evaluation.method",
-    "Session": "evaluation.method",
-    "simulate": "evaluation.method",
-    "register": "evaluation.method",
-    "get_method": "evaluation.method",
-    "list_methods": "evaluation.method",
     "load": "data.sources",
     "data_sets": "data.sources",
     "load_table": "data.sources",
+    "Estimate": "evaluation.method",
+    "Method": "evaluation.method",
+    "Coreset": "evaluation.method",
+    "register": "evaluation.registry",
+    "get_method": "evaluation.registry",
+    "list_methods": "evaluation.registry",
+    "simulate": "evaluation.simulate",
+    "compare": "evaluation.compare",
+    "summary": "evaluation.compare",
+    "PerTask": "evaluation.per_task",
+    "Session": "live.session",
 }
 __all__ = sorted(_HOME)
 

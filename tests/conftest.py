@@ -1,6 +1,7 @@
 "Settings of every test run: no window, no network, no torch behind POT"
 
 import os
+from pathlib import Path
 
 for name, value in {
     "MPLBACKEND": "agg",
@@ -8,3 +9,9 @@ for name, value in {
     "POT_BACKEND_DISABLE_PYTORCH": "1",
 }.items():
     os.environ.setdefault(name, value)
+
+# programs that a test starts find the helpers too
+PATHS = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [*PATHS, *filter(None, [os.environ.get("PYTHONPATH")])]
+)

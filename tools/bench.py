@@ -53,7 +53,7 @@ def cpu(work):
 
 def tailored_trial(budget):
     "One trial of TailoredBench as published: 75 targets of GSM8K"
-    from benchnb.evaluation.method import ready, simulate
+    from benchnb.evaluation.simulate import ready, simulate
     from benchnb.methods.tailored_bench import TailoredBench
 
     source, target = gsm8k_or_like()
@@ -64,7 +64,8 @@ def tailored_trial(budget):
 
 def large(name):
     "1,000 sources x 100,000 items at budget 100: fit, prepare and one target"
-    from benchnb.evaluation.method import get_method, simulate
+    from benchnb.evaluation.registry import get_method
+    from benchnb.evaluation.simulate import simulate
 
     table = made_up(SIZE["models"] + 1, SIZE["items"])
     source, target = table.select(models=slice_of(0, -1)), table.select(models=[-1])
@@ -93,7 +94,7 @@ def zoo_comparison(some):
     "compare on the zoo, 3 budgets, 5 trials, two processes (wall time)"
     from benchnb.data.sources import load
     from benchnb.evaluation.compare import compare
-    from benchnb.evaluation.method import list_methods
+    from benchnb.evaluation.registry import list_methods
 
     zoo, start = load("zoo"), time.perf_counter()
     compare(zoo, some or list_methods(zoo), [20, 40, 80], trials=5, n_jobs=2)
@@ -105,7 +106,8 @@ def mmlu_size(name, tasks, items):
     import numpy as np
     from benchnb.reproduce import collaborative_filtering as chapter
 
-    from benchnb.evaluation.method import PerTask, get_method
+    from benchnb.evaluation.per_task import PerTask
+    from benchnb.evaluation.registry import get_method
     from benchnb.methods.collaborative_filtering import CollaborativeFiltering
 
     chapter.transport_plan(np.eye(2))  # loading POT is nobody's time
@@ -131,7 +133,7 @@ def item_curves(models, items, dims):
 
 def genetic(models, items, budget):
     "EssenceBench's search of the paper's size: filters, curves, 500 generations"
-    from benchnb.evaluation.method import ready
+    from benchnb.evaluation.simulate import ready
     from benchnb.methods.essence_bench import EssenceBench
 
     settings = dict(population=200, generations=500, rounds=0, folds=0, sample=1.0)
@@ -141,7 +143,7 @@ def genetic(models, items, budget):
 
 def essence_bench(models, items, budget):
     "The whole method with its defaults: search, attribution, groups, interval"
-    from benchnb.evaluation.method import ready
+    from benchnb.evaluation.simulate import ready
     from benchnb.methods.essence_bench import EssenceBench
 
     method = EssenceBench().fit(made_up(models, items))
@@ -152,7 +154,7 @@ def guarded(models, items):
     "Factor models of two, three and four factors; the note: interval and one target"
     import numpy as np
 
-    from benchnb.evaluation.method import ready, simulate
+    from benchnb.evaluation.simulate import ready, simulate
     from benchnb.methods.guarded_irt import GuardedIRT
 
     table = made_up(models + 1, items)

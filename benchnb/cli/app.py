@@ -304,7 +304,7 @@ def load_plugins(
 # %% ../../nbs/cli/app.ipynb #b4910b8a
 def _load_plugin(file):
     "Import one file, and make sure that it registers a method"
-    from benchnb.evaluation.method import _METHODS
+    from benchnb.evaluation.registry import _METHODS
 
     path = Path(file)
     if path.suffix != ".py" or not path.is_file():
@@ -457,7 +457,7 @@ def compare_command(args: argparse.Namespace) -> None:
     "Run a comparison, print its table, write what was asked for"
     from benchnb.data.sources import load_table
     from benchnb.evaluation.compare import compare, over_trials, summary
-    from benchnb.evaluation.method import list_methods
+    from benchnb.evaluation.registry import list_methods
 
     _check_files(args)
     _find_modules(args)
@@ -608,12 +608,8 @@ def plan_command(args: argparse.Namespace) -> None:
 # %% ../../nbs/cli/app.ipynb #619a3f17
 def tables_command(args: argparse.Namespace) -> None:
     "Print the papers' cells with what was measured here"
-    from benchnb.papers.published import (
-        cells_json,
-        format_cells,
-        published_cells,
-        table_cells,
-    )
+    from benchnb.papers.published import published_cells
+    from benchnb.papers.verdicts import cells_json, format_cells, table_cells
 
     published_cells(args.paper)  # an unknown paper is refused first
     folder = None
@@ -699,7 +695,8 @@ def fold(
 # %% ../../nbs/cli/app.ipynb #27dde3e2
 def _own_failure(error):
     "One line about a method that is not of the library and failed; None: none did"
-    from benchnb.evaluation.method import _METHODS, Method
+    from benchnb.evaluation.method import Method
+    from benchnb.evaluation.registry import _METHODS
 
     here = str(Path(benchnb.__file__).parent) + os.sep
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]

@@ -304,7 +304,7 @@ def fit_and_leave_out(
     how: dict,  # budget, tokens and width, as for start
 ):  # -> the fitted method, and errors on left-out sources or None
     "Fit on all sources, and on parts of them for the errors"
-    from benchnb.evaluation.method import get_method
+    from benchnb.evaluation.registry import get_method
     from benchnb.live.evaluation import errors_if_needed, items_for_tokens, set_level
 
     if args.folds is not None and (args.folds < 0 or args.folds == 1):
@@ -324,7 +324,8 @@ def fit_and_leave_out(
 # %% ../../nbs/cli/commands.ipynb #82b7d4fc
 def plan_live(args: argparse.Namespace) -> None:
     "Begin an evaluation: fit, choose, write the folder, print what to run"
-    from benchnb.evaluation.method import check_budget, load_method
+    from benchnb.evaluation.method import check_budget
+    from benchnb.evaluation.registry import load_method
     from benchnb.live.evaluation import start
 
     if not args.out:
@@ -434,7 +435,8 @@ def add_publish(commands) -> None:
 
 def publish_command(args: argparse.Namespace) -> None:
     "Fit, choose and write; say what is in the folder"
-    from benchnb.evaluation.method import get_method, ready
+    from benchnb.evaluation.registry import get_method
+    from benchnb.evaluation.simulate import ready
     from benchnb.live.bundles import publish
 
     check_folder(args.out)
@@ -789,13 +791,8 @@ def add_methods(commands) -> None:
 
 def methods_command(args: argparse.Namespace) -> None:
     "Print all registered methods"
-    from benchnb.evaluation.method import (
-        _METHODS,
-        Coreset,
-        get_method,
-        list_methods,
-        parameters,
-    )
+    from benchnb.evaluation.method import Coreset, parameters
+    from benchnb.evaluation.registry import _METHODS, get_method, list_methods
 
     if args.name:
         one = get_method(args.name)

@@ -12,15 +12,17 @@ from pathlib import Path
 import numpy as np
 
 from ..data.files import write_text
-from ..evaluation.method import Coreset, Method, Session, load_method, save_method
+from ..evaluation.method import Coreset, Method
+from ..evaluation.registry import load_method, save_method
 from ..harnesses.subsets import Subset, export_subset, make_subset
+from .session import Session
 
 # %% ../../nbs/live/bundles.ipynb #594e8a1e
 def kept_tables(
     method: Method,  # fitted
 ) -> list[str]:  # names of the parts
     "Which parts of a fitted method hold a table of sources, models x items"
-    n_items, n_models = len(method.items_), len(method.standing_)
+    n_items, n_models = len(method.items_), len(method.source_scores_)
     found = []
     for name, value in vars(method).items():
         parts = value if isinstance(value, (list, tuple)) else [value]
@@ -96,7 +98,9 @@ def publish(
         title=title, n_asked=len(subset), n_items=len(method.items_), n_tasks=tasks
     )
     facts |= dict(
-        s="s" if tasks > 1 else "", n_models=len(method.standing_), name=method.name
+        s="s" if tasks > 1 else "",
+        n_models=len(method.source_scores_),
+        name=method.name,
     )
     facts |= dict(samples=samples, hash=subset.hash, sources=subset.sources)
     write_text(folder / "README.md", _README.format(**facts))

@@ -25,21 +25,13 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..data.scores import Scores, html_card, item_means, replace_file
-from benchnb.evaluation.method import (
-    Conversation,
-    Estimate,
-    Method,
-    PerTask,
-    Session,
-    check_budget,
-    load_method,
-    parameters,
-    ready,
-    save_method,
-    simulate,
-)
+from ..evaluation.method import Estimate, Method, check_budget, parameters
+from ..evaluation.per_task import PerTask
+from ..evaluation.registry import load_method, save_method
+from ..evaluation.simulate import Conversation, ready, simulate
 from ..harnesses.lm_eval import ASK, Choices, Log, join_logs
 from ..harnesses.subsets import doc_ids, export_subset, make_subset
+from .session import Session
 from benchnb.live.shift import (
     conformal_interval,
     left_out_errors,
@@ -635,7 +627,7 @@ def _played_again(session, level):
 def _flags(self: Live, session: Session, found: Estimate) -> list[str]:
     "Lines that say how the model is unlike the sources"
     method = session.method
-    standing = getattr(method, "standing_", np.full((0, 1), np.nan))[:, 0]
+    standing = method.source_scores_[:, 0]
     flags = shift_notes(found.score, standing, rests_on_lot(method))
     errors, ease = self.left_out(method.budget_), self._ease(method)
     if errors is None or ease is None:
@@ -683,14 +675,12 @@ def _shifted(self: Live, session: Session, found: Estimate, flags: list) -> Esti
     why = f"falls back to AIPW: {method.name} said {found.score:.3f}"
     ends = max(0.0, score - half), min(1.0, score + half)
     how = f"AIPW on the {count} items that were drawn by lot"
-    known = getattr(method, "standing_", np.full((0, 1), np.nan))[:, 0]
-    rank = float(rank_among(score, known[~np.isnan(known)])) if len(known) else np.nan
-    return replace(_empty(found, why, score), interval=ends, how=how, rank=rank)
+    return replace(_empty(found, why, score), interval=ends, how=how)
 
 
 def _empty(found, note, score):
     "An estimate without what the method concluded"
-    nothing = dict(predicted=None, per_task=None, task_ranks=None, rank=np.nan, how="")
+    nothing = dict(predicted=None, per_task=None, how="")
     notes = (*found.notes, note)
     return replace(
         found, score=score, interval=(np.nan, np.nan), notes=notes, **nothing
@@ -807,7 +797,7 @@ def _tasks(self: Live, estimate: Estimate) -> dict:
 # %% ../../nbs/live/evaluation.ipynb #da8d7ac8
 def _rank_ends(method, low, high):
     "Ranks at both ends of an interval, and how many models there are with the new one"
-    standing = getattr(method, "standing_", np.full((0, 1), np.nan))[:, 0]
+    standing = method.source_scores_[:, 0]
     known = standing[~np.isnan(standing)]
     if not len(known) or np.isnan(low):
         return [np.nan, np.nan], len(known) + 1

@@ -18,7 +18,9 @@ from scipy.special import logit
 from scipy.stats import t as student
 
 from ..data.scores import Scores, item_means
-from ..evaluation.method import Estimate, Method, PerTask, ready, simulate
+from ..evaluation.method import Estimate, Method
+from ..evaluation.per_task import PerTask
+from ..evaluation.simulate import ready, simulate
 from ..methods.sampling import RandomSampling
 from benchnb.stats.balanced_sampling import (
     ModelAssisted,

@@ -16,7 +16,8 @@ from fastcore.basics import patch
 from scipy.special import ndtri
 
 from ..data.scores import Scores
-from ..evaluation.method import Estimate, Method, register
+from ..evaluation.method import Estimate, Method
+from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
 from ..stats.irt import IRT, KINDS, answer_pull, fit_bank, held_out_folds
 

@@ -14,7 +14,8 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps
-from ..evaluation.method import Coreset, Estimate, register
+from ..evaluation.method import Coreset, Estimate
+from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
 from ..stats.medoids import Medoids, distinct_columns, held_out_errors
 from ..stats.text import text_embeddings

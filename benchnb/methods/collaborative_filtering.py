@@ -17,7 +17,9 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps
-from ..evaluation.method import Estimate, Method, register, shares, short_notes
+from ..evaluation.method import Estimate, Method
+from ..evaluation.per_task import shares, short_notes
+from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
 from ..stats.transport import synthetic_items
 

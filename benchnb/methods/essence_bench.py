@@ -16,7 +16,7 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import Scores, item_means
-from ..evaluation.method import register
+from ..evaluation.registry import register
 from benchnb.stats.gam import (
     Candidate,
     RandomCurve,

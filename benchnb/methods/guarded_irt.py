@@ -16,7 +16,8 @@ from scipy.special import logit
 from scipy.stats import norm, t
 
 from ..data.scores import Scores, item_means
-from ..evaluation.method import Coreset, Estimate, Method, register
+from ..evaluation.method import Coreset, Estimate, Method
+from ..evaluation.registry import register
 from benchnb.stats.balanced_sampling import (
     inclusion_probabilities,
     local_pivotal_sample,

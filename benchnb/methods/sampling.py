@@ -16,7 +16,8 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps, item_means
-from ..evaluation.method import Coreset, Estimate, register
+from ..evaluation.method import Coreset, Estimate
+from ..evaluation.registry import register
 from ..stats.balanced_sampling import inclusion_probabilities, systematic_sample
 from ..stats.intervals import residual_interval, weighted_size
 

@@ -12,7 +12,8 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps, item_means
-from ..evaluation.method import Coreset, Estimate, register
+from ..evaluation.method import Coreset, Estimate
+from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
 
 # %% ../../nbs/methods/sort_and_search.ipynb #d38df4fb

@@ -14,7 +14,8 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps
-from ..evaluation.method import Cohort, Estimate, Method, register
+from ..evaluation.method import Cohort, Estimate, Method
+from ..evaluation.registry import register
 from ..stats.medoids import Medoids, cluster_items, item_distances, standardize
 
 # %% ../../nbs/methods/tailored_bench.ipynb #fcf16cf5

@@ -15,7 +15,8 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps, weighted_means
-from ..evaluation.method import Coreset, Estimate, register
+from ..evaluation.method import Coreset, Estimate
+from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
 from benchnb.stats.irt import (
     IRT,

@@ -6,7 +6,7 @@
 __all__ = ['SEVEN', 'MOST', 'LISTS', 'NINE', 'TABLE_1', 'TABLE_5', 'MISSING', 'seven', 'prefix_scores', 'list_errors',
            'random_errors', 'table_2', 'by_model', 'three_tasks', 'bootstrap_errors', 'table_6', 'variant_order',
            'table_4', 'figure_4', 'dust_order', 'sensitivity', 'c_counts', 'draw_share', 'table_5', 'sundries',
-           'not_possible', 'reproduce']
+           'not_possible', 'reproduce_bento']
 
 # %% ../../nbs/papers/bento.ipynb #b199a5aa
 import itertools
@@ -17,7 +17,8 @@ import pandas as pd
 
 from ..data.scores import Scores
 from ..data.sources import load
-from .published import published_cells, store_results
+from .published import published_cells
+from .verdicts import store_results
 from ..stats.metrics import nrmse
 from benchnb.tasks.bento import (
     BentoSim,
@@ -384,7 +385,7 @@ def not_possible(
     return left.assign(**facts, verdict="not possible", reason=reason)
 
 # %% ../../nbs/papers/bento.ipynb #8438b888
-def reproduce(
+def reproduce_bento(
     trials: int | None = None,  # not used: nothing here is drawn by trials
     n_jobs: int = 1,  # not used: it takes a minute
     folder: str | Path | None = None,  # where to store; None: with the package

@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['SETTINGS', 'FIGURE_5', 'FEW', 'MORE', 'SWEEPS', 'TIMED', 'leaderboard', 'subjects', 'Setting', 'rivals',
            'task_figures', 'task_trial', 'measure', 'errors_by_ratio', 'against', 'sweep_methods', 'sweeps', 'table_1',
-           'is_personal', 'complements', 'timed', 'of_mmlu_size', 'table_3', 'all_cells', 'reproduce']
+           'is_personal', 'complements', 'timed', 'of_mmlu_size', 'table_3', 'all_cells',
+           'reproduce_collaborative_filtering']
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #2466b39a
 import hashlib
@@ -21,18 +22,12 @@ import pandas as pd
 from ..data.scores import Scores
 from ..data.sources import load
 from ..evaluation.compare import Journal, piece_key
-from benchnb.evaluation.method import (
-    Conversation,
-    Method,
-    PerTask,
-    get_method,
-    method_rng,
-    ratio_budget,
-    ready,
-    simulate,
-)
+from ..evaluation.method import Method
+from ..evaluation.per_task import PerTask, ratio_budget
+from ..evaluation.registry import get_method
+from ..evaluation.simulate import Conversation, method_rng, ready, simulate
 from ..methods.collaborative_filtering import CollaborativeFiltering
-from .published import store_results
+from .verdicts import store_results
 from ..stats import metrics
 from ..stats.transport import transport_plan
 
@@ -420,7 +415,7 @@ def all_cells(
     return pd.concat(parts, ignore_index=True)
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #ff3df998
-def reproduce(
+def reproduce_collaborative_filtering(
     trials: int = 20,  # at the ratios .1 and .2; fewer where a run is long
     n_jobs: int = 1,  # processors
     folder: str | Path | None = None,  # where to store; None: with the package

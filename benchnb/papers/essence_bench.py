@@ -6,7 +6,7 @@
 __all__ = ['MOST', 'PART', 'EXPERIMENTS', 'CANDIDATES', 'JURIES', 'distinct', 'Hardest', 'FilterOnly', 'as_published', 'essence',
            'contest', 'measure', 'to_cells', 'main_results', 'main_cells', 'rmse_of', 'typical_draw', 'paired', 'claim',
            'untouched', 'confirmed', 'nested', 'traced', 'gaps', 'ablations', 'ranking', 'smart', 'hellaswag_ranks',
-           'seconds', 'acceleration', 'not_possible', 'reproduce']
+           'seconds', 'acceleration', 'not_possible', 'reproduce_essence_bench']
 
 # %% ../../nbs/papers/essence_bench.ipynb #17b78c4b
 import time
@@ -18,9 +18,12 @@ import pandas as pd
 from ..data.scores import Scores, item_means
 from ..data.sources import load
 from ..evaluation.compare import compare, over_trials, summary
-from ..evaluation.method import Method, get_method, ready
+from ..evaluation.method import Method
+from ..evaluation.registry import get_method
+from ..evaluation.simulate import ready
 from ..methods.essence_bench import EssenceBench
-from .published import published_cells, store_results
+from .published import published_cells
+from .verdicts import store_results
 from ..stats import metrics
 from ..stats.gam import RandomCurve, fit_curve, level_filled
 from ..stats.genetic_search import genetic_search
@@ -470,7 +473,7 @@ def not_possible(
     return left.assign(**facts, verdict="not possible", reason=reason)
 
 # %% ../../nbs/papers/essence_bench.ipynb #dda181b7
-def reproduce(
+def reproduce_essence_bench(
     trials: int = 6,  # at most; the experiments list how many they take
     n_jobs: int = 1,
     folder: str | Path | None = None,  # where to store; None: with the package

@@ -20,7 +20,9 @@ import pandas as pd
 from ..data.scores import Scores, item_means, replace_file
 from ..data.sources import load
 from ..evaluation.compare import compare, over_trials, summary
-from ..evaluation.method import Method, get_method, list_methods, ready, simulate
+from ..evaluation.method import Method
+from ..evaluation.registry import get_method, list_methods
+from ..evaluation.simulate import ready, simulate
 from benchnb.live.shift import (
     conformal_interval,
     left_out_errors,
@@ -267,5 +269,6 @@ def recompute(
     folder = Path(folder or "benchnb-recomputed")
     for name in papers:
         chapter = importlib.import_module(REPRODUCE[name])
-        chapter.reproduce(trials, n_jobs, folder, folder / "journals")
+        reproduce = getattr(chapter, f"reproduce_{name}")
+        reproduce(trials, n_jobs, folder, folder / "journals")
     return folder

@@ -21,14 +21,15 @@ import pandas as pd
 
 from ..data.scores import Scores, replace_file, weighted_means
 from benchnb.evaluation.compare import (
-    _check_methods,
-    _check_whole,
+    check_whole,
     compare,
+    named_methods,
     over_trials,
     summary,
 )
-from ..evaluation.method import Method, list_methods
+from ..evaluation.method import Method
 from ..evaluation.plots import method_styles
+from ..evaluation.registry import list_methods
 from ..stats.intervals import normal_quantile
 from .all_methods import FIELD, field_scores
 
@@ -118,8 +119,8 @@ def hold_out(
 ) -> tuple[Scores, dict]:  # fewer models, and how compare must split them
     "Models to learn from and models to hold out, few enough for a quick plan"
     _check_models(scores)
-    targets, most = _check_whole(targets, "targets"), _check_whole(most, "most")
-    rng = np.random.default_rng(_check_whole(seed, "seed", least=0))
+    targets, most = check_whole(targets, "targets"), check_whole(most, "most")
+    rng = np.random.default_rng(check_whole(seed, "seed", least=0))
     if split in ("random", "family"):
         scores = _thin(scores, most + targets, rng)
         held = max(2, min(targets, round(len(scores) / 4)))
@@ -384,7 +385,7 @@ def source_counts(
 # %% ../../nbs/studies/planning.ipynb #711b3f3f
 def _check_counts(counts, table, how, trials, seed):
     "Different numbers of sources that every trial can give"
-    trials = 1 if how["split"] == "given" else _check_whole(trials, "trials")
+    trials = 1 if how["split"] == "given" else check_whole(trials, "trials")
     seeds = range(seed, seed + trials)
     left = min(len(_parts(table, how, number)[0]) for number in seeds)
     if counts is None:
@@ -424,7 +425,7 @@ def sources_curve(
 ) -> pd.DataFrame:  # one row per method and number of sources
     "Error, width and rank agreement over the number of sources, nested in every trial"
     table, how = hold_out(scores, split, targets, most, seed)
-    methods = _check_methods(plan_methods(table) if methods is None else methods)
+    methods = named_methods(plan_methods(table) if methods is None else methods)
     counts = _check_counts(counts, table, how, trials, seed)
     few = {(k, c): FewSources(m, c) for k, m in methods.items() for c in counts}
     named = {f"{k}, {c} sources": method for (k, c), method in few.items()}

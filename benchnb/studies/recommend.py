@@ -19,7 +19,7 @@ import pandas as pd
 
 from ..data.scores import Scores, check_place, replace_file
 from ..evaluation.compare import compare, summary
-from ..evaluation.method import list_methods
+from ..evaluation.registry import list_methods
 from ..stats.metrics import mean_and_error
 from .planning import hold_out
 

@@ -18,7 +18,8 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..data.scores import Scores
-from ..evaluation.method import Coreset, Estimate, register
+from ..evaluation.method import Coreset, Estimate
+from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
 from .facility_location import select_tasks
 from benchnb.tasks.similarity import (

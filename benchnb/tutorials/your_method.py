@@ -13,7 +13,8 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps
-from ..evaluation.method import Estimate, Method, register
+from ..evaluation.method import Estimate, Method
+from ..evaluation.registry import register
 
 # %% ../../nbs/tutorials/your_method.ipynb #2c6ceb97
 @register

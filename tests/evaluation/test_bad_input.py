@@ -17,14 +17,10 @@ from helpers.small import METHODS, files_in, fitted, halves, table, with_values
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores, replace_file
 from benchnb.evaluation.compare import compare, summary
-from benchnb.evaluation.method import (
-    Conversation,
-    Method,
-    Session,
-    get_method,
-    ready,
-    simulate,
-)
+from benchnb.evaluation.method import Method
+from benchnb.evaluation.registry import get_method
+from benchnb.evaluation.simulate import Conversation, ready, simulate
+from benchnb.live.session import Session
 
 CALL = "import sys; from benchnb.cli.app import main; sys.exit(main())"
 GOOD = [[0, 1, 0.5], [1, 0, np.nan]]

@@ -3,38 +3,33 @@ that somebody else wrote."""
 
 import importlib
 import itertools
-import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.small import METHODS, files_in, table, with_values, write_fork
+from helpers.small import METHODS, TASKS, files_in, table, with_values, write_fork
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import parallel_config
 from scipy.stats import kendalltau, spearmanr
 
-from benchnb import method as method_module
 from benchnb.cli.app import main
 from benchnb.data.scores import SPLITS, Scores, zoo_path
+from benchnb.evaluation import registry
 from benchnb.evaluation.compare import METRICS, compare, over_trials, show, summary
-from benchnb.evaluation.method import (
-    Estimate,
-    Method,
-    get_method,
-    list_methods,
-    register,
-)
+from benchnb.evaluation.method import Estimate, Method
+from benchnb.evaluation.registry import get_method, list_methods, register
 
-COLUMNS = (
-    "method budget trial target truth score low high asked cost notes seconds".split()
-)
+COLUMNS = "method budget trial target truth score low high asked cost kind".split()
+COLUMNS += ["notes", "seconds"]
 NUMBERS = itertools.count()  # every module of somebody else's has another name
 FIGURES = "mae rmse kendall pearson spearman coverage width seconds".split()
 
@@ -44,7 +39,7 @@ def fork(tmp_path, monkeypatch):
     "The class of somebody else's module, which is in a folder of its own"
     spelled = write_fork(tmp_path / "fork", f"Fork{next(NUMBERS)}")
     monkeypatch.syspath_prepend(tmp_path / "fork")
-    monkeypatch.setattr(method_module, "_METHODS", dict(method_module._METHODS))
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
     module, name = spelled.split(":")
     return getattr(importlib.import_module(module), name)
 
@@ -286,8 +281,8 @@ def test_what_is_finished_is_not_fitted_again(fork, tmp_path):
     journal = tmp_path / "journal"
     assert fits(fork, journal=journal) == (3, 6)
     assert fits(fork, journal=journal) == (0, 0)
-    kept = journal.read_text().splitlines(keepends=True)
-    journal.write_text("".join(kept[:-1]))  # the last trial's last piece
+    with closing(sqlite3.connect(journal)) as base, base:  # the last trial's last piece
+        base.execute("DELETE FROM pieces WHERE rowid = (SELECT max(rowid) FROM pieces)")
     assert fits(fork, journal=journal) == (1, 1)
 
 
@@ -295,17 +290,17 @@ def test_what_is_finished_is_not_fitted_again(fork, tmp_path):
 
 
 def pieces(journal):
-    "The lines of a journal after the first, and their keys"
-    head, *lines = journal.read_text().splitlines()
-    assert list(json.loads(head)) == ["comparison"]
-    return lines, [json.loads(line)["key"] for line in lines]
+    "The pieces of a journal, and their keys, in the order of writing"
+    with closing(sqlite3.connect(journal)) as base:
+        rows = base.execute("SELECT * FROM pieces ORDER BY rowid").fetchall()
+    return rows, [key for key, _ in rows]
 
 
 RUN = """
 import sys
-sys.path[:0] = sys.argv[1:3]
+sys.path[:0] = sys.argv[1:4]
 from test_compare import quick
-quick(methods=[sys.argv[3]], trials=3, journal=sys.argv[4])
+quick(methods=[sys.argv[4]], trials=3, journal=sys.argv[5])
 """
 TESTS = Path(__file__).parent
 
@@ -315,7 +310,7 @@ def test_a_killed_comparison_goes_on_where_it_was(fork, tmp_path, monkeypatch):
     monkeypatch.setenv("FORK_AT", "4")  # of 6 pieces
     monkeypatch.setenv("FORK_SIGNAL", str(int(signal.SIGKILL)))
     folder = Path(sys.modules[fork.__module__].__file__).parent
-    paths = [str(path) for path in (TESTS, folder)]
+    paths = [str(path) for path in (TESTS, TESTS.parent, folder)]
     command = [sys.executable, "-c", RUN, *paths, spelled(fork), str(journal)]
     settings = dict(capture_output=True, text=True, start_new_session=True)
     done = subprocess.run(command, **settings)
@@ -339,45 +334,6 @@ def written(tmp_path_factory):
     return journal.read_bytes(), frame
 
 
-def test_a_journal_cut_anywhere_loses_at_most_what_was_cut(written, tmp_path):
-    whole, frame = written
-    journal = tmp_path / "journal"
-    ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
-    places = {0, 1, len(whole) - 1, *np.linspace(2, len(whole) - 2, 5, dtype=int)}
-    for end in (ends[0], ends[1], ends[-2]):
-        places |= {end - 2, end - 1, end, end + 1}
-    for cut in sorted(places):
-        journal.write_bytes(whole[:cut])
-        same(quick(journal=journal), frame)
-        text = journal.read_bytes()
-        finished = sum(end <= cut for end in ends) - 1
-        assert text.startswith(whole[: ends[max(finished, 0)]])
-        good = [line for line in text.splitlines()[1:] if line.endswith(b"}}")]
-        assert len(good) == len(ends) - 1, cut  # each piece is there once, whole
-        same(quick(journal=journal), frame)
-        assert journal.read_bytes() == text  # now nothing is left to do
-
-
-def test_a_journal_with_a_damaged_line_repeats_that_piece(written, tmp_path):
-    whole, frame = written
-    lines = whole.splitlines(keepends=True)
-    for odd in (b"\xff\xfe{\n", b"\n", b"3\n", b'{"key": 3}\n', lines[2][:50] + b"\n"):
-        journal = tmp_path / "journal"
-        journal.write_bytes(b"".join([*lines[:2], odd, *lines[3:]]))
-        same(quick(journal=journal), frame)
-        assert len(journal.read_bytes().splitlines()) == len(lines) + 1
-
-
-def test_the_order_of_a_journal_does_not_matter(written, tmp_path):
-    whole, frame = written
-    head, *lines = whole.splitlines(keepends=True)
-    journal = tmp_path / "journal"
-    journal.write_bytes(b"".join([head, *lines[::-1]]))
-    before = journal.read_bytes()
-    same(quick(journal=journal), frame)
-    assert journal.read_bytes() == before
-
-
 OTHERS = {
     "another seed": dict(seed=2),
     "another split": dict(split="date"),
@@ -389,7 +345,7 @@ OTHERS = {
 def test_the_journal_of_another_comparison_is_refused(case, written, tmp_path):
     journal = tmp_path / "journal"
     journal.write_bytes(written[0])
-    with pytest.raises(ValueError, match="another comparison: delete it") as caught:
+    with pytest.raises(ValueError, match="another computation: delete it") as caught:
         quick(journal=journal, **OTHERS[case])
     assert str(journal) in str(caught.value)
     assert files_in(tmp_path) == {"journal": written[0]}
@@ -412,18 +368,9 @@ CHANGES = {
 def test_the_journal_of_another_table_is_refused(case, written, tmp_path):
     journal = tmp_path / "journal"
     journal.write_bytes(written[0])
-    with pytest.raises(ValueError, match="another comparison"):
+    with pytest.raises(ValueError, match="another computation"):
         compare(CHANGES[case](table()), QUICK, [6, 12], 2, seed=1, journal=journal)
     assert journal.read_bytes() == written[0]
-
-
-@pytest.mark.parametrize("text", ["diary\n", "[]\n", "{}\n", "\n", "\0" * 50, "3"])
-def test_a_file_that_is_no_journal_is_refused(text, tmp_path):
-    journal = tmp_path / "journal"
-    journal.write_text(text)
-    with pytest.raises(ValueError, match="journal"):
-        quick(journal=journal)
-    assert journal.read_text() == text
 
 
 def test_a_journal_serves_more_budgets_trials_methods_and_parameters(fork, tmp_path):
@@ -441,12 +388,10 @@ def test_a_journal_serves_more_budgets_trials_methods_and_parameters(fork, tmp_p
 
 
 def test_two_processors_write_the_same_journal(written, tmp_path):
-    journal = tmp_path / "journal"
+    journal, one = tmp_path / "journal", tmp_path / "one"
     same(quick(journal=journal, n_jobs=2), written[1])
-    keys = [json.loads(line).get("key") for line in written[0].splitlines()]
-    head, *mine = [json.loads(line) for line in journal.read_text().splitlines()]
-    assert sorted(piece["key"] for piece in mine) == sorted(keys[1:])
-    assert head == json.loads(written[0].splitlines()[0])
+    one.write_bytes(written[0])
+    assert sorted(pieces(journal)[1]) == sorted(pieces(one)[1])
 
 
 # A method of somebody else's ---------------------------------------------------
@@ -542,38 +487,21 @@ def test_the_zoo_can_be_compared():
 def test_a_process_that_only_compares_loads_no_plots(tmp_path):
     code = """
         import sys
-        sys.path.insert(0, sys.argv[1])
+        sys.path[:0] = sys.argv[1:]
         from test_compare import quick
         quick()
         print([m for m in ("matplotlib", "torch", "seaborn") if m in sys.modules])
     """
     command = [sys.executable, "-c", textwrap.dedent(code), str(TESTS)]
+    command.append(str(TESTS.parent))
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
-
-
-def test_two_runs_do_not_write_one_journal(tmp_path):
-    "The second is kept out while the first is writing, and let in afterwards"
-    from benchnb.evaluation.compare import Journal
-
-    first = Journal(tmp_path / "run.journal", "one")
-    first.add("a piece", pd.DataFrame({"score": [0.5]}))
-    with pytest.raises(ValueError, match="another run is writing"):
-        Journal(tmp_path / "run.journal", "one")
-    before = (tmp_path / "run.journal").read_bytes()
-    with pytest.raises(ValueError, match="another run is writing"):
-        Journal(tmp_path / "run.journal", "another")
-    assert (tmp_path / "run.journal").read_bytes() == before
-    first.close()
-    second = Journal(tmp_path / "run.journal", "one")
-    assert list(second.done) == ["a piece"]
-    second.close()
 
 
 def test_new_code_does_not_go_on_with_old_pieces(tmp_path, monkeypatch):
     "The pieces of a method whose source has changed are done again"
     from benchnb.evaluation.compare import piece_key
-    from benchnb.evaluation.method import get_method
+    from benchnb.evaluation.registry import get_method
 
     monkeypatch.syspath_prepend(tmp_path)
     code = "from benchnb import Coreset\n\n\nclass Mine(Coreset):\n    name = 'mine'\n"
@@ -596,3 +524,30 @@ def test_what_a_method_noted_is_in_the_frame():
     noted = frame.set_index("method")["notes"]
     assert noted["gp_irt"].str.contains("too few for item curves").all()
     assert (noted["random"] == "").all()
+
+
+def test_by_task_adds_a_row_for_every_task_and_changes_nothing_else():
+    plain, tasks = (quick(methods=["random", "aipw"], by=by) for by in (None, "task"))
+    whole = tasks[tasks["task"] == "all"].drop(columns="task").reset_index(drop=True)
+    same(whole[plain.columns], plain)
+    assert len(tasks) == len(plain) * (1 + len(TASKS))
+    counts = tasks.groupby(["method", "budget", "trial", "target"])["asked"]
+    assert (counts.max() * 2 == counts.sum()).all()  # the tasks' items sum to all
+    figures = over_trials(summary(tasks))
+    assert set(figures["task"]) == {"all", *TASKS}
+    truth = table().performance(by="task")
+    row = tasks[tasks["task"] == "logic"].iloc[0]
+    assert row["truth"] == pytest.approx(truth.loc[row["target"], "logic"])
+
+
+def test_a_method_without_task_scores_gets_nan():
+    class Whole(registry.find_class("random")):
+        def estimate(self, seen):
+            return Estimate(float(np.nanmean(seen)))
+
+    frame = compare(table(), {"whole": Whole()}, [10], trials=1, by="task")
+    assert frame.loc[frame["task"] != "all", "score"].isna().all()
+    figures = summary(frame).set_index("task")["mae"]
+    assert figures.drop("all").isna().all() and figures["all"] < 0.5
+    with pytest.raises(ValueError, match="by must be None or 'task'"):
+        compare(table(), ["random"], [10], trials=1, by="family")

@@ -26,18 +26,11 @@ from helpers.small import (
     with_values,
 )
 
-from benchnb import method as method_module
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import (
-    Cohort,
-    Estimate,
-    Method,
-    Session,
-    _digest,
-    load_method,
-    register,
-    save_method,
-)
+from benchnb.evaluation import registry
+from benchnb.evaluation.method import Cohort, Coreset, Estimate, Method
+from benchnb.evaluation.registry import _digest, load_method, register, save_method
+from benchnb.live.session import Session
 
 TESTS = Path(__file__).parent
 NAMES = [*METHODS, *(f"per_task({name})" for name in METHODS)]
@@ -75,7 +68,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from test_session import NAMES, start, target
+from test_method import NAMES, start, target
 for name in NAMES:
     session = start(name, Path(sys.argv[2], name))
     session.tell(target()[session.ask()])
@@ -525,7 +518,7 @@ def test_a_method_that_fails_leaves_the_session_as_it_was(tmp_path, monkeypatch)
                 raise ZeroDivisionError("not today")
             return Estimate(float(seen.mean()))
 
-    monkeypatch.setattr(method_module, "_METHODS", dict(method_module._METHODS))
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
     register(Fragile)
     session = Session(Fragile().fit(halves()[0]), 3, folder=tmp_path)
     asked, before = session.ask(), files_in(tmp_path)
@@ -540,8 +533,8 @@ def test_a_kill_in_the_middle_of_saving_leaves_the_last_answer(tmp_path):
     "The new file is complete beside the old one, but not yet in its place"
     code = f"""
         import os, signal, sys
-        sys.path.insert(0, {str(TESTS)!r})
-        from test_session import METHODS, Path, start, target
+        sys.path[:0] = [{str(TESTS)!r}, {str(TESTS.parent)!r}]
+        from test_method import METHODS, Path, start, target
         session = start(METHODS[0], Path({str(tmp_path)!r}))
         os.replace = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
         session.tell(target()[session.ask()])
@@ -556,7 +549,7 @@ def test_a_kill_in_the_middle_of_saving_leaves_the_last_answer(tmp_path):
 def test_a_method_that_could_not_be_loaded_again_is_not_saved(tmp_path):
     "An unregistered class is refused before the first answer, not after the last"
 
-    class Nameless(method_module.Coreset):
+    class Nameless(Coreset):
         name = "nameless"
 
         def prepare(self, budget, rng):
@@ -566,4 +559,4 @@ def test_a_method_that_could_not_be_loaded_again_is_not_saved(tmp_path):
 
     method = Nameless().fit(Scores(np.eye(6)))
     with pytest.raises(ValueError, match="put @register above its class"):
-        method_module.Session(method, 3, folder=tmp_path / "mine")
+        Session(method, 3, folder=tmp_path / "mine")

@@ -20,7 +20,9 @@ def made_summary(methods=("a", "b"), budgets=(20, 200), trials=3):
     rng = np.random.default_rng(0)
     keys = ["method", "budget", "trial"]
     rows = pd.MultiIndex.from_product([methods, budgets, range(trials)], names=keys)
-    table = pd.DataFrame({m: rng.random(len(rows)) for m in plots.METRICS}, index=rows)
+    table = pd.DataFrame(
+        {m: rng.random(len(rows)) for m in plots.AXIS_LABELS}, index=rows
+    )
     return table.reset_index()
 
 
@@ -65,10 +67,10 @@ def test_curves_show_mean_and_two_standard_errors():
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["20", "200"]
 
 
-@pytest.mark.parametrize("metric", plots.METRICS)
+@pytest.mark.parametrize("metric", plots.AXIS_LABELS)
 def test_every_metric_has_a_label_with_its_unit(metric):
     label = plots.plot_curves(made_summary(), metric).get_ylabel()
-    assert label == plots.METRICS[metric][0]
+    assert label == plots.AXIS_LABELS[metric][0]
     assert "(" in label or "share" in label
 
 

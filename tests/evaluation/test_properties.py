@@ -25,14 +25,10 @@ from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
-from benchnb.evaluation.method import (
-    Coreset,
-    get_method,
-    load_method,
-    method_rng,
-    save_method,
-    shares,
-)
+from benchnb.evaluation.method import Coreset
+from benchnb.evaluation.per_task import shares
+from benchnb.evaluation.registry import get_method, load_method, save_method
+from benchnb.evaluation.simulate import method_rng
 
 every_method = pytest.mark.parametrize("name", METHODS)
 per_task_too = pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import get_method, list_methods, ready, simulate
+from benchnb.evaluation.registry import get_method, list_methods
+from benchnb.evaluation.simulate import ready, simulate
 
 TASKS = {"algebra": 30, "logic": 20, "reading": 10}
 
@@ -120,7 +121,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchnb.evaluation.method import Coreset, Estimate, register
+from benchnb.evaluation.method import Coreset, Estimate
+from benchnb.evaluation.registry import register
 
 
 def meet(workers):

@@ -26,7 +26,9 @@ from hypothesis import strategies as st
 from benchnb.cli.app import main
 from benchnb.cli.commands import format_report
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import Estimate, get_method, ready
+from benchnb.evaluation.method import Estimate
+from benchnb.evaluation.registry import get_method
+from benchnb.evaluation.simulate import ready
 from benchnb.harnesses.inspect import inspect_ids
 from benchnb.harnesses.leaderboards import import_logs
 from benchnb.harnesses.lm_eval import Choices, lm_eval_samples

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import Coreset, Estimate, get_method, ready
+from benchnb.evaluation.method import Coreset, Estimate
+from benchnb.evaluation.registry import get_method
+from benchnb.evaluation.simulate import ready
 from benchnb.live.evaluation import Live, errors_if_needed, start
 from benchnb.live.shift import (
     conformal_interval,

@@ -8,7 +8,8 @@ import pytest
 from helpers.small import estimates, halves, prepared, shown, with_values
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import load_method, save_method, simulate
+from benchnb.evaluation.registry import load_method, save_method
+from benchnb.evaluation.simulate import simulate
 from benchnb.methods.adaptive_irt import (
     AdaptiveIRT,
     AdaptiveTest,

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
-from benchnb.evaluation.method import (
+from benchnb.evaluation.registry import (
     get_method,
     list_methods,
     load_method,
-    ready,
     save_method,
-    simulate,
 )
+from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.clustering import Clustering, TextClustering, k_means_items
 from benchnb.stats.intervals import conformal_radius
 from benchnb.stats.text import text_embeddings

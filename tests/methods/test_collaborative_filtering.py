@@ -10,18 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import (
-    Conversation,
-    PerTask,
-    get_method,
-    load_method,
-    method_rng,
-    ratio_budget,
-    ready,
-    save_method,
-    shares,
-    simulate,
-)
+from benchnb.evaluation.per_task import PerTask, ratio_budget, shares
+from benchnb.evaluation.registry import get_method, load_method, save_method
+from benchnb.evaluation.simulate import Conversation, method_rng, ready, simulate
 from benchnb.methods.collaborative_filtering import (
     QUANTILES,
     SIMILAR,
@@ -1112,7 +1103,7 @@ def test_a_method_saved_before_there_were_places_has_none(name, tmp_path):
     source, target = world(0, True)
     fitted = ready(get_method(name).fit(source), 29)
     before = simulate(fitted, target)
-    del fitted.standing_
+    del fitted.source_scores_
     save_method(fitted, tmp_path)
     for old, new in zip(simulate(load_method(tmp_path), target), before, strict=True):
         assert np.isnan(old.rank) and old.task_ranks is None

@@ -8,13 +8,8 @@ import pytest
 from pygam import LinearGAM, s
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import (
-    get_method,
-    load_method,
-    ready,
-    save_method,
-    simulate,
-)
+from benchnb.evaluation.registry import get_method, load_method, save_method
+from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.essence_bench import (
     GRID,
     CurveFitness,

@@ -9,8 +9,10 @@ from helpers.small import estimates, prepared, shown, table, with_values
 
 import benchnb.methods.guarded_irt as chapter
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import Session, load_method, save_method, simulate
+from benchnb.evaluation.registry import load_method, save_method
+from benchnb.evaluation.simulate import simulate
 from benchnb.live.bundles import publish
+from benchnb.live.session import Session
 from benchnb.methods.guarded_irt import (
     FEWEST,
     GuardedIRT,

@@ -9,15 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import (
-    PerTask,
-    Session,
-    get_method,
-    load_method,
-    ready,
-    save_method,
-    simulate,
-)
+from benchnb.evaluation.per_task import PerTask
+from benchnb.evaluation.registry import get_method, load_method, save_method
+from benchnb.evaluation.simulate import ready, simulate
+from benchnb.live.session import Session
 from benchnb.methods import sampling
 from benchnb.methods.sampling import (
     AIPW,

@@ -5,13 +5,8 @@ import pandas as pd
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import (
-    get_method,
-    load_method,
-    ready,
-    save_method,
-    simulate,
-)
+from benchnb.evaluation.registry import get_method, load_method, save_method
+from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.sort_and_search import (
     RULES,
     SortAndSearch,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import Conversation, ready, simulate
+from benchnb.evaluation.simulate import Conversation, ready, simulate
 from benchnb.methods.tailored_bench import (
     TailoredBench,
     calibrated,

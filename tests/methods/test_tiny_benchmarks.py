@@ -9,13 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import (
-    get_method,
-    load_method,
-    ready,
-    save_method,
-    simulate,
-)
+from benchnb.evaluation.registry import get_method, load_method, save_method
+from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.tiny_benchmarks import (
     GPIRT,
     PIRT,

@@ -7,9 +7,11 @@ from benchnb.reproduce import collaborative_filtering as chapter
 from helpers.small import table
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import PerTask, get_method, ready, simulate
+from benchnb.evaluation.per_task import PerTask
+from benchnb.evaluation.registry import get_method
+from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.collaborative_filtering import CollaborativeFiltering
-from benchnb.papers.published import table_cells
+from benchnb.papers.verdicts import table_cells
 from benchnb.stats.metrics import mae
 
 FEW = {

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from benchnb.reproduce import predicting_big_bench as chapter
 
-from benchnb.papers.published import stored_results, table_cells
+from benchnb.papers.verdicts import stored_results, table_cells
 from benchnb.prediction.records import load_records, made_records
 from benchnb.prediction.regressors import ModelTask, evaluate
 from benchnb.prediction.small_bench import published_small_bench
@@ -272,11 +272,11 @@ def test_greedy_counts_no_task_twice():
 def test_without_records_one_line_says_what_to_set(names, monkeypatch, tmp_path):
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="bbh.*set BENCHNB_DATA") as error:
-        chapter.reproduce(names=names)
+        chapter.reproduce_predicting_big_bench(names=names)
     assert "\n" not in str(error.value)
     monkeypatch.delenv("BENCHNB_DATA")
     with pytest.raises(FileNotFoundError, match="no records of bbh.* to measure"):
-        chapter.reproduce(names=names)
+        chapter.reproduce_predicting_big_bench(names=names)
 
 
 def test_the_command_says_it_without_a_traceback(monkeypatch, tmp_path, capsys):
@@ -291,11 +291,11 @@ def test_the_command_says_it_without_a_traceback(monkeypatch, tmp_path, capsys):
 
 def test_unknown_records_and_no_trials_are_named():
     with pytest.raises(ValueError, match="no records 'nope': there are bbh, harness"):
-        chapter.reproduce(names=["nope"])
+        chapter.reproduce_predicting_big_bench(names=["nope"])
     with pytest.raises(ValueError, match="names is empty: name one or more of bbh"):
-        chapter.reproduce(names=[])
+        chapter.reproduce_predicting_big_bench(names=[])
     with pytest.raises(ValueError, match="trials is 0: try 1 setting or more"):
-        chapter.reproduce(trials=0)
+        chapter.reproduce_predicting_big_bench(trials=0)
 
 
 def test_newcomers_that_are_none_are_named(records):

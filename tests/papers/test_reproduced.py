@@ -9,12 +9,8 @@ import pandas as pd
 import pytest
 
 from benchnb.papers import reproduced
-from benchnb.papers.published import (
-    PAPERS,
-    published_cells,
-    store_results,
-    stored_results,
-)
+from benchnb.papers.published import PAPERS, published_cells
+from benchnb.papers.verdicts import Verdict, store_results, stored_results
 from tools.run import ROOT, notebooks
 
 # counted in the papers: numbered tables and figures
@@ -23,6 +19,7 @@ TABLES |= {"tailored_bench": 17, "essence_bench": 0}
 FIGURES = {"bento": 4, "collaborative_filtering": 8, "predicting_big_bench": 10}
 FIGURES |= {"tailored_bench": 23, "essence_bench": 0}
 KEYS = ["paper", "item"]
+NEEDS_A_REASON = [Verdict.NOT_REPRODUCED, Verdict.DIFFERS, *reproduced.BY_HAND]
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +52,15 @@ def test_every_chapter_exists(page):
 
 
 def test_words_are_known_and_the_bad_ones_have_reasons(page):
-    assert set(page["verdict"]) <= set(reproduced.WORDS) - {"not yet"}
+    assert set(page["verdict"]) <= set(map(str, Verdict)) - {"not yet"}
     assert not page.duplicated(KEYS).any()
-    needs = page["verdict"].isin(["contradicted", "not possible", "not decided"])
-    needs |= page["verdict"] == "nothing measured"
+    needs = page["verdict"].isin(NEEDS_A_REASON)
     assert (page.loc[needs, "reason"] != "").all()
 
 
 def test_the_good_word_rests_on_stored_numbers(page):
-    good = page[page["verdict"].str.startswith("reproduced")]
+    words = [Verdict.REPRODUCED, Verdict.REPRODUCED_ELSEWHERE]
+    good = page[page["verdict"].isin(words)]
     assert len(good)
     clear = good["agree"] + good["against"]
     assert (good["agree"] >= reproduced.SHARE * clear - 1e-9).all() and (
@@ -83,7 +80,7 @@ def test_every_headline_is_an_address(page):
 
 def test_every_claim_finds_its_numbers(page):
     claims = {(p, item) for p, found in reproduced.CLAIMS.items() for item in found}
-    judged = page[page["how"] == "claim"]
+    judged = page[page["how"] == reproduced.How.CLAIM]
     assert set(zip(judged["paper"], judged["item"], strict=True)) == claims
     assert (judged["claim"] != "").all()
 
@@ -99,7 +96,7 @@ def test_a_planted_change_moves_its_line_alone(page, tmp_path):
         ["collaborative_filtering", "figure 5"],
         ["collaborative_filtering", "figure 7"],
     ]
-    assert set(changed.loc[moved, "verdict"]) == {"contradicted"}
+    assert set(changed.loc[moved, "verdict"]) == {Verdict.DIFFERS}
     before, after = (
         reproduced.markdown_page(p, "collaborative_filtering") for p in (page, changed)
     )
@@ -113,7 +110,7 @@ def test_one_cell_is_enough_to_change_the_page(page, tmp_path):
     changed = reproduced.report(store(results, tmp_path))
     moved = changed["verdict"] != page["verdict"]
     assert changed.loc[moved, "item"].tolist() == ["section 4.4"]
-    assert changed.loc[moved, "verdict"].tolist() == ["contradicted"]
+    assert changed.loc[moved, "verdict"].tolist() == [Verdict.NOT_REPRODUCED]
 
 
 def test_nothing_is_reproduced_without_results(tmp_path):
@@ -140,8 +137,8 @@ def test_some_results_are_enough(tmp_path, page):
     "counts, verdict",
     [
         ((5, 1, 0), "reproduced"),
-        ((4, 1, 0), "contradicted"),
-        ((0, 1, 0), "contradicted"),
+        ((4, 1, 0), Verdict.NOT_REPRODUCED),
+        ((0, 1, 0), Verdict.NOT_REPRODUCED),
         ((5, 1, 6), "reproduced"),
         ((5, 1, 7), "not decided"),
         ((0, 0, 0), "not decided"),
@@ -163,16 +160,16 @@ def test_order_needs_both_numbers_and_one_block():
         }
     )
     found = reproduced.compare_cells(cells)
-    assert found == ("order", 1, 0, 0, True)  # a tie in print says nothing
+    assert found == (reproduced.How.ORDER, 1, 0, 0, True)  # a tie in print says nothing
     sd = reproduced.compare_cells(cells.assign(column="mae sd"))
-    assert sd.how == "within a tenth"
+    assert sd.how == reproduced.How.NEAR
     text = cells.assign(published="yes")
-    assert reproduced.compare_cells(text) == reproduced.Compared("")
+    assert reproduced.compare_cells(text) == reproduced.Compared()
 
 
 def test_the_catalogue_takes_no_good_word_and_no_word_without_a_reason():
     entries = reproduced.catalogue()
-    for word in ["reproduced", "reproduced on other data", "contradicted", "fine"]:
+    for word in [Verdict.REPRODUCED, Verdict.REPRODUCED_ELSEWHERE, "fine"]:
         with pytest.raises(ValueError, match="cannot be given by hand"):
             reproduced.check_catalogue(entries.assign(verdict=word))
     with pytest.raises(ValueError, match="needs a reason"):
@@ -181,7 +178,7 @@ def test_the_catalogue_takes_no_good_word_and_no_word_without_a_reason():
 
 def outputs(stem):
     "The text of all stored outputs of a chapter"
-    (path,) = (path for path in notebooks() if path.stem == stem)
+    (path,) = (path for path in notebooks() if path.as_posix().endswith(stem))
     cells = json.loads(path.read_text("utf-8"))["cells"]
     texts = []
     for output in (out for cell in cells for out in cell.get("outputs", [])):
@@ -194,9 +191,9 @@ def outputs(stem):
 @pytest.mark.parametrize(
     "paper, table, stem",
     [
-        ("collaborative_filtering", "figure 6", "11_text"),
-        ("predicting_big_bench", "figure 7", "67_predicting_big_bench_tables"),
-        ("bento", "figure 1", "41_similarity"),
+        ("collaborative_filtering", "figure 6", "stats/text.ipynb"),
+        ("predicting_big_bench", "figure 7", "papers/predicting_big_bench.ipynb"),
+        ("bento", "figure 1", "tasks/similarity.ipynb"),
     ],
 )
 def test_figures_read_off_a_chapter_stand_in_its_outputs(paper, table, stem):
@@ -208,8 +205,8 @@ def test_figures_read_off_a_chapter_stand_in_its_outputs(paper, table, stem):
 
 def test_names_and_cells_of_the_page(page):
     text = reproduced.markdown_page(page, "tailored_bench")
-    assert "[figures 20, 21, 22 and 23](../results/62_tailored" in text
-    assert "[tables 14, 15, 16 and 17](../results/62_tailored" in text
+    assert "[figures 20, 21, 22 and 23](../papers/tailored_bench" in text
+    assert "[tables 14, 15, 16 and 17](../papers/tailored_bench" in text
     widths = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()}
     assert len(widths) == 1  # no text breaks a row
     counts = reproduced.verdict_counts(page, "table|figure|section:")

@@ -97,7 +97,7 @@ def test_a_gam_that_fails_becomes_a_line_and_is_named(monkeypatch):
 
 
 def test_the_baseline_is_no_registered_method():
-    from benchnb.evaluation.method import list_methods
+    from benchnb.evaluation.registry import list_methods
 
     assert "random_curve" not in list_methods()
     assert RandomCurve.name == "random_curve"

@@ -14,7 +14,8 @@ from helpers.small import files_in, table
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare, summary
-from benchnb.evaluation.method import get_method, list_methods, ready, simulate
+from benchnb.evaluation.registry import get_method, list_methods
+from benchnb.evaluation.simulate import ready, simulate
 from benchnb.studies.all_methods import FIELD
 from benchnb.studies.planning import (
     BUDGETS,

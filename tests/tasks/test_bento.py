@@ -9,14 +9,9 @@ from helpers.small import halves, table
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
-from benchnb.evaluation.method import (
-    Session,
-    get_method,
-    load_method,
-    ready,
-    save_method,
-    simulate,
-)
+from benchnb.evaluation.registry import get_method, load_method, save_method
+from benchnb.evaluation.simulate import ready, simulate
+from benchnb.live.session import Session
 from benchnb.tasks.bento import (
     BentoLe,
     BentoSim,

@@ -159,7 +159,8 @@ def test_a_wrong_plugin_is_one_line(name, tmp_path, monkeypatch, capsys):
 
 METHOD = """
 import numpy as np
-from benchnb.evaluation.method import Coreset, Estimate, register
+from benchnb.evaluation.method import Coreset, Estimate
+from benchnb.evaluation.registry import register
 
 @register
 class {name}(Coreset):
@@ -199,7 +200,7 @@ def test_a_method_that_fails_is_named(file, jobs, project):
 
 @pytest.mark.parametrize("name", ["Mine", "RandomSampling"])
 def test_a_name_of_the_library_is_refused(name, tmp_path, monkeypatch, capsys):
-    from benchnb.evaluation.method import get_method
+    from benchnb.evaluation.registry import get_method
     from benchnb.methods.sampling import RandomSampling
 
     monkeypatch.setattr(sys, "path", list(sys.path))
