@@ -253,7 +253,7 @@ def source_step(
         hessian += (second @ pair_products(slopes[part])).reshape(-1, dims, dims)
     return theta + newton_step(gradient, hessian, 1), hessian
 
-# %% ../../nbs/stats/irt_fit.ipynb #f000003a
+# %% ../../nbs/stats/irt_fit.ipynb #f0000216
 def transformed(
     items: Items,
     shift: np.ndarray,  # subtracted from theta, shape (dims,)
@@ -277,7 +277,7 @@ def standardized(
     values, vectors = np.linalg.eigh(total)
     root = np.sqrt(np.maximum(values, 1e-6))
     back = (vectors / root) @ vectors.T
-    items = transformed(items, middle, (vectors * root) @ vectors.T)
+    items = transformed(items, middle, ((vectors * root) @ vectors.T).T)
     return items, (theta - middle) @ back, back @ spread @ back
 
 # %% ../../nbs/stats/irt_fit.ipynb #af9e0450
