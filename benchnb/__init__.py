@@ -7,7 +7,7 @@ _HOME = {
     "Scores": "data.scores",
     "load": "data.sources",
     "data_sets": "data.sources",
-    "load_table": "data.sources",
+    "load_table": "data.tables",
     "Estimate": "evaluation.method",
     "Method": "evaluation.method",
     "Coreset": "evaluation.method",
@@ -18,7 +18,7 @@ _HOME = {
     "compare": "evaluation.compare",
     "summary": "evaluation.compare",
     "PerTask": "evaluation.per_task",
-    "Session": "live.session",
+    "Evaluation": "live.evaluation",
 }
 __all__ = sorted(_HOME)
 

@@ -178,14 +178,14 @@ def copies(models, items):
     return cpu(lambda: redundancy(table.values))
 
 
-def facilities(method, candidates, features, budget):
+def facilities(candidates, features, budget):
     "Facility location among many candidates, their similarity never held as a whole"
     import numpy as np
 
     from benchnb.tasks.facility_location import FromFeatures, select_tasks
 
     points = np.random.default_rng(0).normal(size=(candidates, features))
-    return cpu(lambda: select_tasks(FromFeatures(points), budget, method))
+    return cpu(lambda: select_tasks(FromFeatures(points), budget))
 
 
 def words(rng, count):
@@ -197,7 +197,7 @@ def two_tasks(queries):
     "Tasks with exemplars of 80 tokens and questions of some 60, four options"
     import numpy as np
 
-    from benchnb.tasks.transfer import Task
+    from benchnb.tasks.prompts import Task
 
     rng, options = np.random.default_rng(0), tuple("ABCD")
 
@@ -211,7 +211,8 @@ def two_tasks(queries):
 
 def large_enough(tasks, **size):
     "A random model for them"
-    from benchnb.tasks.transfer import MMLU, small_model
+    from benchnb.tasks.local_model import small_model
+    from benchnb.tasks.prompts import MMLU
 
     texts = [MMLU.context(task, [*task.examples, *task.dev]) for task in tasks]
     texts += [" ".join("ABCD")]
@@ -222,7 +223,8 @@ def read_all(pair, tasks, **how):
     "Seconds, log-probabilities, tokens: exemplars of one task, questions of both"
     import numpy as np
 
-    from benchnb.tasks.transfer import MMLU, LocalModel
+    from benchnb.tasks.local_model import LocalModel
+    from benchnb.tasks.prompts import MMLU
 
     model, options = LocalModel(*pair, **how), tuple(f" {o}" for o in "ABCD")
     asks = [(MMLU.query.format(input=e.input), options)
@@ -281,8 +283,10 @@ def networks(count, device="cpu"):
     import numpy as np
     import torch
 
-    from benchnb.prediction.records import RecordFeatures, load_records, made_records
-    from benchnb.prediction.regressors import MLP, fit_many, network
+    from benchnb.prediction.network import fit_networks
+    from benchnb.prediction.public_records import load_records
+    from benchnb.prediction.records import RecordFeatures, made_records
+    from benchnb.prediction.regressors import MLP, build_network
 
     if device == "cuda" and not torch.cuda.is_available():
         return 0.0, "no GPU here"
@@ -294,13 +298,13 @@ def networks(count, device="cpu"):
     rngs = [np.random.default_rng(seed) for seed in range(count)]
     part = np.stack([rng.permutation(len(x)) % 10 for rng in rngs])  # 0: dev, 1: test
     clock = time.perf_counter if device == "cuda" else time.process_time
-    fit_many(x, y, part[:2] > 1, part[:2] == 0, epochs=1, device=device)  # warm up
+    fit_networks(x, y, part[:2] > 1, part[:2] == 0, epochs=1, device=device)  # warm up
     start = clock()
-    many = fit_many(x, y, part > 1, part == 0, device=device)
+    many = fit_networks(x, y, part > 1, part == 0, device=device)
     together, found, start = clock() - start, [], clock()
     for seed, some in enumerate(part):
         one, rng = MLP(seed=seed, device=device), np.random.default_rng(seed)
-        one.network_ = network(x.shape[1], one.hidden, one.dropout, rng)
+        one.network_ = build_network(x.shape[1], one.hidden, one.dropout, rng)
         one.train(x[some > 1], y[some > 1], (x[some == 0], y[some == 0]), rng)
         with torch.no_grad():
             guess = one.network_(torch.tensor(x, device=device))[:, 0].clamp(0, 1)
@@ -320,26 +324,27 @@ def subsets(count=2000, size=8):
     "Subsets of BBH's tasks by the formula; the note compares networks one by one"
     import numpy as np
 
-    from benchnb.prediction import small_bench
-    from benchnb.prediction.records import load_records, made_records
+    from benchnb.prediction.public_records import load_records
+    from benchnb.prediction.records import made_records
+    from benchnb.prediction.recovery import Surrogate, random_subsets, recovery
+    from benchnb.prediction.small_bench import greedy_search
 
     try:
         records, dev, test = load_records("bbh"), "Qwen1.5", "OPT"
     except (ValueError, OSError):
         records = made_records(families=25, sizes=3, tasks=27, shots=(0, 3))
         dev, test = "A", "B"
-    formula = small_bench.Surrogate(records, dev, test)
-    draws = small_bench.random_subsets(27, size, count)
+    formula = Surrogate(records, dev, test)
+    draws = random_subsets(27, size, count)
     formula(draws[:10])  # warm up
     quick = cpu(lambda: formula(draws))
-    first = [small_bench.recovery(records, draws[0], dev, test_family=test)]
+    first = [recovery(records, draws[0], dev, test_family=test)]
     single = cpu(
         lambda: first.extend(
-            small_bench.recovery(records, one, dev, test_family=test)
-            for one in draws[:5]
+            recovery(records, one, dev, test_family=test) for one in draws[:5]
         )
     )
-    greedy = cpu(lambda: small_bench.greedy_search(formula, 27, 24))
+    greedy = cpu(lambda: greedy_search(formula, 27, 24))
     ratio = (single / 5) / (quick / count)
     return quick, (
         f"{1e6 * quick / count:.0f} us a subset; a network {single / 5:.2f} s, "
@@ -382,7 +387,7 @@ def import_logs(models, items, pad, jobs):
     import tempfile
     from pathlib import Path
 
-    from benchnb.harnesses.leaderboards import import_logs
+    from benchnb.harnesses.logs import import_logs
 
     with tempfile.TemporaryDirectory() as folder:
         size = write_logs(folder, models, items, pad)
@@ -430,9 +435,7 @@ WORK = {
        for models, items, aim in [(75, 1319, 0.5), (1000, 10_000, 40),
                                   (1000, 100_000, 600)]},
     "copies, 135 x 100,000": (copies, (135, 100_000), None),
-    **{f"20,000 candidates, {name} greedy, k = 100": (
-        facilities, (name, 20_000, 64, 100), aim)
-       for name, aim in [("lazy", 30), ("stochastic", None)]},
+    "20,000 candidates, k = 100": (facilities, (20_000, 64, 100), 30),
     "transfer, 5 exemplars, 400 questions": (transfer, (200,), None),
     "transfer, GPU, 1.1B weights": (transfer_gpu, (2000,), None),
     "100 networks on BBH together": (networks, (100,), 30),

@@ -1,0 +1,3 @@
+"Tables of scores; this import adds `split` and `from_long` to `Scores`"
+
+from . import splits, tables  # noqa: F401

@@ -101,7 +101,7 @@ class PerTask(Method):
         super().fit(source)
         tasks = self.items_["task"].unique().tolist()
         self.places_ = [np.flatnonzero(self.items_["task"] == task) for task in tasks]
-        self.tasks_ = [str(task) for task in tasks]
+        self.tasks_ = tasks
         self.parts_ = [
             copy.deepcopy(self.method).fit(source.select(items=place), side)
             for place in self.places_

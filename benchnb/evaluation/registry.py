@@ -23,47 +23,33 @@ from ..data.scores import Scores, replace_file
 from .method import Method, parameters
 
 # %% ../../nbs/evaluation/registry.ipynb #5881de3d
-_CLASSES = {
-    "evaluation.per_task": {"per_task": "PerTask"},
-    "methods.adaptive_irt": {"adaptive_irt": "AdaptiveIRT"},
-    "methods.anchor_points": {"anchor_points": "AnchorPoints"},
-    "methods.clustering": {"kmeans": "Clustering", "kmeans_text": "TextClustering"},
-    "methods.collaborative_filtering": {
-        "collaborative_filtering": "CollaborativeFiltering"
-    },
-    "methods.essence_bench": {"essence_bench": "EssenceBench"},
-    "methods.guarded_irt": {
-        "guarded_irt": "GuardedIRT",
-        "guarded_irt_static": "GuardedStatic",
-    },
-    "methods.metabench": {"metabench": "Metabench"},
-    "methods.sampling": {
-        "random": "RandomSampling",
-        "stratified": "StratifiedSampling",
-        "difference": "DifferenceEstimator",
-        "aipw": "AIPW",
-    },
-    "methods.sort_and_search": {"sort_and_search": "SortAndSearch"},
-    "methods.tailored_bench": {"tailored_bench": "TailoredBench"},
-    "methods.tiny_benchmarks": {
-        "anchor_irt": "AnchorIRT",
-        "p_irt": "PIRT",
-        "gp_irt": "GPIRT",
-    },
-    "tasks.bento": {
-        "random_tasks": "RandomTasks",
-        "task_list": "TaskList",
-        "bento_sim": "BentoSim",
-        "bento_le": "BentoLe",
-        "bm25_sim": "Bm25Sim",
-        "bm25_le": "Bm25Le",
-        "results_sim": "ResultsSim",
-    },
-}
-LIBRARY = {  # name -> module:class
-    name: f"benchnb.{module}:{cls}"
-    for module, classes in _CLASSES.items()
-    for name, cls in classes.items()
+LIBRARY = {  # name -> module of benchnb:class
+    "adaptive_irt": "methods.adaptive_irt:AdaptiveIRT",
+    "aipw": "methods.sampling:AIPW",
+    "anchor_irt": "methods.tiny_benchmarks:AnchorIRT",
+    "anchor_points": "methods.anchor_points:AnchorPoints",
+    "bento_le": "tasks.bento:BentoLe",
+    "bento_sim": "tasks.bento:BentoSim",
+    "bm25_le": "tasks.bento:Bm25Le",
+    "bm25_sim": "tasks.bento:Bm25Sim",
+    "collaborative_filtering": "methods.collaborative_filtering:CollaborativeFiltering",
+    "difference": "methods.sampling:DifferenceEstimator",
+    "essence_bench": "methods.essence_bench:EssenceBench",
+    "gp_irt": "methods.tiny_benchmarks:GPIRT",
+    "guarded_irt": "methods.guarded_irt:GuardedIRT",
+    "guarded_irt_static": "methods.guarded_irt:GuardedStatic",
+    "kmeans": "methods.clustering:Clustering",
+    "kmeans_text": "methods.clustering:TextClustering",
+    "metabench": "methods.metabench:Metabench",
+    "p_irt": "methods.tiny_benchmarks:PIRT",
+    "per_task": "evaluation.per_task:PerTask",
+    "random": "methods.sampling:RandomSampling",
+    "random_tasks": "tasks.bento:RandomTasks",
+    "results_sim": "tasks.bento:ResultsSim",
+    "sort_and_search": "methods.sort_and_search:SortAndSearch",
+    "stratified": "methods.sampling:StratifiedSampling",
+    "tailored_bench": "methods.tailored_bench:TailoredBench",
+    "task_list": "tasks.bento:TaskList",
 }
 
 # %% ../../nbs/evaluation/registry.ipynb #5b0fcc49
@@ -112,7 +98,8 @@ def find_class(
     if name in _METHODS:
         return _METHODS[name]
     entry = installed().get(name)
-    place = entry.value if entry else LIBRARY.get(name, name)
+    place = f"benchnb.{LIBRARY[name]}" if name in LIBRARY else name
+    place = entry.value if entry else place
     if ":" not in place:
         near = difflib.get_close_matches(name, list_methods(), 1)
         hint = f"did you mean {near[0]!r}? " if near else ""

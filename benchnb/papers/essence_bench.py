@@ -18,6 +18,7 @@ import pandas as pd
 from ..data.scores import Scores, item_means
 from ..data.sources import load
 from ..evaluation.compare import compare, over_trials, summary
+from ..evaluation.coresets import RandomCurve
 from ..evaluation.method import Method
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import ready
@@ -25,7 +26,7 @@ from ..methods.essence_bench import EssenceBench
 from .published import published_cells
 from .verdicts import store_results
 from ..stats import metrics
-from ..stats.gam import RandomCurve, fit_curve, level_filled
+from ..stats.gam import fit_curve, level_filled
 from ..stats.genetic_search import genetic_search
 
 # %% ../../nbs/papers/essence_bench.ipynb #ec9441c3

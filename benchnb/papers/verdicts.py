@@ -185,7 +185,7 @@ class Runs:
 
     def journal(self, name: str) -> Path | None:  # None: nothing is kept
         "The file of finished pieces of one comparison"
-        return self.journals and Path(self.journals, f"{name}.jsonl")
+        return self.journals and Path(self.journals, f"{name}.sqlite")
 
     def compare(
         self,

@@ -4,11 +4,9 @@
 
 # %% auto #0
 __all__ = ['SAFE', 'CHEAP', 'MOST_ITEMS', 'exam', 'distance', 'choose', 'clearly_better', 'Advice', 'recommend', 'advice_table',
-           'default_method', 'format_advice', 'add_recommend', 'recommend_command']
+           'default_method', 'format_advice']
 
 # %% ../../nbs/studies/recommend.ipynb #b4d9029a
-import argparse
-import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..data.scores import Scores, check_place, replace_file
+from ..data.scores import Scores
 from ..evaluation.compare import compare, summary
 from ..evaluation.registry import list_methods
 from ..stats.metrics import mean_and_error
@@ -218,60 +216,3 @@ def format_advice(
         time = f"{1000 * row[4]:.1f}"
         lines.append(f"{name[:21]:<22}{pairs[0]:>15}{pairs[1]:>17}{time:>9}  {row[5]}")
     return "\n".join([*lines, "", *textwrap.wrap(str(advice), 79)])
-
-# %% ../../nbs/studies/recommend.ipynb #57dae0d4
-def add_recommend(
-    commands: object,  # what argparse's add_subparsers returned
-) -> None:
-    "The parser of benchnb recommend"
-    parser = commands.add_parser(
-        "recommend",
-        help="which method to use on a table",
-        description="Hold sources out, at random and the strongest, estimate them with "
-        "each\nmethod, and say which to use. Errors are relative to those of random "
-        "items.",
-        epilog="example:\n  benchnb recommend scores.parquet --budget 50\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("scores", metavar="SCORES", help="a table, or the name of a data set")
-    add("--budget", type=int, required=True, help="items asked of a new model")
-    add("--methods", help="names with commas (the cheap ones)")
-    add("--trials", type=int, default=10, help="hold out so often (10)")
-    add("--seed", type=int, default=0, help="of what is held out (0)")
-    add("--jobs", type=int, default=1, help="processors (1)")
-    add("--out", help="CSV of the table; a run that was stopped goes on where it was")
-    parser.set_defaults(command=recommend_command)
-
-# %% ../../nbs/studies/recommend.ipynb #df7480bb
-def recommend_command(
-    args: argparse.Namespace,
-) -> None:
-    "Print which method to use, and what was measured"
-    from benchnb.cli.commands import load_scores
-
-    if args.out:
-        check_place(args.out)
-        if Path(args.out).resolve() == Path(args.scores).resolve():
-            raise ValueError(f"{args.out!r} is named twice: --out needs its own file")
-    scores = load_scores(args.scores)
-    names = args.methods and [n.strip() for n in args.methods.split(",") if n.strip()]
-    advice = recommend(
-        scores,
-        args.budget,
-        names or None,
-        args.trials,
-        args.seed,
-        args.jobs,
-        journal=args.out and f"{args.out}.journal",
-        progress=sys.stderr.isatty(),
-    )
-    print(f"{args.scores}: {str(scores).removeprefix('Scores: ')}")
-    trials = "1 trial" if args.trials == 1 else f"{args.trials} trials"
-    print(f"{args.budget} items, {trials}; ± is the standard error\n")
-    print(format_advice(advice))
-    if args.out:
-        replace_file(args.out, lambda name: advice.table.to_csv(name))
-        for split in ("random", "ability"):
-            Path(f"{args.out}.journal.{split}").unlink(missing_ok=True)
-        print(f"\nwritten: {args.out}")

@@ -1,5 +1,5 @@
-"""Named data sets: downloads from a local server, damaged files, tables by name or
-path; and facts about the real data, where BENCHNB_DATA is set."""
+"""Named data sets: downloads from a local server, damaged files; and facts about the
+real data, where BENCHNB_DATA is set."""
 
 import hashlib
 import io
@@ -17,8 +17,7 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 from benchnb.data import sources
-from benchnb.data.scores import Scores
-from benchnb.data.sources import fetch, harness_order, load, load_table
+from benchnb.data.sources import fetch, harness_order, load
 from tools.run import ROOT
 
 pooch.get_logger().setLevel("ERROR")
@@ -448,84 +447,7 @@ def test_mmlu_pro_with_questions_of_another_order_is_refused(tmp_path):
     one_line(error)
 
 
-# tables by name or path
-
-
-LONG = pd.DataFrame(
-    {
-        "model": ["NA", "NA", "007", "007"],
-        "item": ["1", "02", "1", "02"],
-        "score": [1, 0.5, 0, np.nan],
-        "task": ["a", "b", "a", "b"],
-        "n_params": [7e9, 7e9, 1e9, 1e9],
-    }
-)
-
-
-@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "long.parquet", "parquet"])
-def test_load_table_from_files(tmp_path, kind):
-    path = tmp_path / f"table.{kind}"
-    if kind.startswith("csv"):
-        LONG.to_csv(path, index=False)
-    elif kind == "jsonl":
-        LONG.to_json(path, orient="records", lines=True)
-    elif kind == "long.parquet":
-        LONG.to_parquet(path)
-    else:
-        Scores.from_long(LONG).to_parquet(path)
-    table = load_table(str(path))
-    assert list(table.models.index) == ["NA", "007"]
-    assert list(table.items.index) == ["1", "02"]
-    assert list(table.items["task"]) == ["a", "b"]
-    np.testing.assert_array_equal(table.values, [[1, 0.5], [0, np.nan]])
-    assert list(table.models["n_params"]) == [7e9, 1e9]
-
-
-def test_load_table_says_what_is_wrong(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match="did you mean 'gsm8k'") as error:
-        load_table("gsmk8")
-    assert "no such file (Parquet" in one_line(error)
-    with pytest.raises(ValueError, match="no data set '.' and no such file"):
-        load_table(".")
-    bad = {
-        "empty.csv": "",
-        "uneven.csv": "model,item,score\na,b,1\na,b,1,1,1\n",
-        "words.jsonl": "model item score\n",
-        "list.jsonl": "[1, 2]\n",
-        "foreign.csv": "name,accuracy\na,1\n",
-        "picture.png": "\x89PNG",
-        "empty.parquet": "",
-    }
-    for name, content in bad.items():
-        Path(name).write_text(content, encoding="latin-1")
-        with pytest.raises(ValueError) as error:
-            load_table(name)
-        one_line(error)
-    for name, words in {
-        "a.tsv": "benchnb import table a.tsv",
-        "a": "rename 'a'",
-        "rows.csv": "row 2 of 'rows.csv' has no model",
-        "score.csv": "'bad' of model 'm', item 'q2' in 'score.csv'",
-    }.items():
-        rows = ["m,q1,1", "m,q2,bad" if name[0] == "s" else ",q2,1"]
-        Path(name).write_text("\n".join(["model,item,score", *rows]))
-        with pytest.raises(ValueError, match=words) as error:
-            load_table(name)
-        one_line(error)
-    LONG.to_parquet("unnamed")
-    assert load_table("unnamed").shape == (2, 2)
-    Path("latin.csv").write_bytes(b"model,item,score\n\xe9\xff,b,1\n")
-    with pytest.raises(ValueError, match="latin.csv") as error:
-        load_table("latin.csv")
-    one_line(error)
-
-
-def test_a_name_comes_before_a_file_of_that_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Scores(np.ones((2, 2))).to_parquet("zoo")
-    assert load_table("zoo").shape != (2, 2)
-    assert load_table("./zoo").shape == (2, 2)
+# names
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from benchnb.evaluation.compare import compare, summary
 from benchnb.evaluation.method import Method
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import Conversation, ready, simulate
-from benchnb.live.session import Session
+from benchnb.live.evaluation import Evaluation
 
 CALL = "import sys; from benchnb.cli.app import main; sys.exit(main())"
 GOOD = [[0, 1, 0.5], [1, 0, np.nan]]
@@ -344,10 +344,10 @@ def test_a_method_says_what_must_come_first(method):
     fresh, unprepared = get_method(method), fitted(method)
     says_in_one_line(lambda: ready(fresh, 10), ["must be fitted"], ValueError)
     says_in_one_line(lambda: simulate(fresh, targets, 10), ["fitted"], ValueError)
-    says_in_one_line(lambda: Session(fresh, 10), ["fitted"], ValueError)
+    says_in_one_line(lambda: Evaluation(fresh, 10), ["fitted"], ValueError)
     says_in_one_line(lambda: simulate(fresh, targets), ["fitted"], ValueError)
     says_in_one_line(lambda: simulate(unprepared, targets), ["budget"], ValueError)
-    says_in_one_line(lambda: Session(unprepared), ["budget"], ValueError)
+    says_in_one_line(lambda: Evaluation(unprepared), ["budget"], ValueError)
     says_in_one_line(lambda: Conversation(unprepared), ["budget"], ValueError)
 
 
@@ -621,7 +621,7 @@ def refused(argv, words, capsys):
 QUICK = ["--trials", "1", "--budgets", "5", "--methods", METHODS[0]]
 GOOD_TABLE = ["compare", "good.parquet", *QUICK]
 COMMANDS = {
-    "nothing": ([], ["COMMAND"]),
+    "nothing": ([], ["Missing command", "benchnb --help"]),
     "an unknown command": (["compar"], ["compar", "compare"]),
     "no table": (["compare"], ["SCORES"]),
     "an unknown name": (["compare", "zo"], ["'zo'", "did you mean 'zoo'"]),
@@ -653,11 +653,11 @@ COMMANDS = {
     "a negative budget": ([*GOOD_TABLE, "--budgets=-5"], ["budget", "-5"]),
     "half an item": ([*GOOD_TABLE, "--budgets", "2.5"], ["--budgets", "2.5"]),
     "a budget in words": ([*GOOD_TABLE, "--budgets", "ten"], ["--budgets", "ten"]),
-    "two minus signs": ([*GOOD_TABLE, "--budgets=--5"], ["--budgets", "'--5'"]),
-    "digits of another kind": ([*GOOD_TABLE, "--budgets", "²"], ["--budgets", "'²'"]),
+    "two minus signs": ([*GOOD_TABLE, "--budgets=--5"], ["--budgets", "--5"]),
+    "digits of another kind": ([*GOOD_TABLE, "--budgets", "²"], ["--budgets", "²"]),
     "no budget": ([*GOOD_TABLE, "--budgets", ""], ["--budgets", "at least one"]),
     "no trials": ([*GOOD_TABLE, "--trials", "0"], ["trials", "at least 1"]),
-    "trials in words": ([*GOOD_TABLE, "--trials", "x"], ["--trials", "'x'"]),
+    "trials in words": ([*GOOD_TABLE, "--trials", "x"], ["--trials", "valid integer"]),
     "a negative seed": ([*GOOD_TABLE, "--seed", "-1"], ["seed", "-1"]),
     "no processors": ([*GOOD_TABLE, "--jobs", "0"], ["jobs", "0"]),
     "an unknown split": ([*GOOD_TABLE, "--split", "dates"], ["dates", "date"]),

@@ -7,7 +7,7 @@ from helpers.logs import write_lm_eval
 from helpers.small import table
 
 from benchnb.evaluation.compare import compare
-from benchnb.harnesses.leaderboards import import_logs
+from benchnb.harnesses.logs import import_logs
 
 distributed = pytest.importorskip("distributed")
 

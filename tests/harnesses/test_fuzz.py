@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from benchnb.harnesses import inspect as harnesses
 from benchnb.harnesses.inspect import read_inspect
-from benchnb.harnesses.leaderboards import FORMATS, import_logs
-from benchnb.harnesses.lm_eval import Choices, read_lm_eval
+from benchnb.harnesses.lm_eval import read_lm_eval
+from benchnb.harnesses.logs import FORMATS, Choices, import_logs
 
 QUIET = settings(
     max_examples=150,

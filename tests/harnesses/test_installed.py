@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchnb.harnesses.leaderboards import import_logs
-from benchnb.harnesses.lm_eval import Choices
-from benchnb.live.evaluation import Live
+from benchnb.harnesses.logs import Choices, import_logs
+from benchnb.live.evaluation import Evaluation
 from tools.run import ROOT
 
 PYTHON = Path(os.environ.get("HARNESSES", ROOT / ".venv-harnesses")) / "bin/python"
@@ -106,7 +105,7 @@ def lm_eval(argvs, cwd):
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     "Seven small language models with random weights, and two tasks of 100 and 20 items"
-    from benchnb.tasks.transfer import small_model
+    from benchnb.tasks.local_model import small_model
 
     place = tmp_path_factory.mktemp("world")
     rng = np.random.default_rng(0)
@@ -158,7 +157,7 @@ def test_lm_eval_from_logs_to_a_score(world):
     out = benchnb("tell", "new", "new/logs", cwd=world)
     assert "40 told, 40 of 120 items" in out
 
-    live = Live(world / "new")
+    live = Evaluation.load(world / "new")
     row = dict(zip(truth.items.index, truth.values[0], strict=True))
     assert {name: row[name] for name in live.answers} == live.answers
     assert {t: len(ids) for t, ids in wanted.items()} == {
@@ -185,7 +184,7 @@ def adaptive(world, row):
         out = benchnb("tell", "twice", "twice/logs", cwd=world)
         if "\nscore " in out:
             break
-    answers = Live(world / "twice").answers
+    answers = Evaluation.load(world / "twice").answers
     assert len(answers) == 30 and all(row[name] == x for name, x in answers.items())
 
 
@@ -231,7 +230,7 @@ def test_inspect_from_logs_to_a_score(tmp_path):
     assert "40 told, 40 of 90 items" in out
     truth = import_logs("inspect", tmp_path / "truth")
     row = dict(zip(truth.items.index, truth.values[0], strict=True))
-    live = Live(tmp_path / "new")
+    live = Evaluation.load(tmp_path / "new")
     assert all(row[name] == score for name, score in live.answers.items())
     low, high = live.report()["interval"]
     assert low <= truth.performance().iloc[0] <= high

@@ -19,7 +19,6 @@ from helpers.logs import (
     inspect_log,
     lm_eval_row,
     of_vintage,
-    right_or_wrong,
     write_details,
     write_eval,
     write_helm,
@@ -29,17 +28,14 @@ from helpers.logs import (
 )
 
 from benchnb.data.scores import Scores
-from benchnb.harnesses.inspect import read_helm, read_inspect
-from benchnb.harnesses.leaderboards import import_logs, read_openllm
-from benchnb.harnesses.lm_eval import (
-    Choices,
-    find_logs,
-    is_lm_eval,
-    read_lm_eval,
-    read_row,
-)
+from benchnb.harnesses.helm import read_helm
+from benchnb.harnesses.inspect import read_inspect
+from benchnb.harnesses.leaderboards import read_openllm
+from benchnb.harnesses.lm_eval import read_lm_eval, read_row
+from benchnb.harnesses.logs import FORMATS, Choices, find_logs, import_logs
 
 ANSWERS = {"sums": [1, 0, 1], "logic": [0, 1]}
+is_lm_eval = FORMATS["lm-eval"].belongs
 FIXTURES = Path(os.environ.get("BENCHNB_DATA", ".")).parent / "fixtures"
 real = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real logs here")
 
@@ -378,7 +374,7 @@ def test_helm_perturbed_rows_splits_and_trials(tmp_path):
     refused(lambda: read_helm(place, wrong), "'train'", "'test', 'valid'")
 
 
-# The leaderboard's files and plain tables ------------------------------------------
+# The leaderboard's files ---------------------------------------------------------
 
 
 def test_dialects_of_the_leaderboard(tmp_path):
@@ -398,86 +394,6 @@ def test_a_shifted_file_of_the_leaderboard_is_found_out(tmp_path):
     refused(lambda: import_logs("openllm", tmp_path), "arc/0", "another document")
     name = path.rename(tmp_path / path.name)
     refused(lambda: read_openllm(name), "no folder", "model='...'")
-
-
-def test_tables_long_and_wide(tmp_path):
-    values = right_or_wrong(4, 5).astype(float)
-    values[1, 2] = np.nan
-    names, items = [f"m{n}" for n in range(4)], [f"q{n}" for n in range(5)]
-    wide = pd.DataFrame(values, pd.Index(names, name="model"), items)
-    long = wide.reset_index().melt("model", var_name="item", value_name="score")
-    turned = wide.T.rename_axis("item").reset_index()
-    wide = wide.reset_index()
-    long.to_csv(tmp_path / "long.csv", index=False)
-    long.to_json(tmp_path / "long.jsonl", orient="records", lines=True)
-    long.to_parquet(tmp_path / "long.parquet")
-    wide.to_csv(tmp_path / "wide.tsv", index=False, sep="\t")
-    wide.to_csv(tmp_path / "wide.csv.gz", index=False)
-    wide.set_index("model").to_parquet(tmp_path / "wide.parquet")
-    turned.to_csv(tmp_path / "turned.csv", index=False)
-    for path in sorted(tmp_path.iterdir()):
-        found = import_logs("table", path)
-        frame = pd.DataFrame(found.values, found.models.index, found.items.index)
-        np.testing.assert_array_equal(frame.loc[names, items], values, path.name)
-    assert import_logs("table", tmp_path).shape == (4, 5)  # all say the same
-
-
-@pytest.mark.parametrize("repeated", ["first", "last", "mean"])
-def test_tables_in_pieces_are_the_same_as_whole(repeated, tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    rows = pd.DataFrame(
-        {"model": rng.integers(0, 12, 400), "item": rng.integers(0, 30, 400)}
-    )
-    rows["score"] = rng.choice([0, 0.5, 1, np.nan], 400)
-    rows["task"], rows["family"] = rows["item"] % 3, rows["model"] % 4
-    rows["weight"], rows["note"] = 1 + rows["item"] % 2, rng.integers(0, 99, 400)
-    rows = rows.astype({"model": str, "item": str, "task": str, "family": str})
-    rows.to_csv(tmp_path / "a.csv", index=False)
-    choices, found = Choices(repeated=repeated), []
-    for cells in (10**6, 70, 1):
-        monkeypatch.setattr("benchnb.harnesses.leaderboards.CELLS", cells)
-        found.append(import_logs("table", tmp_path / "a.csv", choices))
-    groups = rows.groupby(["model", "item"], sort=False)["score"]
-    pick = {
-        "first": lambda s: s.iloc[0],
-        "last": lambda s: s.iloc[-1],
-        "mean": np.nanmean,
-    }
-    with np.errstate(all="ignore"):
-        once = groups.agg(
-            pick[repeated] if repeated != "mean" else "mean"
-        ).reset_index()
-    facts = rows.drop(columns=["score", "note"]).drop_duplicates()
-    whole = Scores.from_long(once.merge(facts, on=["model", "item"]))
-    for table in found:
-        assert list(table.items) == list(whole.items)
-        families = table.models["family"].astype(str)
-        assert families.equals(whole.models["family"][table.models.index].astype(str))
-        order = whole.select(table.models.index, table.items.index)
-        np.testing.assert_allclose(table.values, order.values, rtol=1e-6)
-        assert (
-            table.items["task"].astype(str) == order.items["task"].astype(str)
-        ).all()
-        assert (table.items["weight"] == order.items["weight"]).all()
-
-
-def test_tables_that_say_nonsense(tmp_path):
-    path = tmp_path / "a.csv"
-    for text, words in {
-        "": ("a.csv",),
-        "q1,q2\n1,0\n": ("no column of names",),
-        "model,q1\nm,yes\n": ("'yes'", "'q1'"),
-        "model,score\nm,1\n": ("model and item",),
-        "model,item,score\nm,q1,good\n": ("'good'",),
-        "model,item,score\nm,q1,62\n": ("62", "divide by 100"),
-        "model,item,score\nm,q1,1\nm,q1,0\n": ("two scores", "repeated="),
-        "model,item,score\nm,q1,1\nn,q2,bad\n": ("'bad'", "'n'", "'q2'", "a.csv"),
-        "model,item,score\nm,q1,1\n,q2,1\n": ("row 2", "a.csv", "no model"),
-        "model,q1\nm,1\n,0\n": ("row 2", "no model"),
-        "model;item;score\nm;q1;1\n": ("a.csv", "semicolons"),
-    }.items():
-        path.write_text(text)
-        refused(lambda: import_logs("table", path), *words)
 
 
 # Real logs -----------------------------------------------------------------------

@@ -140,7 +140,7 @@ def test_intervals_hold_their_promise_for_models_like_the_sources():
 
 def test_names_and_mistakes():
     assert isinstance(get_method("anchor_points", distance="correlation"), AnchorPoints)
-    with pytest.raises(ValueError, match="no distance 'pearson'"):
+    with pytest.raises(ValueError, match="distance must be one of 'manhattan'"):
         AnchorPoints("pearson").fit(answers())
     with pytest.raises(ValueError, match="budget must be a whole number"):
         ready(AnchorPoints().fit(answers()), 61)

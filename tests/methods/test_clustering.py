@@ -48,10 +48,10 @@ def test_a_sample_is_nearly_as_good_as_all_items():
 
 
 def test_an_empty_cluster_is_filled_with_the_farthest_item():
-    from benchnb.methods.clustering import _nearest_of_each
+    from benchnb.methods.clustering import nearest_to_centroids
 
     away, rng = np.array([0.1, 0.2, 0.9, 0.3, 0.0]), np.random.default_rng(0)
-    medoids, labels = _nearest_of_each(np.array([0, 0, 2, 2, 2]), away, 3, rng)
+    medoids, labels = nearest_to_centroids(np.array([0, 0, 2, 2, 2]), away, 3, rng)
     assert medoids.tolist() == [0, 4, 2] and labels.tolist() == [0, 0, 2, 1, 1]
 
 
@@ -183,7 +183,7 @@ def test_items_described_from_outside():
             Clustering(space="side").fit(scores, bad)
     with pytest.raises(ValueError, match="NaN or infinite"):
         Clustering(space="side").fit(scores, np.full((60, 2), np.nan))
-    with pytest.raises(ValueError, match="space must be 'scores', 'text' or 'side'"):
+    with pytest.raises(ValueError, match="space must be one of"):
         Clustering(space="words").fit(scores)
 
 
@@ -229,7 +229,7 @@ def test_items_not_chosen_by_scores_are_tried_on_every_source(space, monkeypatch
     def never(*args):
         raise AssertionError("there is nothing to cluster anew")
 
-    monkeypatch.setattr("benchnb.methods.clustering.held_out_errors", never)
+    monkeypatch.setattr("benchnb.evaluation.coresets.held_out_errors", never)
     scores = with_texts(answers(models=70))
     facts = scores.items.assign(weight=np.random.default_rng(1).random(60))
     scores = Scores(scores.values, facts, scores.models)
@@ -263,7 +263,7 @@ def test_tables_without_texts():
         TextClustering().fit(scores)
     side = np.random.default_rng(0).random((60, 4))
     assert len(simulate(TextClustering().fit(scores, side), scores, 5)) == 24
-    with pytest.raises(ValueError, match="space='text' needs an array of 60 items"):
+    with pytest.raises(ValueError, match="side must be an array of 60 items"):
         TextClustering().fit(scores, side[:3])
     half = with_texts(scores)
     half.items.loc["q7", "text"] = None

@@ -8,6 +8,7 @@ import pytest
 from pygam import LinearGAM, s
 
 from benchnb.data.scores import Scores
+from benchnb.evaluation.coresets import RandomCurve
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.essence_bench import (
@@ -21,7 +22,6 @@ from benchnb.methods.essence_bench import (
     stratified_parts,
     unexplained,
 )
-from benchnb.stats.gam import RandomCurve
 from benchnb.stats.genetic_search import as_masks
 from benchnb.stats.metrics import rmse
 

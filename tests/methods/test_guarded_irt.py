@@ -13,7 +13,7 @@ from benchnb.evaluation.method import Flag
 from benchnb.evaluation.registry import load_method, save_method
 from benchnb.evaluation.simulate import simulate
 from benchnb.live.bundles import publish
-from benchnb.live.session import Session
+from benchnb.live.evaluation import Evaluation
 from benchnb.methods.guarded_irt import (
     FEWEST,
     GuardedIRT,
@@ -216,32 +216,32 @@ def test_a_target_in_range_is_asked_in_rounds():
     target = many()[1]
     counts = []
     for row in range(6):
-        session = Session(prepared(fitted(GuardedIRT), 20))
+        run = Evaluation(prepared(fitted(GuardedIRT), 20))
         known, requests = target.values[row].astype(float), []
-        while session.ask():
-            names = session.ask()
+        while run.ask():
+            names = run.ask()
             requests.append(len(names))
             where = target.items.index.get_indexer(names)
-            session.tell(dict(zip(names, known[where], strict=True)))
+            run.tell(dict(zip(names, known[where], strict=True)))
         counts.append(requests)
         assert sum(requests) == 20 and requests[0] == 8
     assert [8, 3, 3, 3, 3] in counts
 
 
 @BOTH
-def test_a_session_is_resumed_in_the_middle(cls, tmp_path):
+def test_an_evaluation_is_resumed_in_the_middle(cls, tmp_path):
     target = many()[1]
     wanted = simulate(prepared(fitted(cls), 20), target)
     for row in range(3):
         folder = tmp_path / str(row)
-        session = Session(prepared(fitted(cls), 20), folder=folder)
-        while session.ask():
-            names = session.ask()
+        run = Evaluation(prepared(fitted(cls), 20), folder=folder)
+        while run.ask():
+            names = run.ask()
             where = target.items.index.get_indexer(names)
             answers = target.values[row, where].astype(float)
-            session.tell(dict(zip(names, answers, strict=True)))
-            session = Session.load(folder, many()[0])
-        assert shown(session.estimate()) == shown(wanted[row])
+            run.tell(dict(zip(names, answers, strict=True)))
+            run = Evaluation.load(folder, many()[0])
+        assert shown(run.conversation.estimate) == shown(wanted[row])
 
 
 @BOTH

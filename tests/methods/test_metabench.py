@@ -8,6 +8,7 @@ import pytest
 from pygam import LinearGAM, s
 
 from benchnb.data.scores import Scores
+from benchnb.evaluation.coresets import RandomCurve
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.metabench import (
@@ -16,11 +17,8 @@ from benchnb.methods.metabench import (
     one_per_quantile,
     subset_losses,
 )
-from benchnb.stats.gam import (
-    Curve,
-    RandomCurve,
-    draw_subsets,
-)
+from benchnb.stats.gam import Curve
+from benchnb.stats.genetic_search import draw_subsets
 
 
 def answers(seed=0, models=60, items=50, part_marks=False):

@@ -12,7 +12,7 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
-from benchnb.live.session import Session
+from benchnb.live.evaluation import Evaluation
 from benchnb.methods import sampling
 from benchnb.methods.sampling import (
     AIPW,
@@ -222,9 +222,10 @@ def test_aipw_takes_the_penalty_with_the_least_left_out_error():
     x, y = rng.random((9, 14)), rng.random(14)
     eigen = sampling.centred_eigen(x.T @ x)
     errors = [
-        (sampling.ridge_loo(*eigen, y, (p,))[1] ** 2).sum() for p in sampling.PENALTIES
+        (sampling.ridge_loo(*eigen, y, (p,))[1] ** 2).sum()
+        for p in sampling.RIDGE_PENALTIES
     ]
-    best = sampling.PENALTIES[int(np.argmin(errors))]
+    best = sampling.RIDGE_PENALTIES[int(np.argmin(errors))]
     for chosen, alone in zip(
         sampling.ridge_loo(*eigen, y),
         sampling.ridge_loo(*eigen, y, (best,)),
@@ -261,14 +262,12 @@ def test_loaded_aipw_cannot_draw_anew(tmp_path):
 
 
 @each
-def test_session_is_simulation(make):
+def test_an_evaluation_is_the_simulation(make):
     source, target = table(), table(1, seed=2)
-    session = Session(make().fit(source), budget=10, seed=4)
+    run = Evaluation(make().fit(source), budget=10, seed=4)
     known = pd.Series(target.values[0].astype(float), target.items.index)
-    session.tell(known[session.ask()])
-    assert (
-        session.estimate().score == simulate(make().fit(source), target, 10, 4)[0].score
-    )
+    run.tell(known[run.ask()])
+    assert run.estimate().score == simulate(make().fit(source), target, 10, 4)[0].score
 
 
 def test_task_scores():
@@ -289,7 +288,9 @@ def test_names_and_parameters():
     for name in ["random", "stratified", "difference", "aipw"]:
         assert get_method(name, level=0.8).level == 0.8
     for make in [DifferenceEstimator, AIPW, StratifiedSampling]:
-        with pytest.raises(ValueError, match="draw is random or stratified, not 'all'"):
+        with pytest.raises(
+            ValueError, match="draw must be one of 'random', 'stratified'"
+        ):
             make(draw="all").fit(table())
     wide, narrow = (
         simulate(RandomSampling(level=k).fit(table()), table(1), 20)[0].interval

@@ -6,15 +6,16 @@ import pytest
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method, load_method, save_method
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import method_rng, ready, simulate
 from benchnb.methods.sort_and_search import (
-    RULES,
+    THRESHOLDS,
     SortAndSearch,
     by_difficulty,
     even_steps,
     possible_edges,
     search_edge,
 )
+from benchnb.stats.intervals import conformal_radius
 
 
 def answers(seed=0, models=24, items=60, weight=None, marks=False):
@@ -53,15 +54,15 @@ def test_search_is_the_edge_with_the_least_disagreement(seed):
         assert np.isclose(search_edge(seen, edges), wanted)
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", THRESHOLDS)
 @pytest.mark.parametrize("budget", [1, 2, 7, 20])
 def test_all_right_is_1_and_all_wrong_is_0_and_steps_are_found(rule, budget):
     edges = np.linspace(0, 1, budget + 1)
     steps = np.tri(budget + 1, budget, -1)  # 0, 1, ..., budget right answers
-    np.testing.assert_allclose(RULES[rule](steps, edges), edges, atol=1e-12)
+    np.testing.assert_allclose(THRESHOLDS[rule](steps, edges), edges, atol=1e-12)
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", THRESHOLDS)
 def test_a_model_that_keeps_to_the_order_is_known_to_within_a_step(rule):
     scores = answers(weight=np.ones(60))
     method = ready(SortAndSearch(rule).fit(scores), 12)
@@ -137,7 +138,7 @@ def test_counting_leans_neither_way_whatever_weights_and_order_are(marks):
         assert abs(lean.mean()) < 0.015
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", THRESHOLDS)
 def test_gaps_in_the_sources_and_nothing_scored(rule):
     scores = answers()
     values = scores.values.copy()
@@ -156,15 +157,15 @@ def test_one_and_two_sources_will_do_without_an_interval():
     for count in (1, 2, 3):
         method = SortAndSearch().fit(answers(models=count))
         guess, *_ = simulate(method, answers(), 10)
-        assert 0 <= guess.score <= 1 and np.isnan(guess.interval[0])
+        assert 0 <= guess.score <= 1 and guess.interval == (0, 1)
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", THRESHOLDS)
 def test_errors_of_left_out_sources_match_a_slow_reference(rule):
     source = answers(models=21)
     method = ready(SortAndSearch(rule, folds=3).fit(source), 10)
-    errors = method.left_out_errors(np.random.default_rng(4))
-    rng = np.random.default_rng(4)
+    rng, errors = method_rng(method, 10, 0, 0), np.empty(21)
+    method.choose(source.values.mean(axis=0), rng)
     fold = rng.permutation(21) % 3
     for part in range(3):
         order, items, share = method.choose(
@@ -173,8 +174,9 @@ def test_errors_of_left_out_sources_match_a_slow_reference(rule):
         for row in np.flatnonzero(fold == part):
             edges = np.concatenate([[0], np.cumsum(share)])
             seen = source.values[row, items].astype(float)
-            wanted = RULES[rule](seen, edges) - source.truth().iloc[row]
-            assert np.isclose(errors[row], wanted, atol=1e-6)
+            wanted = THRESHOLDS[rule](seen, edges) - source.truth().iloc[row]
+            errors[row] = wanted
+    assert np.isclose(method.radius_, conformal_radius(errors), atol=1e-6)
 
 
 def test_intervals_hold_their_promise_for_models_like_the_sources():
@@ -203,9 +205,9 @@ def test_saved_without_the_sources_and_back(tmp_path):
 
 def test_names_and_mistakes():
     assert isinstance(get_method("sort_and_search", threshold="search"), SortAndSearch)
-    with pytest.raises(ValueError, match="threshold is count or search, not 'dp'"):
+    with pytest.raises(ValueError, match="threshold must be one of 'count', 'search'"):
         SortAndSearch("dp").fit(answers())
-    with pytest.raises(ValueError, match="folds must be 0"):
+    with pytest.raises(ValueError, match="folds must be"):
         SortAndSearch(folds=1).fit(answers())
     with pytest.raises(ValueError, match="budget must be a whole number"):
         ready(SortAndSearch().fit(answers()), 61)

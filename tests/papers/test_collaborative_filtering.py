@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from benchnb.reproduce import collaborative_filtering as chapter
 from helpers.small import table
 
 from benchnb.data.scores import Scores
@@ -11,7 +10,8 @@ from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.collaborative_filtering import CollaborativeFiltering
-from benchnb.papers.verdicts import table_cells
+from benchnb.papers import collaborative_filtering as chapter
+from benchnb.papers.verdicts import Runs, table_cells
 from benchnb.stats.metrics import mae
 
 FEW = {
@@ -24,7 +24,7 @@ FEW = {
 def small(monkeypatch):
     "A setting on the small table, whose tasks have 10 to 30 items"
     setting = chapter.Setting(table, "random", targets=3, least=5)
-    monkeypatch.setattr(chapter, "SETTINGS", {"small": setting})
+    monkeypatch.setattr(chapter, "COMPARED", {"small": setting})
     return setting
 
 
@@ -39,7 +39,8 @@ def test_targets_are_complete_and_never_sources(small):
 
 def test_a_trial_is_what_its_parts_say(small):
     parts = small.parts(table(), 0)
-    rows = chapter.task_trial(FEW["Random"], "Random", parts, (0.2, 0.5), 0, least=5)
+    given = (FEW["Random"], "Random", parts, (0.2, 0.5), 0)
+    rows = pd.DataFrame(chapter.task_trial(*given, least=5))
     source, target = parts
     fitted = PerTask(get_method("random"), least=5).fit(source)
     found = simulate(ready(fitted, 5 + 5 + 6, 0), target)  # of 10, 20 and 30 items
@@ -52,21 +53,21 @@ def test_a_trial_is_what_its_parts_say(small):
 
 
 def test_a_finished_piece_is_not_run_again(small, tmp_path, monkeypatch):
-    first = chapter.measure("e", "small", FEW, (0.3,), 2, journals=tmp_path)
-    again = chapter.measure("e", "small", FEW, (0.3,), 3, journals=tmp_path)
+    first = chapter.measure_tasks(Runs(2, 1, tmp_path), "e", "small", FEW, (0.3,))
+    again = chapter.measure_tasks(Runs(3, 1, tmp_path), "e", "small", FEW, (0.3,))
     same = again[again["trial"] < 2].reset_index(drop=True)
     pd.testing.assert_frame_equal(first, same)
     monkeypatch.setattr(chapter, "task_trial", None)  # whoever runs now, fails
-    third = chapter.measure("e", "small", FEW, (0.3,), 3, journals=tmp_path)
+    third = chapter.measure_tasks(Runs(3, 1, tmp_path), "e", "small", FEW, (0.3,))
     pd.testing.assert_frame_equal(again, third)
-    with pytest.raises(ValueError, match="another comparison"):
-        chapter.measure("e", "small", FEW, (0.4,), 3, journals=tmp_path)
+    with pytest.raises(ValueError, match="another computation"):
+        chapter.measure_tasks(Runs(3, 1, tmp_path), "e", "small", FEW, (0.4,))
 
 
 def test_a_stopped_run_keeps_its_pieces_and_lets_others_in(
     small, tmp_path, monkeypatch
 ):
-    whole, count = chapter.measure("e", "small", FEW, (0.3,), 2), []
+    whole, count = chapter.measure_tasks(Runs(2), "e", "small", FEW, (0.3,)), []
     trial = chapter.task_trial
 
     def stopped(*args, **more):
@@ -77,21 +78,18 @@ def test_a_stopped_run_keeps_its_pieces_and_lets_others_in(
 
     monkeypatch.setattr(chapter, "task_trial", stopped)
     with pytest.raises(KeyboardInterrupt):
-        chapter.measure("e", "small", FEW, (0.3,), 2, journals=tmp_path)
+        chapter.measure_tasks(Runs(2, 1, tmp_path), "e", "small", FEW, (0.3,))
     monkeypatch.setattr(chapter, "task_trial", trial)
-    pieces = (tmp_path / "e.jsonl").read_text().count("key")
-    again = chapter.measure("e", "small", FEW, (0.3,), 2, journals=tmp_path)
+    pieces = len(count)
+    again = chapter.measure_tasks(Runs(2, 1, tmp_path), "e", "small", FEW, (0.3,))
     assert pieces >= 1
     pd.testing.assert_frame_equal(again, whole)
 
 
-def test_an_unknown_setting_is_named(small):
-    with pytest.raises(ValueError, match="unknown setting 'smal'. Known: small"):
-        chapter.measure("e", "smal", FEW)
-
-
 def test_the_number_of_processes_changes_nothing(small):
-    one, two = (chapter.measure("e", "small", FEW, (0.3,), 2, n_jobs=n) for n in (1, 2))
+    one, two = (
+        chapter.measure_tasks(Runs(2, n), "e", "small", FEW, (0.3,)) for n in (1, 2)
+    )
     pd.testing.assert_frame_equal(one, two)
 
 
@@ -119,7 +117,7 @@ def test_cells_find_their_printed_neighbours(tmp_path):
     seconds = pd.DataFrame({"row": ["MMLU / Ours"] * 2, "trial": [0, 1], **times})
     errors = pd.DataFrame({"method": ["Random"] * 2, "ratio": 0.1, "trial": [0, 1]})
     errors = errors.assign(mae=0.1, weighted=0.2, rank=3.0, setting="s")
-    cells = chapter.all_cells(errors, described, seconds)
+    cells = chapter.filtering_cells(errors, described, seconds)
     chapter.store_results(cells, "collaborative_filtering", tmp_path)
     both = table_cells("collaborative_filtering", tmp_path).set_index(["row", "column"])
     cell = both.loc["clustering / historical results", "performance / mae"]

@@ -1,12 +1,10 @@
-"""What the chapter on curves does not show: pyGAM again, odd tables, the baseline."""
+"""What the chapter on curves does not show: pyGAM again, odd tables."""
 
 import numpy as np
 import pytest
 from pygam import LinearGAM, s
 
 from benchnb.stats.gam import (
-    RandomCurve,
-    draw_subsets,
     fit_curve,
     fit_gam,
     level_filled,
@@ -35,14 +33,6 @@ def test_the_stored_curve_is_that_of_pygam_inside_and_outside(features):
         same.append(np.allclose(curve(wide), gam.predict(wide), atol=1e-5))
     assert any(same)
     assert bases.shape[1] == len(roughness(8, features))
-
-
-def test_subsets_are_distinct_items_and_all_items_are_likely():
-    subsets = draw_subsets(20, 7, 3000, np.random.default_rng(0))
-    assert all(len(set(row)) == 7 for row in subsets)
-    share = np.bincount(subsets.ravel(), minlength=20) / 3000
-    np.testing.assert_allclose(share, 7 / 20, atol=0.04)
-    assert draw_subsets(5, 5, 100, np.random.default_rng(0)).tolist() == [[*range(5)]]
 
 
 def test_gaps_are_filled_row_by_row():
@@ -94,10 +84,3 @@ def test_a_gam_that_fails_becomes_a_line_and_is_named(monkeypatch):
     assert note == "SVD did not converge: a line instead of a GAM"
     slope, constant = np.polyfit(x[:, 0], y, 1)
     np.testing.assert_allclose(curve(x), constant + slope * x[:, 0], atol=5e-3)
-
-
-def test_the_baseline_is_no_registered_method():
-    from benchnb.evaluation.registry import list_methods
-
-    assert "random_curve" not in list_methods()
-    assert RandomCurve.name == "random_curve"

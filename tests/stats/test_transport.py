@@ -12,7 +12,6 @@ from scipy.spatial.distance import cdist
 from benchnb.stats import transport
 from benchnb.stats.transport import (
     NotSolved,
-    column_distances,
     slice_masses,
     synthetic_items,
     transport_plan,
@@ -51,21 +50,6 @@ def recorded(monkeypatch, change=lambda *args: None):
 
 
 # distances ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-@pytest.mark.parametrize("binary", [True, False])
-def test_distances_are_scipys(binary, kind):
-    left, right, _ = clouds(0, 30, 25, 40, binary)
-    slow = cdist(left.T.astype(kind), right.T.astype(kind))
-    exact = binary or kind is np.float64
-    fast = column_distances(left.astype(kind), right.astype(kind))
-    np.testing.assert_allclose(fast, slow, atol=1e-6 if exact else 1e-3)
-
-
-def test_rounding_makes_no_root_of_a_negative_number():
-    left = np.random.default_rng(1).random((50, 30))
-    np.testing.assert_allclose(column_distances(left, left).diagonal(), 0, atol=1e-6)
 
 
 # plans -------------------------------------------------------------------------

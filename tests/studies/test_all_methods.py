@@ -11,19 +11,19 @@ from benchnb.studies.all_methods import (
     measure_coverage,
     promise,
     recompute,
-    store_field,
+    store_table,
 )
 
 
 def test_unknown_paper_cannot_be_recomputed(tmp_path):
-    with pytest.raises(ValueError, match="no chapter recomputes 'guarded_irt'"):
+    with pytest.raises(ValueError, match="unknown paper 'guarded_irt'"):
         recompute("guarded_irt", folder=tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
 def test_field_is_stored_and_read_back(tmp_path):
     stored = field()
-    path = store_field(stored, tmp_path / "field.csv")
+    path = store_table(stored, tmp_path / "field.csv")
     pd.testing.assert_frame_equal(pd.read_csv(path), stored)
     for split in ("random", "ability"):
         means = field_table(stored, split, 50)

@@ -16,31 +16,34 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare, summary
 from benchnb.evaluation.registry import get_method, list_methods
 from benchnb.evaluation.simulate import ready, simulate
-from benchnb.studies.all_methods import FIELD
+from benchnb.stats.sample_size import (
+    score_spread,
+    textbook_items,
+    textbook_width,
+    width_of_error,
+)
+from benchnb.studies.all_methods import FIELD, store_table
 from benchnb.studies.planning import (
-    BUDGETS,
+    PLAN_BUDGETS,
     FewSources,
     excess_error,
     hold_out,
     items_curve,
     items_needed,
-    items_table,
-    measure_planning,
     plan_budgets,
     plan_methods,
-    planning,
     plot_plan,
     reach,
-    relative_to_random,
-    score_spread,
     source_counts,
     sources_curve,
     sources_needed,
+)
+from benchnb.studies.planning_results import (
+    items_table,
+    measure_planning,
+    planning,
+    relative_to_random,
     sources_table,
-    store_planning,
-    textbook_items,
-    textbook_width,
-    width_of_error,
 )
 
 QUICK = ["random", "stratified", "aipw"]
@@ -178,14 +181,11 @@ def test_random_does_not_depend_on_the_number_of_sources(sources):
     assert sources["sources"].tolist() == [4, 8, 16] * 3
 
 
-def test_curves_do_not_depend_on_jobs_or_a_stop(tmp_path, sources):
+def test_curves_do_not_depend_on_jobs_or_a_journal(tmp_path, sources):
     settings = dict(methods=QUICK, counts=[4, 8, 16], budget=15, trials=3)
-    journal = tmp_path / "plan.jsonl"
-    sources_curve(table(), journal=journal, **settings)
-    text = journal.read_text()
-    journal.write_text(text[: len(text) // 2])
-    again = sources_curve(table(), journal=journal, **settings)
-    pd.testing.assert_frame_equal(again, sources)
+    for journal in [tmp_path / "plan.sqlite"] * 2:  # the second run reads the first's
+        again = sources_curve(table(), journal=journal, **settings)
+        pd.testing.assert_frame_equal(again, sources)
     two = sources_curve(table(), n_jobs=2, **settings)
     pd.testing.assert_frame_equal(two, sources)
 
@@ -265,7 +265,7 @@ def test_unsorted_curves_read_the_same(items, sources):
 
 def test_numbers_of_a_plan():
     assert plan_budgets(15) == [3, 7, 11] and plan_budgets(1) == [1]
-    assert plan_budgets(10**6) == list(BUDGETS)
+    assert plan_budgets(10**6) == list(PLAN_BUDGETS)
     assert source_counts(6) == [6] and source_counts(300)[-1] == 300
     for left in range(1, 200):
         counts = source_counts(left)
@@ -347,7 +347,7 @@ def test_the_command_refuses_in_one_line(given, line, tmp_path, capsys, monkeypa
     monkeypatch.chdir(tmp_path)
     table().to_parquet("table.parquet")
     before = files_in(tmp_path)
-    assert main(["plan", "table.parquet", *given]) == 2
+    assert main(["forecast", "table.parquet", *given]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and line in err
     assert files_in(tmp_path) == before
@@ -372,7 +372,7 @@ def test_stored_curves_are_whole():
 
 
 def test_stored_curves_are_read_back(tmp_path):
-    path = store_planning(planning(), tmp_path / "plan.csv")
+    path = store_table(planning(), tmp_path / "plan.csv", digits=4)
     pd.testing.assert_frame_equal(pd.read_csv(path), planning())
     assert path.stat().st_size < 300_000
 

@@ -11,7 +11,7 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
-from benchnb.live.session import Session
+from benchnb.live.evaluation import Evaluation
 from benchnb.tasks.bento import (
     BentoLe,
     BentoSim,
@@ -23,10 +23,9 @@ from benchnb.tasks.bento import (
     chosen_means,
     fitted_line,
     published_list,
-    read_matrix,
     task_queue,
 )
-from benchnb.tasks.transfer import Transfer
+from benchnb.tasks.transfer import Transfer, read_matrix
 
 NAMES = ["algebra", "logic", "reading"]
 SIZES = {"algebra": 30, "logic": 20, "reading": 10}
@@ -45,10 +44,10 @@ def test_the_queue_against_a_slow_reference(seed, share):
     task = rng.integers(4, size=40)
     order = rng.permutation(4)
     queue = task_queue(task, order, share, np.random.default_rng(seed))
-    luck = np.random.default_rng(seed).random(40)
+    uniforms = np.random.default_rng(seed).random(40)
     first, rest = [], []
     for place in order:
-        members = sorted(np.flatnonzero(task == place), key=lambda i: luck[i])
+        members = sorted(np.flatnonzero(task == place), key=lambda i: uniforms[i])
         count = int(np.ceil(share * len(members)))
         first += members[:count]
         rest += members[count:]
@@ -179,15 +178,15 @@ def test_a_corrected_method_keeps_its_line_but_not_its_sources(tmp_path):
         ready(load_method(tmp_path), 30)
 
 
-def test_a_session_and_the_simulation_agree(tmp_path):
+def test_an_evaluation_and_the_simulation_agree(tmp_path):
     source, target = halves()
     method = ready(BentoSim().fit(source, transfer()), 20)
-    session = Session(method, folder=tmp_path / "model")
+    run = Evaluation(method, folder=tmp_path / "model")
     row = dict(zip(target.items.index, target.values[0].astype(float), strict=True))
-    while asked := session.ask():
-        session.tell({item: row[item] for item in asked})
+    while asked := run.ask():
+        run.tell({item: row[item] for item in asked})
     expected = simulate(method, target)[0]
-    assert session.estimate().score == pytest.approx(expected.score)
+    assert run.estimate().score == pytest.approx(expected.score)
 
 
 def test_compare_takes_a_matrix_as_side():
@@ -219,18 +218,18 @@ def test_tasks_that_are_all_alike():
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: BentoSim(share=0), "share must lie above 0"),
+        (lambda: BentoSim(share=0), "share must be a number between 1e-06 and 1"),
         (lambda: BentoSim(share="x"), "share must be a number"),
-        (lambda: BentoSim(level=1), "level must lie"),
-        (lambda: BentoSim(correct="yes"), "correct is none, difference or line"),
-        (lambda: BentoSim(scale="big"), "no scale 'big'"),
-        (lambda: BentoSim(metric="l7"), "no metric 'l7'"),
-        (lambda: BentoSim(t=0.5), "t must be at least 1"),
-        (lambda: BentoLe(dims=0), "dims must be from 1 to 2, got 0"),
+        (lambda: BentoSim(level=1), "level must be a number between 0.01 and 0.999"),
+        (lambda: BentoSim(correct="yes"), "correct must be one of 'none'"),
+        (lambda: BentoSim(scale="big"), "scale must be one of 'relative'"),
+        (lambda: BentoSim(metric="l7"), "metric must be one of 'euclidean'"),
+        (lambda: BentoSim(t=0.5), "t must be a number between 1 and"),
+        (lambda: BentoLe(dims=0), "dims must be a whole number of at least 1"),
         (lambda: BentoLe(dims=3), "dims must be from 1 to 2, got 3"),
-        (lambda: BentoLe(dims=True), "dims must be from 1 to 2, got True"),
-        (lambda: BentoSim(t="a"), "t must be at least 1, got 'a'"),
-        (lambda: ResultsSim(scale="z"), "scale is none or centred here"),
+        (lambda: BentoLe(dims=True), "dims must be a whole number of at least 1"),
+        (lambda: BentoSim(t="a"), "t must be a number between 1 and .* got 'a'"),
+        (lambda: ResultsSim(scale="z"), "scale must be one of 'none', 'centred'"),
         (lambda: TaskList(tasks=5), "tasks must be a list of names, got 5"),
         (lambda: TaskList(), "task_list needs names"),
         (lambda: TaskList(tasks="algebra"), "tasks must be a list of names"),
@@ -299,8 +298,7 @@ def test_the_command_line_takes_a_matrix(tmp_path, capsys):
 def test_the_help_names_the_methods_that_choose_tasks(capsys):
     from benchnb.cli.app import main
 
-    with pytest.raises(SystemExit):
-        main(["compare", "-h"])
+    assert main(["methods"]) == 0
     assert "results_sim" in capsys.readouterr().out
 
 
@@ -312,14 +310,8 @@ def test_matrices_from_files(tmp_path):
     expected = BentoSim().fit(source, side).order_.tolist()
     for path in (long, wide):
         assert BentoSim(transfer=str(path)).fit(source).order_.tolist() == expected
-    wide.write_text("x,a\na,word\n")
-    with pytest.raises(ValueError, match="column 'a' is not made of numbers"):
-        read_matrix(wide)
     with pytest.raises(FileNotFoundError, match="check the path"):
         read_matrix(tmp_path / "none.csv")
-    wide.write_text("")
-    with pytest.raises(ValueError, match="is no CSV file of a matrix"):
-        read_matrix(wide)
 
 
 def test_published_lists():

@@ -15,8 +15,6 @@ from benchnb.tasks.facility_location import (
     gains_of,
     medoid_tasks,
     select_tasks,
-    selection_stability,
-    selection_transfer,
 )
 from benchnb.tasks.similarity import cosine_similarity, similarity, task_distances
 
@@ -52,29 +50,17 @@ kinds = st.sampled_from(["plane", "cosine", "grid", "any"])
 seeds = st.integers(0, 10_000)
 
 
-@given(seeds, st.integers(2, 14), kinds)
-@settings(max_examples=150, deadline=None)
-def test_lazy_and_plain_make_the_slow_choice(seed, size, kind):
+@given(seeds, st.integers(2, 40), kinds)
+@settings(max_examples=100, deadline=None)
+def test_lazy_makes_the_slow_choice(seed, size, kind):
     S = random_similarity(seed, size, kind)
     order, value = slow_greedy(S, size)
-    for method in ("lazy", "greedy"):
-        found = select_tasks(S, size, method)
-        assert found.order.tolist() == order
-        assert np.isclose(found.values[-1], value)
-        covered = [coverage(S, found.order[:k]) for k in range(1, size + 1)]
-        assert np.allclose(found.values, covered)
-        assert np.allclose(found.served, S.max(axis=1))
-
-
-@given(seeds, st.integers(20, 400), kinds)
-@settings(max_examples=25, deadline=None)
-def test_lazy_is_plain_on_larger_tables(seed, size, kind):
-    S = random_similarity(seed, size, kind)
-    k = size // 3
-    lazy, plain = (select_tasks(S, k, method) for method in ("lazy", "greedy"))
-    assert lazy.order.tolist() == plain.order.tolist()
-    assert lazy.tied.tolist() == plain.tied.tolist()
-    assert np.allclose(lazy.gains, plain.gains)
+    found = select_tasks(S, size)
+    assert found.order.tolist() == order
+    assert np.isclose(found.values[-1], value)
+    covered = [coverage(S, found.order[:k]) for k in range(1, size + 1)]
+    assert np.allclose(found.values, covered)
+    assert np.allclose(found.served, S.max(axis=1))
 
 
 @given(seeds, st.integers(3, 9), st.integers(1, 4), kinds)
@@ -140,21 +126,6 @@ def test_the_scale_does_not_matter():
     assert select_tasks(S.astype(np.float32), 5).order.tolist() == order[:5]
 
 
-def test_stochastic_keeps_its_promise_on_average():
-    shares = []
-    for seed in range(100):
-        S = random_similarity(seed, 12)
-        best = max(coverage(S, chosen) for chosen in combinations(range(12), 3))
-        found = select_tasks(S, 3, "stochastic", eps=0.1, seed=seed)
-        assert len(set(found.order.tolist())) == 3
-        shares.append(found.values[-1] / best)
-    assert np.mean(shares) >= 1 - 1 / np.e - 0.1
-    one, two = (select_tasks(S, 3, "stochastic", seed=4).order for _ in range(2))
-    assert one.tolist() == two.tolist()
-    whole = select_tasks(S, 12, "stochastic", eps=1e-9)  # one candidate at a time
-    assert sorted(whole.order) == list(range(12))
-
-
 @given(seeds, st.integers(3, 60), st.sampled_from(["euclidean", "cosine"]))
 @settings(max_examples=40, deadline=None)
 def test_features_give_what_their_matrix_gives(seed, size, metric):
@@ -181,22 +152,20 @@ def test_gains_in_blocks_are_gains():
 
 
 @pytest.mark.parametrize(
-    "matrix, k, options, message",
+    "matrix, k, message",
     [
-        (np.ones((3, 4)), 2, {}, r"got the shape \(3, 4\): make it with"),
-        (np.ones((2, 3, 3)), 2, {}, r"got the shape \(2, 3, 3\)"),
-        (np.ones((0, 0)), 1, {}, r"got the shape \(0, 0\)"),
-        ([[1, np.nan], [1, 1]], 1, {}, "tasks 0 and 1 is nan: measure it"),
-        (np.eye(3), 0, {}, "k is 0: choose a whole number from 1 to 3"),
-        (np.eye(3), 4, {}, "k is 4"),
-        (np.eye(3), 2.0, {}, "k is 2.0"),
-        (np.eye(3), 2, {"method": "best"}, "choose from lazy, greedy, stochastic"),
-        (np.eye(3), 2, {"eps": 0}, "eps is 0"),
+        (np.ones((3, 4)), 2, r"got the shape \(3, 4\): make it with"),
+        (np.ones((2, 3, 3)), 2, r"got the shape \(2, 3, 3\)"),
+        (np.ones((0, 0)), 1, r"got the shape \(0, 0\)"),
+        ([[1, np.nan], [1, 1]], 1, "tasks 0 and 1 is nan: measure it"),
+        (np.eye(3), 0, "k is 0: choose a whole number from 1 to 3"),
+        (np.eye(3), 4, "k is 4"),
+        (np.eye(3), 2.0, "k is 2.0"),
     ],
 )
-def test_faults(matrix, k, options, message):
+def test_faults(matrix, k, message):
     with pytest.raises(ValueError, match=message):
-        select_tasks(matrix, k, **options)
+        select_tasks(matrix, k)
 
 
 def test_faults_of_features():
@@ -223,26 +192,6 @@ def planted(draws=6, noise=0.005):
     rng = np.random.default_rng(0)
     gain = 0.05 * (group[:, None] == group) + np.diag(0.02 * (np.arange(12) % 4 == 1))
     return 0.5 + gain + rng.normal(0, noise, (draws, 12, 12))
-
-
-def test_stability_of_what_does_not_change():
-    def always(draws):
-        return [3, 1, 2]
-
-    assert (selection_stability(planted(), always) == 1).all(axis=None)
-    whole = selection_stability(planted(), lambda d: list(range(12)), splits=2)
-    assert whole[12].isna().all()  # all tasks are always the same tasks
-    with pytest.raises(ValueError, match="2 draws or more"):
-        selection_stability(planted()[0], always)
-
-
-def test_a_choice_from_less_noise_serves_the_other_half_better():
-    kept = []
-    for noise in (0.001, 0.2):
-        mean = selection_transfer(planted(noise=noise), 3).mean()
-        gap = mean["random"] - mean["own choice"]
-        kept.append((mean["random"] - mean["other half's"]) / gap)
-    assert kept[0] > 0.9 > 0.6 > kept[1]
 
 
 def test_groups_are_all_served():

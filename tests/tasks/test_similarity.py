@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.tasks.similarity import (
-    METRICS,
+    DISTANCES,
     SCALES,
     bm25_matrix,
     cosine_similarity,
@@ -20,7 +20,6 @@ from benchnb.tasks.similarity import (
     normalise,
     random_halves,
     similarity,
-    spectral_clusters,
     square,
     stable_dims,
     subspace_agreement,
@@ -68,7 +67,7 @@ def test_scales(seed):
     assert np.array_equal(normalise(matrix, "none"), mean)
 
 
-@given(seeds, st.sampled_from(list(METRICS)))
+@given(seeds, st.sampled_from(list(DISTANCES)))
 @settings(max_examples=30, deadline=None)
 def test_distances_agree_with_the_formula(seed, metric):
     rows = np.random.default_rng(seed).normal(size=(6, 4))
@@ -94,7 +93,7 @@ def test_centring_changes_no_difference_of_rows(seed):
         assert np.allclose(one, two, atol=1e-12)
 
 
-@given(seeds, st.sampled_from(list(SCALES)), st.sampled_from(list(METRICS)))
+@given(seeds, st.sampled_from(list(SCALES)), st.sampled_from(list(DISTANCES)))
 @settings(max_examples=30, deadline=None)
 def test_similarity_is_symmetric_and_follows_the_tasks(seed, scale, metric):
     matrix = accuracies(seed)
@@ -206,18 +205,6 @@ def test_noise_is_not_stable_and_all_dimensions_mean_nothing():
 def test_halves_are_equal_and_apart():
     one, two = random_halves(9, np.random.default_rng(0))
     assert len(one) == len(two) == 4 and not set(one) & set(two)
-
-
-def test_groups_are_found_and_numbered_by_their_first_tasks():
-    group = np.repeat([0, 1, 2, 3], 5)
-    order = np.random.default_rng(3).permutation(20)
-    rng = np.random.default_rng(1)
-    matrix = 0.5 + 0.1 * (group[:, None] == group) + rng.normal(0, 0.01, (20, 20))
-    found = spectral_clusters(similarity(matrix)[np.ix_(order, order)], 4, 3)
-    first = [np.flatnonzero(found == c)[0] for c in range(4)]
-    assert first == sorted(first)
-    same = group[order]
-    assert ((found[:, None] == found) == (same[:, None] == same)).all()
 
 
 def test_bm25_agrees_with_its_formula():

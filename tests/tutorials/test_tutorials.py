@@ -16,8 +16,8 @@ from tools.run import ROOT
 from tools.tidy import format_cell
 
 TUTORIALS = ROOT / "nbs" / "tutorials"
-TEMPLATE = TUTORIALS / "92_your_method.ipynb"
-COURSE = TUTORIALS / "93_your_course.ipynb"
+TEMPLATE = TUTORIALS / "your_method.ipynb"
+COURSE = TUTORIALS / "your_course.ipynb"
 CALL = "import sys; from benchnb.cli.app import main; sys.exit(main())"
 SETTINGS = """[DEFAULT]
 lib_name = mine

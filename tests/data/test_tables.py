@@ -1,0 +1,187 @@
+"""Plain tables: every shape and format gives the same scores, whole or in pieces, and
+what is wrong in a file is one line."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.logs import right_or_wrong
+
+from benchnb.data.scores import Scores
+from benchnb.data.tables import load_table, read_tables
+
+
+def one_line(error):
+    "The message of an error, which must be one line"
+    message = str(error.value)
+    assert "\n" not in message and len(message) < 600
+    return message
+
+
+def refused(make, *words):
+    "The error is one line with these words"
+    with pytest.raises((ValueError, OSError)) as caught:
+        make()
+    message = one_line(caught)
+    assert not [word for word in words if word not in message], message
+
+
+# tables by name or path
+
+
+LONG = pd.DataFrame(
+    {
+        "model": ["NA", "NA", "007", "007"],
+        "item": ["1", "02", "1", "02"],
+        "score": [1, 0.5, 0, np.nan],
+        "task": ["a", "b", "a", "b"],
+        "n_params": [7e9, 7e9, 1e9, 1e9],
+    }
+)
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "long.parquet", "parquet"])
+def test_load_table_from_files(tmp_path, kind):
+    path = tmp_path / f"table.{kind}"
+    if kind.startswith("csv"):
+        LONG.to_csv(path, index=False)
+    elif kind == "jsonl":
+        LONG.to_json(path, orient="records", lines=True)
+    elif kind == "long.parquet":
+        LONG.to_parquet(path)
+    else:
+        Scores.from_long(LONG).to_parquet(path)
+    table = load_table(str(path))
+    assert list(table.models.index) == ["NA", "007"]
+    assert list(table.items.index) == ["1", "02"]
+    assert list(table.items["task"]) == ["a", "b"]
+    np.testing.assert_array_equal(table.values, [[1, 0.5], [0, np.nan]])
+    assert list(table.models["n_params"]) == [7e9, 1e9]
+
+
+def test_load_table_says_what_is_wrong(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="did you mean 'gsm8k'") as error:
+        load_table("gsmk8")
+    assert "no such file (Parquet" in one_line(error)
+    with pytest.raises(ValueError, match="no data set '.' and no such file"):
+        load_table(".")
+    bad = {
+        "empty.csv": "",
+        "uneven.csv": "model,item,score\na,b,1\na,b,1,1,1\n",
+        "words.jsonl": "model item score\n",
+        "list.jsonl": "[1, 2]\n",
+        "foreign.csv": "name,accuracy\na,1\n",
+        "picture.png": "\x89PNG",
+        "empty.parquet": "",
+    }
+    for name, content in bad.items():
+        Path(name).write_text(content, encoding="latin-1")
+        with pytest.raises(ValueError) as error:
+            load_table(name)
+        one_line(error)
+    for name, words in {
+        "a.tsv": "its columns are separated by commas: use tabs",
+        "a": "rename 'a'",
+        "rows.csv": "'rows.csv': row 2 has no model",
+        "score.csv": "'score.csv': score 'bad' of model 'm', item 'q2'",
+    }.items():
+        rows = ["m,q1,1", "m,q2,bad" if name[0] == "s" else ",q2,1"]
+        Path(name).write_text("\n".join(["model,item,score", *rows]))
+        with pytest.raises(ValueError, match=words) as error:
+            load_table(name)
+        one_line(error)
+    LONG.to_parquet("unnamed")
+    assert load_table("unnamed").shape == (2, 2)
+    Path("latin.csv").write_bytes(b"model,item,score\n\xe9\xff,b,1\n")
+    with pytest.raises(ValueError, match="latin.csv") as error:
+        load_table("latin.csv")
+    one_line(error)
+
+
+def test_a_name_comes_before_a_file_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Scores(np.ones((2, 2))).to_parquet("zoo")
+    assert load_table("zoo").shape != (2, 2)
+    assert load_table("./zoo").shape == (2, 2)
+
+
+def test_tables_long_and_wide(tmp_path):
+    values = right_or_wrong(4, 5).astype(float)
+    values[1, 2] = np.nan
+    names, items = [f"m{n}" for n in range(4)], [f"q{n}" for n in range(5)]
+    wide = pd.DataFrame(values, pd.Index(names, name="model"), items)
+    long = wide.reset_index().melt("model", var_name="item", value_name="score")
+    turned = wide.T.rename_axis("item").reset_index()
+    wide = wide.reset_index()
+    long.to_csv(tmp_path / "long.csv", index=False)
+    long.to_json(tmp_path / "long.jsonl", orient="records", lines=True)
+    long.to_parquet(tmp_path / "long.parquet")
+    wide.to_csv(tmp_path / "wide.tsv", index=False, sep="\t")
+    wide.to_csv(tmp_path / "wide.csv.gz", index=False)
+    wide.set_index("model").to_parquet(tmp_path / "wide.parquet")
+    turned.to_csv(tmp_path / "turned.csv", index=False)
+    for path in sorted(tmp_path.iterdir()):
+        found = read_tables([path])
+        frame = pd.DataFrame(found.values, found.models.index, found.items.index)
+        np.testing.assert_array_equal(frame.loc[names, items], values, path.name)
+    assert read_tables(sorted(tmp_path.iterdir())).shape == (4, 5)  # all say the same
+
+
+@pytest.mark.parametrize("repeated", ["first", "last", "mean"])
+def test_tables_in_pieces_are_the_same_as_whole(repeated, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {"model": rng.integers(0, 12, 400), "item": rng.integers(0, 30, 400)}
+    )
+    rows["score"] = rng.choice([0, 0.5, 1, np.nan], 400)
+    rows["task"], rows["family"] = rows["item"] % 3, rows["model"] % 4
+    rows["weight"], rows["note"] = 1 + rows["item"] % 2, rng.integers(0, 99, 400)
+    rows = rows.astype({"model": str, "item": str, "task": str, "family": str})
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    found = []
+    for cells in (10**6, 70, 1):
+        monkeypatch.setattr("benchnb.data.tables.CELLS", cells)
+        found.append(read_tables([tmp_path / "a.csv"], repeated))
+    groups = rows.groupby(["model", "item"], sort=False)["score"]
+    pick = {
+        "first": lambda s: s.iloc[0],
+        "last": lambda s: s.iloc[-1],
+        "mean": np.nanmean,
+    }
+    with np.errstate(all="ignore"):
+        once = groups.agg(
+            pick[repeated] if repeated != "mean" else "mean"
+        ).reset_index()
+    facts = rows.drop(columns=["score", "note"]).drop_duplicates()
+    whole = Scores.from_long(once.merge(facts, on=["model", "item"]))
+    for table in found:
+        assert list(table.items) == list(whole.items)
+        families = table.models["family"].astype(str)
+        assert families.equals(whole.models["family"][table.models.index].astype(str))
+        order = whole.select(table.models.index, table.items.index)
+        np.testing.assert_allclose(table.values, order.values, rtol=1e-6)
+        assert (
+            table.items["task"].astype(str) == order.items["task"].astype(str)
+        ).all()
+        assert (table.items["weight"] == order.items["weight"]).all()
+
+
+def test_tables_that_say_nonsense(tmp_path):
+    path = tmp_path / "a.csv"
+    for text, words in {
+        "": ("a.csv",),
+        "q1,q2\n1,0\n": ("no column of names",),
+        "model,q1\nm,yes\n": ("'yes'", "'q1'"),
+        "model,score\nm,1\n": ("model and item",),
+        "model,item,score\nm,q1,good\n": ("'good'",),
+        "model,item,score\nm,q1,62\n": ("62", "divide by 100"),
+        "model,item,score\nm,q1,1\nm,q1,0\n": ("two scores", "repeated="),
+        "model,item,score\nm,q1,1\nn,q2,bad\n": ("'bad'", "'n'", "'q2'", "a.csv"),
+        "model,item,score\nm,q1,1\n,q2,1\n": ("row 2", "a.csv", "no model"),
+        "model,q1\nm,1\n,0\n": ("row 2", "no model"),
+        "model;item;score\nm;q1;1\n": ("a.csv", "semicolons"),
+    }.items():
+        path.write_text(text)
+        refused(lambda: read_tables([path]), *words)

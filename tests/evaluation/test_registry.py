@@ -1,0 +1,102 @@
+"""Saved methods: damage is refused, and nothing that is read runs code."""
+
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+from helpers.small import METHODS, fitted, prepared
+
+from benchnb.evaluation.registry import _digest, load_method, save_method
+
+BUDGET = 12
+
+
+def test_a_method_that_is_not_there_or_damaged_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere.*check the path"):
+        load_method(tmp_path / "nowhere")
+    (tmp_path / "method.json").write_text("{}")
+    with pytest.raises(ValueError, match="damaged"):
+        load_method(tmp_path)
+
+
+# Nothing that is read runs code ------------------------------------------------
+
+
+class Bomb:
+    "An object whose pickle makes a file when it is opened"
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def sign(folder, change):
+    "Change the saved method and make its digest fit again, as an attacker would"
+    path = folder / "method.json"
+    raw = json.loads(path.read_text())
+    change(raw["method"])
+    raw["digest"] = _digest(raw["method"], (folder / "arrays.npz").read_bytes())
+    path.write_text(json.dumps(raw))
+
+
+def test_an_attacker_could_sign(tmp_path):
+    "Else the two tests below would show nothing"
+    save_method(prepared(fitted(METHODS[0]), BUDGET), tmp_path)
+    sign(tmp_path, lambda raw: raw["state"].update(extra_={"value": 3}))
+    assert load_method(tmp_path).extra_ == 3
+
+
+def test_a_pickle_among_the_arrays_is_not_opened(tmp_path):
+    name = METHODS[0]
+    save_method(prepared(fitted(name), BUDGET), tmp_path)
+    array, *_ = zipfile.ZipFile(tmp_path / "arrays.npz").namelist()
+    with np.load(tmp_path / "arrays.npz") as file:
+        arrays = dict(file)
+    evil = np.empty(1, dtype=object)
+    evil[0] = Bomb(tmp_path / "opened")
+    arrays[array.removesuffix(".npy")] = evil
+    np.savez_compressed(tmp_path / "arrays.npz", **arrays)
+    sign(tmp_path, lambda raw: None)
+    with pytest.raises(ValueError, match="damaged"):
+        load_method(tmp_path)
+    assert not (tmp_path / "opened").exists()
+    with np.load(tmp_path / "arrays.npz", allow_pickle=True) as file:
+        file[array.removesuffix(".npy")]
+    assert (tmp_path / "opened").exists()  # the bomb was a real one
+
+
+def test_a_pickle_instead_of_the_arrays_is_not_opened(tmp_path):
+    import pickle
+
+    save_method(prepared(fitted(METHODS[0]), BUDGET), tmp_path)
+    (tmp_path / "arrays.npz").write_bytes(pickle.dumps(Bomb(tmp_path / "opened")))
+    sign(tmp_path, lambda raw: None)
+    with pytest.raises(ValueError, match="damaged"):
+        load_method(tmp_path)
+    assert not (tmp_path / "opened").exists()
+
+
+@pytest.mark.parametrize("call", ["os:mkdir", "per_task(os:mkdir)", "evil_module:Mine"])
+def test_a_file_names_registered_methods_only(call, tmp_path, monkeypatch):
+    (tmp_path / "evil_module.py").write_text("import os; os.mkdir('opened')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    save_method(prepared(fitted(METHODS[0]), BUDGET), tmp_path / "saved")
+    opened = {"path": {"value": "opened"}} if "os:" in call else {}
+    sign(tmp_path / "saved", lambda raw: raw.update(name=call, parameters=opened))
+    with pytest.raises(ValueError, match="damaged"):
+        load_method(tmp_path / "saved")
+    assert not (tmp_path / "opened").exists()
+
+
+def test_objects_are_not_pickled_on_the_way_out(tmp_path):
+    method = fitted(METHODS[0])
+    for state in (np.array([{}], dtype=object), {"a": 1}, Bomb("x"), lambda: 1):
+        method.extra_ = state
+        with pytest.raises(TypeError, match="'extra_'"):
+            save_method(method, tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()

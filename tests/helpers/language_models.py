@@ -1,0 +1,58 @@
+"Small language models and tasks for them"
+
+from itertools import permutations
+
+import numpy as np
+
+from benchnb.tasks.local_model import small_model
+from benchnb.tasks.prompts import FLAN, MMLU, Task
+
+
+def toy_tasks(count=60):
+    "Four letters and a hidden rule: which of them is the answer? Of four rules, twelve"
+    rules, tasks = ("first", "second", "third", "last"), []
+    for number, (low, high) in enumerate(("ah", "ip", "qx")):
+        every = list(permutations(map(chr, range(ord(low), ord(high) + 1)), 4))
+        drawn = np.random.default_rng([0, number]).choice(
+            len(every), count, replace=False
+        )
+        for place, rule in enumerate(rules):
+            examples = [(" ".join(d), d[place], d) for d in (every[n] for n in drawn)]
+            tasks.append(Task(f"{rule} of {low}-{high}", examples))
+    return sorted(tasks, key=lambda task: rules.index(task.name.split()[0]))
+
+
+TOYS = [toy_tasks(12)[place] for place in (0, 1, 9)]
+
+
+FEW = dict(exemplars=3, seeds=2, prompt=FLAN)
+
+
+def uneven():
+    "Questions of very different length; options of one word and of several"
+    words = "red green blue pink grey".split()
+    rng = np.random.default_rng(3)
+    examples = []
+    for n in range(10):
+        text = " ".join(rng.choice(words, 1 + 3 * n))
+        options = ("red", "green blue", "pink grey red") if n % 2 else ("red", "blue")
+        examples.append((f"{n} {text}", options[n % len(options)], options))
+    return Task("uneven", examples)
+
+
+LONG = uneven()
+
+
+ALL = [*TOYS, LONG]
+
+
+def made(kind="llama", **more):
+    "A small model with weights large enough that exemplars matter"
+    texts = [p.context(t, t.examples) for t in ALL for p in (FLAN, MMLU)]
+    return small_model(texts, kind, spread=0.2, positions=400, **more)
+
+
+def asks_of(task, prompt=FLAN):
+    options = [tuple(f" {option}" for option in e.options) for e in task.examples]
+    queries = [prompt.query.format(input=e.input) for e in task.examples]
+    return list(zip(queries, options, strict=True))

@@ -1,0 +1,25 @@
+"Budgets in tokens are never exceeded; budgets for a width grow until they are enough"
+
+from helpers.small import estimates, fitted, halves, prepared
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchnb.live.budgets import items_for_tokens, next_budget
+
+
+def test_tokens_are_never_exceeded():
+    for name in ("random", "kmeans", "adaptive_irt", "tailored_bench"):
+        method = fitted(name)
+        cost = method.items_["cost"]
+        for tokens in (600, 3000, 6000):
+            budget = items_for_tokens(method, tokens)
+            for found in estimates(prepared(method, budget), halves()[1], None):
+                assert cost[found.items].sum() <= tokens
+    assert items_for_tokens(fitted("random"), 10**9) == 60
+
+
+@given(st.integers(1, 500), st.floats(0.01, 1), st.floats(0.01, 0.99))
+def test_the_next_budget_grows_until_it_is_enough(budget, width, wanted):
+    found = next_budget(budget, width, wanted, 500)
+    assert budget <= found <= 500
+    assert (found == budget) == (width <= wanted or budget == 500)

@@ -1,0 +1,90 @@
+"""Errors on sources that were left out: who is left out with whom, and which interval
+they give to a method without one."""
+
+import numpy as np
+import pytest
+from helpers.evaluations import evaluate
+from helpers.small import halves, table
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.method import Coreset, Estimate, Flag, IntervalKind
+from benchnb.evaluation.registry import get_method
+from benchnb.live.evaluation import Evaluation
+from benchnb.live.left_out import (
+    errors_if_needed,
+    left_out_errors,
+    task_errors,
+    with_conformal,
+)
+
+
+class Nosy(Coreset):
+    "Remembers what it was fitted on; its estimate is the mean of the answers"
+
+    name, fits = "nosy", []
+
+    def fit(self, source, side=None):
+        self.fits.append(set(source.models.index))
+        return super().fit(source)
+
+    def prepare(self, budget, rng):
+        super().prepare(budget, rng)
+        self.coreset_ = rng.choice(len(self.items_), budget, replace=False)
+        return self
+
+    def estimate(self, seen):
+        return Estimate(float(np.nanmean(seen)))
+
+
+def test_every_source_is_left_out_once_and_never_seen():
+    source = halves()[0]
+    Nosy.fits.clear()
+    errors = left_out_errors(Nosy(), source, 12, folds=4)
+    assert sorted(errors.index) == sorted(source.models.index)
+    everyone = set(source.models.index)
+    left = [everyone - seen for seen in Nosy.fits]
+    assert len(left) == 4 and sum(map(len, left)) == len(everyone)
+    np.testing.assert_allclose(errors["truth"], source.truth()[errors.index])
+    assert errors["low"].isna().all()
+    with pytest.raises(ValueError, match="too few to leave out any"):
+        left_out_errors(Nosy(), table().select(models=[0, 1]), 12)
+
+
+def test_near_copies_are_left_out_together():
+    values = np.repeat(table().values[:8], 2, axis=0)
+    source = Scores(values, table().items, [f"m{n}" for n in range(16)])
+    Nosy.fits.clear()
+    left_out_errors(Nosy(), source, 12, folds=8)
+    for seen in Nosy.fits:
+        assert all((f"m{2 * n}" in seen) == (f"m{2 * n + 1}" in seen) for n in range(8))
+
+
+def test_tasks_of_sources_that_were_left_out():
+    source = halves()[0]
+    errors = left_out_errors(get_method("aipw"), source, 12, 4)
+    for task in source.items["task"].unique():
+        part = task_errors(errors, task)
+        known = source.performance(by="task")[task][part.index]
+        np.testing.assert_allclose(part["truth"], known)
+    assert task_errors(errors, "no such task") is None
+    assert task_errors(left_out_errors(Nosy(), source, 12, 4), "algebra") is None
+
+
+def test_a_method_without_an_interval_gets_one_that_is_kept(tmp_path):
+    evaluate("tailored_bench", tmp_path / "a")
+    found = Evaluation.load(tmp_path / "a").report()
+    low, high = found["interval"]
+    assert 0 <= low <= found["score"] <= high <= 1 and found["kind"] == "conformal"
+    assert "few sources" in found["flags"]  # 18 are too few for 95%
+    bare = evaluate("tailored_bench", errors=False).estimate()
+    assert bare.kind is IntervalKind.NONE and "no interval" in bare.notes[-1]
+
+
+def test_errors_are_made_where_they_are_needed():
+    source = halves()[0]
+    assert errors_if_needed(get_method("aipw"), source, 20) is None
+    assert len(errors_if_needed(get_method("aipw"), source, 20, 3, patience=60))
+    errors = errors_if_needed(get_method("tailored_bench"), source, 20, folds=3)
+    found = with_conformal(Estimate(0.5), errors, 0.8)
+    assert found.kind is IntervalKind.CONFORMAL and Flag.FEW_SOURCES not in found.flags
+    assert found.interval[0] < 0.5 < found.interval[1] and found.level == 0.8

@@ -1,0 +1,73 @@
+"Two models compared: by single items where these are a random draw, else by the method"
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.evaluations import evaluate
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.registry import get_method
+from benchnb.evaluation.simulate import ready
+from benchnb.live.paired import paired, paired_runs
+
+
+def test_two_runs_are_compared_by_their_method(tmp_path):
+    runs = [evaluate("kmeans", row=row, many=True) for row in (0, 5)]
+    found, back = paired_runs(*runs), paired_runs(*runs[::-1])
+    estimates = [run.conversation.estimate.score for run in runs]
+    assert found.difference == pytest.approx(estimates[0] - estimates[1])
+    assert "own estimates" in found.how and "drawn" not in found.note
+    assert found.interval[0] == pytest.approx(-back.interval[1])
+    assert found.better == pytest.approx(1 - back.better)
+    count = len(runs[0].left_out(20))
+    assert found.least == pytest.approx(1 / (count + 2))
+    few = [evaluate("kmeans", row=row) for row in (0, 5)]
+    assert "18 left-out sources are too few for 95%" in paired_runs(*few).note
+    other = evaluate("kmeans", row=5, seed=1, many=True)
+    assert "other seeds" in paired_runs(runs[0], other).note
+    drawn = [evaluate("random", row=row, errors=False) for row in (0, 5)]
+    assert paired_runs(*drawn).how == "single items" and not paired_runs(*drawn).note
+    bare = evaluate("kmeans", row=5, errors=False, many=True)
+    assert "own estimates" in paired_runs(runs[0], bare).how  # made when needed
+    bare.source, bare.errors = None, {}
+    found = paired_runs(runs[0], bare)
+    assert found.how == "single items" and "no sources were left out" in found.note
+
+
+def test_adaptive_runs_need_no_common_items():
+    runs = [evaluate("adaptive_irt", row=n, budget=12, many=True) for n in (0, 5)]
+    runs[1].answers = {f"other {n}": x for n, x in runs[1].answers.items()}
+    found = paired_runs(*runs)
+    assert found.items == 0 and "own estimates" in found.how
+
+
+def test_a_weighted_random_draw_is_weighed_once():
+    "Heavy items are drawn more often: the mean over many draws is the true difference"
+    rng = np.random.default_rng(0)
+    names = [f"i{n}" for n in range(200)]
+    weights = pd.Series(np.exp(rng.normal(size=200)), names)
+    weights /= weights.sum()
+    a, b = rng.random(200) < 0.3 + 0.6 * (weights.rank(pct=True)), rng.random(200) < 0.4
+    a, b = (dict(zip(names, x.astype(float), strict=True)) for x in (a, b))
+    truth = sum((a[n] - b[n]) * weights[n] for n in names)
+    items = pd.DataFrame({"task": "t", "weight": weights * 200}, names)
+    method = get_method("random").fit(Scores(rng.integers(0, 2, (6, 200)), items))
+    found = []
+    for seed in range(150):
+        ready(method, 50, seed)
+        draw = method.inclusion_probabilities(method.coreset_)
+        mine = {name: a[name] for name in method.items_.index[draw.items]}
+        found.append(paired(mine, b, weights, 200, draw=draw).difference)
+    assert abs(np.mean(found) - truth) < 4 * np.std(found) / np.sqrt(150) + 0.01
+    assert abs(paired(a, b, weights, 200).difference - truth) < 1e-9
+
+
+def test_paired_is_even_handed():
+    rng = np.random.default_rng(0)
+    a, b = (dict(enumerate(rng.random(30))) for _ in range(2))
+    one, two = paired(a, b, total=200), paired(b, a, total=200)
+    assert np.isclose(one.difference, -two.difference)
+    assert np.allclose(one.interval, np.negative(two.interval)[::-1])
+    assert np.isclose(one.better, 1 - two.better)
+    exact = paired(a, b, total=30)
+    assert np.allclose(exact.interval, exact.difference)

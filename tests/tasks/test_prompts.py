@@ -1,0 +1,170 @@
+"What the chapter on prompts does not show: draws, files in many layouts, bad input"
+
+import json
+
+import pytest
+
+from benchnb.tasks.prompts import (
+    Task,
+    answer_position,
+    draw_exemplars,
+    draw_queries,
+    read_tasks,
+)
+
+
+def test_no_question_is_among_its_own_exemplars():
+    twins = Task("twins", [("same?", "yes")] * 6 + [(f"{n}?", "no") for n in range(6)])
+    for seed in range(20):
+        shown = draw_exemplars(twins, 4, seed)
+        asked = draw_queries(twins, shown, seed)
+        assert len(shown) == 4
+        assert not {e.input for e in shown} & {e.input for e in asked}
+
+
+def test_dev_examples_are_the_exemplars_and_all_questions_are_asked():
+    task = Task("t", [(f"{n}?", "a") for n in range(5)], dev=[("d1", "a"), ("d2", "a")])
+    assert set(draw_exemplars(task, 2, 0)) == set(task.dev)
+    assert draw_queries(task, draw_exemplars(task, 2, 0), 0) == list(task.examples)
+
+
+LOG = {
+    "doc_id": 0,
+    "doc": {"question": "Where?", "choices": ["here", "there"], "answer": 1},
+    "target": "1",
+}
+
+
+ARC = {"question": "Q", "choices": {"text": ["x", "y"], "label": ["1", "2"]}}
+
+
+FILES = {
+    "log.jsonl": (json.dumps(LOG), "Where?\nA. here\nB. there", "B"),
+    "arc.json": (json.dumps([ARC | {"answerKey": "2"}]), "Q\nA. x\nB. y", "B"),
+    "free.jsonl": ('{"input": "2+2", "target": 4}', "2+2", "4"),
+    "list.json": ('{"examples": [{"query": "q", "label": "yes"}]}', "q", "yes"),
+    "plain.csv": ("\ufeffq,x,y,z,C\n", "q\nA. x\nB. y\nC. z", "C"),
+    "head.csv": ("question,A,B,answer\nq,x,y,B\n", "q\nA. x\nB. y", "B"),
+    "two.csv": ('"a\nb",yes\n', "a\nb", "yes"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_importers(tmp_path, name):
+    text, question, target = FILES[name]
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (task,) = read_tasks(tmp_path)
+    assert task.examples[0][:2] == (question, target)
+    assert task.name == name.split(".")[0]
+    assert read_tasks(tmp_path / name) == [task]
+
+
+def test_importer_of_a_benchmark_folder(tmp_path):
+    for part in ("test", "dev"):
+        (tmp_path / part).mkdir()
+        for name in ("law", "art"):
+            text = f"{part}?,one,two,three,four,D\n" * 2
+            (tmp_path / part / f"{name}_{part}.csv").write_text(text)
+    stamp = "samples_mmlu_2025-01-02T03-04-05.6.jsonl"
+    (tmp_path / stamp).write_text(json.dumps(LOG))
+    tasks = read_tasks(tmp_path, letters=False)
+    assert [task.name for task in tasks] == ["art", "law", "mmlu"]
+    assert tasks[1].dev[0] == ("dev?", "four", ("one", "two", "three", "four"))
+
+
+def test_what_an_answer_means():
+    assert answer_position("1", ["1", "2"]) == 0  # a text before a position
+    assert answer_position(1, ["1", "2"]) == 1
+    assert answer_position("B", ["b", "c"]) == 1
+    assert answer_position(7, ["x", "y"]) == answer_position("x y", ["x", "y"]) == -1
+
+
+@pytest.mark.parametrize(
+    "name, text, message",
+    [
+        ("a.csv", "q,x,y,E\n", "a.csv' in record 1: answer 'E' is none of the options"),
+        ("a.jsonl", '{"question": "q"}', "record 1: no target: name it one of answer"),
+        ("a.jsonl", '{"answer": "q"}', "record 1: no input: name it one of question"),
+        ("a.jsonl", "{", "a.jsonl' is no list of records"),
+        ("a.json", '{"a": 1}', "a.json' is no list of records"),
+        ("a_dev.csv", "q,yes\n", "task 'a' has no questions: add a_test"),
+        ("a.txt", "q", "holds no csv, json or jsonl file"),
+        ("a.csv", "", "task 'a' has no examples"),
+        ("a.csv", "q,x,,A\n", "a.csv' in record 1: option 2 is empty: correct"),
+        ("a.csv", "q,x,y,\n", "record 1: its answer is empty"),
+        ("a.csv", ",x,y,A\n", "record 1: its question is empty"),
+        ("a.csv", "q1\nq2\n", r"record 1: a question and an answer are needed, got \["),
+        ("a.csv", f"q{',x' * 27},A\n", "27 options, but only 26 letters: use letters="),
+        ("a.csv", "question,A,B,C,answer\nq,x,,y,C\n", "record 1: option 2 is empty"),
+        ("a.json", '["abc"]', "record 1: a question and .*, got 'abc'"),
+        ("a.jsonl", '{"input": "q", "target": ["x"]}', r"its answer is \[.*, no text"),
+        ("a.jsonl", json.dumps(ARC | {"choices": {"text": ["x", "y"]}, "answer": "A"}),
+         "record 1: its choices need text and label"),
+        ("a.jsonl", '{"input": "q", "choices": ["x", null], "target": 0}',
+         "record 1: option 2 is empty"),
+        ("a.jsonl", '{"input": "q", "choices": "x;y", "target": 0}',
+         "record 1: options 'x;y' are no JSON list"),
+    ],
+)  # fmt: skip
+def test_bad_files(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message) as error:
+        read_tasks(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_equal_options_are_told_apart_by_letters_alone(tmp_path):
+    "Real benchmarks have a few such questions"
+    (tmp_path / "a.csv").write_text("q,x,x,B\n")
+    (task,) = read_tasks(tmp_path)
+    assert task.examples[0].target == "B"
+    with pytest.raises(ValueError, match="two options are equal: correct the record"):
+        read_tasks(tmp_path, letters=False)
+
+
+def test_many_options_are_no_fault_without_letters(tmp_path):
+    texts = [str(n) for n in range(100, 130)]
+    (tmp_path / "a.csv").write_text(",".join(["q", *texts, "129"]))
+    (task,) = read_tasks(tmp_path, letters=False)
+    assert task.examples[0].target == "129"
+
+
+def test_rows_with_fewer_options_than_the_header(tmp_path):
+    (tmp_path / "a.csv").write_text("question,A,B,C,answer\nq,x,y,,B\n")
+    assert read_tasks(tmp_path)[0].examples[0].options == ("A", "B")
+
+
+@pytest.mark.parametrize("other", ["y/a_test.csv", "x/a_test.json", "a.csv"])
+def test_a_task_in_two_files(tmp_path, other):
+    for name in ("x/a_test.csv", other):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("q,yes\n")
+    with pytest.raises(ValueError, match="task 'a' is in two files: ") as error:
+        read_tasks(tmp_path)
+    assert str(tmp_path / "x/a_test.csv") in str(error.value)
+    assert str(tmp_path / other) in str(error.value)
+
+
+def test_a_path_that_does_not_exist(tmp_path):
+    with pytest.raises(ValueError, match="none': no such file or folder"):
+        read_tasks(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "examples, message",
+    [
+        ([("q", "a", ("a", "a"))], r"examples\[0\] needs two or more different"),
+        ([("q", "a", ("a",))], "needs two or more different options"),
+        ([("q", "c", ("a", "b"))], "target 'c' is not among its options"),
+        (
+            [("q", "a"), (" ", "a")],
+            r"examples\[1\]: its input must be a non-empty text",
+        ),
+        ([("q", 3)], "its target must be a non-empty text"),
+        ([("q", "a", ("a", ""))], "each option must be a non-empty text"),
+        ([], "task 't' has no examples"),
+    ],
+)
+def test_bad_tasks(examples, message):
+    with pytest.raises(ValueError, match=message):
+        Task("t", examples)
