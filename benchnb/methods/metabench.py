@@ -14,16 +14,15 @@ from fastcore.basics import patch
 
 from ..data.scores import item_means
 from ..evaluation.method import param
+from ..evaluation.coresets import Candidate, RandomCurve
 from ..evaluation.registry import register
 from benchnb.stats.gam import (
-    Candidate,
-    RandomCurve,
-    draw_subsets,
     left_out_errors,
     level_filled,
     roughness,
     spline_basis,
 )
+from ..stats.genetic_search import draw_subsets
 from ..stats.irt import IRT, fit_irt
 from ..stats.irt_fit import KINDS
 
