@@ -13,8 +13,8 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import item_means
-from ..evaluation.method import param
 from ..evaluation.coresets import Candidate, RandomCurve
+from ..evaluation.method import param
 from ..evaluation.registry import register
 from benchnb.stats.gam import (
     left_out_errors,
