@@ -24,7 +24,7 @@ import benchnb
 from . import compare, imports, plan, publish, run, tables  # noqa: F401
 from .commands import COMMANDS, Call, as_callback
 
-# %% ../../nbs/cli/app.ipynb #34725179
+# %% ../../nbs/cli/app.ipynb #66f0911a
 ORDER = "import compare recommend forecast plan tell estimate paired publish".split()
 ORDER += ["methods", "data", "tables"]  # as listed by --help
 
@@ -45,7 +45,7 @@ def show_version(
         print(f"benchnb {benchnb.__version__}")
         raise typer.Exit()
 
-
+# %% ../../nbs/cli/app.ipynb #ee56a86e
 def make_app(
     rich: bool = False,  # colours and panels, for a terminal
 ) -> typer.Typer:  # with all commands; they return a Call, and run nothing
@@ -91,7 +91,7 @@ def parse(
         says = " ".join(error.format_message().split()).rstrip(".")
         raise ValueError(f"{says} (see {path} --help)") from error
 
-# %% ../../nbs/cli/app.ipynb #34aba1d8
+# %% ../../nbs/cli/app.ipynb #dc84abce
 def load_plugins(
     files: list[str],  # Python files with registered methods
 ) -> None:
@@ -100,7 +100,7 @@ def load_plugins(
     for file in dict.fromkeys([*files, *filter(None, named)]):
         load_plugin(file)
 
-
+# %% ../../nbs/cli/app.ipynb #46def8c8
 def load_plugin(
     file: str,  # a Python file
 ) -> None:
@@ -125,7 +125,7 @@ def load_plugin(
             "library, choose another"
         )
 
-
+# %% ../../nbs/cli/app.ipynb #60f6712d
 def import_file(
     path: Path,  # of a Python file
 ):  # -> the module
@@ -145,7 +145,7 @@ def import_file(
             "it with python to see where"
         ) from error
 
-# %% ../../nbs/cli/app.ipynb #e7d933a3
+# %% ../../nbs/cli/app.ipynb #d6f1dff2
 def mistake(
     error: Exception,
 ) -> str | None:  # None: it was no mistake of the user's
@@ -162,7 +162,7 @@ def mistake(
     )
     return lines[0] + more
 
-
+# %% ../../nbs/cli/app.ipynb #dd3cc4d5
 def show_error(
     message: str,  # one line
 ) -> None:
@@ -176,34 +176,30 @@ def show_error(
     else:
         print(head.plain, file=sys.stderr)
 
-# %% ../../nbs/cli/app.ipynb #761990b2
+# %% ../../nbs/cli/app.ipynb #36ae5e8c
 def own_failure(
     error: Exception,
 ) -> str | None:  # None: no method of the user's failed
     "One line about a method that is not of the library and failed"
     from benchnb.evaluation.method import Method
-    from benchnb.evaluation.registry import _METHODS
 
     here = str(Path(benchnb.__file__).parent) + os.sep
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    ours = frames and frames[-1].f_code.co_filename.startswith(here)
-    if ours and mistake(error):
+    if frames and frames[-1].f_code.co_filename.startswith(here) and mistake(error):
         return None  # the library found it, and says so better
     given = [f.f_locals.get(n) for f in frames[::-1] for n in ("self", "method")]
-    classes = [type(one) for one in given if isinstance(one, Method)]
-    told = str(error.__cause__ or "")  # by another process
-    classes += [c for c in _METHODS.values() if f"{c.__module__}.py" in told]
-    classes += [c for c in _METHODS.values() if f"'{c.__name__}' object" in str(error)]
-    classes = [c for c in classes if c.__module__.partition(".")[0] != "benchnb"]
-    if not classes:
+    found = [(m.name, type(m).__module__) for m in given if isinstance(m, Method)]
+    found += [error.method] if hasattr(error, "method") else []  # as compare says it
+    own = [one for one in found if one[1].partition(".")[0] != "benchnb"]
+    if not own:
         return None
     why = (str(error).strip().splitlines() or [""])[0]
     return (
-        f"the method {classes[0].name!r} of {classes[0].__module__}.py failed "
+        f"the method {own[0][0]!r} of {own[0][1]}.py failed "
         f"({type(error).__name__}: {why}): BENCHNB_TRACEBACK=1 shows where"
     )
 
-# %% ../../nbs/cli/app.ipynb #cf4665f6
+# %% ../../nbs/cli/app.ipynb #f256abdf
 def show_warning(message, *where):
     "A warning as one line, for users"
     print(f"benchnb: note: {message}", file=sys.stderr)
@@ -225,7 +221,7 @@ def quiet_when_stopped() -> Generator:
             for failure in said:
                 before(failure)
 
-
+# %% ../../nbs/cli/app.ipynb #71e4493a
 def flush() -> None:
     "Hand over what was printed; what nobody can take is forgotten, not tried again"
     try:
@@ -234,7 +230,7 @@ def flush() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
 
-# %% ../../nbs/cli/app.ipynb #5d6310c5
+# %% ../../nbs/cli/app.ipynb #17311f7f
 def run_call(
     call: Call,
 ) -> None:
@@ -250,7 +246,7 @@ def run_call(
         finally:
             flush()
 
-
+# %% ../../nbs/cli/app.ipynb #feb5295b
 def main(
     argv: list[str] | None = None,  # arguments; None: those of the command line
 ) -> int:  # exit code: 0, or 2 for a mistake of the user's, 130 when stopped

@@ -37,7 +37,7 @@ def as_option(
     kind = Annotated[parameter.annotation, made]
     return parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY)
 
-# %% ../../nbs/cli/commands.ipynb #6f6950fe
+# %% ../../nbs/cli/commands.ipynb #dfea4a93
 @dataclass(frozen=True)
 class Command:
     "A function on the command line"
@@ -48,7 +48,7 @@ class Command:
     plugins: bool = False  # takes --plugin F.py
     resumes: bool = False  # goes on after a stop if --out or --rows was given
 
-
+# %% ../../nbs/cli/commands.ipynb #e18e7fcc
 @dataclass(frozen=True)
 class Call:
     "A command and the arguments that were typed"
@@ -70,7 +70,7 @@ class Call:
 
 COMMANDS: dict[str, Command] = {}  # by name, in the order of the help
 
-
+# %% ../../nbs/cli/commands.ipynb #205e9a22
 def command(
     name: str,  # as it is typed
     example: str,  # a call of it

@@ -22,7 +22,7 @@ from benchnb.cli.commands import (
 )
 from ..data.files import replace_file
 
-# %% ../../nbs/cli/compare.ipynb #ce99f6bd
+# %% ../../nbs/cli/compare.ipynb #ff09732c
 def figure(
     mean: float,
     error: float,  # its standard error; NaN: unknown
@@ -36,7 +36,7 @@ def figure(
         text if error != error else f"{text} ±{error:.{digits}f}".replace("±0.", "±.")
     )
 
-
+# %% ../../nbs/cli/compare.ipynb #3efb39f0
 def format_summary(
     table,  # what over_trials returned
 ) -> str:  # lines of at most 80 columns
@@ -92,7 +92,7 @@ module:Class is a method of your own."""
 EXAMPLE = """benchnb compare zoo --methods random,aipw,tailored_bench --budgets 20,40 \\
     --trials 10 --split random --jobs 2 --out out/zoo.csv --plot out/zoo.png"""
 
-# %% ../../nbs/cli/compare.ipynb #bb84d273
+# %% ../../nbs/cli/compare.ipynb #160e4b90
 @command("compare", EXAMPLE, more=MORE, plugins=True, resumes=True)
 def compare_command(
     scores: str,  # zoo, a named data set, or a file
@@ -118,9 +118,8 @@ def compare_command(
     check_outputs(scores, out=out, rows=rows, plot=plot)
     budgets, journal = listed(budgets, "--budgets", int), f"{rows or out}.journal"
     table = load_table(scores)
-    how = {"sources": sources, "journal": journal if rows or out else None}
-    how |= {"progress": sys.stderr.isatty() or None} | ({"by": by} if by else {})
-    how |= {"side": read_side(transfer)}
+    how = {"sources": sources, "journal": journal if rows or out else None, "by": by}
+    how |= {"progress": sys.stderr.isatty() or None, "side": read_side(transfer)}
     frame = compare(
         table, method_names(methods, table), budgets, trials, split, seed, jobs, **how
     )

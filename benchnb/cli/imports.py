@@ -87,7 +87,7 @@ def import_command(
         print(table_shape(str(find_logs(paths, kind.belongs, kind.what)[0])))
     print_figures(import_figures(scores, out))
 
-# %% ../../nbs/cli/imports.ipynb #18dda20e
+# %% ../../nbs/cli/imports.ipynb #bee57e41
 def import_figures(
     scores,  # Scores
     out: str,  # the table that was written
@@ -105,7 +105,7 @@ def import_figures(
         "written": out,
     }
 
-
+# %% ../../nbs/cli/imports.ipynb #949bb32a
 def print_figures(
     figures: dict,  # what import_figures returned
 ) -> None:

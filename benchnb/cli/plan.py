@@ -43,15 +43,13 @@ def forecast_goal(
         )
     return f"a mean error of {100 * mae:g} points ({mae:g})"
 
-# %% ../../nbs/cli/plan.ipynb #a3d4c973
+# %% ../../nbs/cli/plan.ipynb #425466bb
 @command(
     "forecast",
     "benchnb forecast zoo --mae 0.02 --methods random,aipw,kmeans --split ability",
-    more="SCORES is a table as for benchnb compare; all its models are sources. Some "
-    "of them are held out in turn and play the new model. Numbers in brackets are the "
-    "range that two standard errors allow. With --split ability the weaker half plays "
-    "the sources and the strongest the new models: the forecast for a model better "
-    "than all before.",
+    more="Some models of the table are held out and play the new model. Numbers in "
+    "brackets are the range that two standard errors allow. With --split ability the "
+    "strongest are held out: the forecast for a model better than all before.",
     plugins=True,
     resumes=True,
 )
@@ -87,7 +85,7 @@ def forecast_command(
     if out:
         print(f"\nwritten: {out}")
 
-# %% ../../nbs/cli/plan.ipynb #f4c01a40
+# %% ../../nbs/cli/plan.ipynb #1e07cb8f
 def measure_curves(
     table,  # Scores
     methods: list[str],
@@ -116,7 +114,7 @@ def measure_curves(
             Path(file).unlink(missing_ok=True)
     return curves
 
-
+# %% ../../nbs/cli/plan.ipynb #10825604
 def print_forecast(
     found: dict,  # items and sources that are enough, per method
     curves: dict,  # what measure_curves returned
@@ -171,7 +169,7 @@ def check_folder(
     if Path(out).is_dir() and any(Path(out).iterdir()):
         raise FileExistsError(f"{out!r} is not empty: name a new folder")
 
-# %% ../../nbs/cli/plan.ipynb #24d39445
+# %% ../../nbs/cli/plan.ipynb #c894d776
 def fit_on_table(
     scores: str,  # a table
     method: str | None,  # None: guarded_irt or aipw, as measured
@@ -198,7 +196,7 @@ def fit_on_table(
     how["errors"] = left_out(fitted, get_method(method), folds, how)
     return fitted
 
-
+# %% ../../nbs/cli/plan.ipynb #696f1fe2
 def left_out(
     fitted,  # Method
     fresh,  # the same, not fitted
@@ -252,7 +250,7 @@ def plan_command(
     fitted = bundle or fit_on_table(scores, method, folds, how)
     begin(fitted, out, harness, how | {"shift": shift}, json)
 
-# %% ../../nbs/cli/plan.ipynb #069493be
+# %% ../../nbs/cli/plan.ipynb #5ee5df38
 def check_plan(
     scores: str,
     out: str | None,  # folder of the evaluation
@@ -282,7 +280,7 @@ def check_plan(
         )
     return load_method(scores) if bundle else None
 
-
+# %% ../../nbs/cli/plan.ipynb #34ea3db8
 def begin(
     method,  # fitted
     out: str,  # folder of the evaluation

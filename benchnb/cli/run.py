@@ -40,7 +40,7 @@ def settle(
     kept = rows.drop_duplicates("item", keep=keep)
     return dict(zip(kept["item"], kept["score"].tolist(), strict=True))
 
-# %% ../../nbs/cli/run.ipynb #3e28c4c9
+# %% ../../nbs/cli/run.ipynb #4b496ffc
 def table_answers(
     paths: list[str],  # lists of item and score, and tables of one model
     items,  # names of the benchmark's items
@@ -71,7 +71,7 @@ def table_answers(
     rows["score"] = rows["score"].astype(float)
     return settle(rows, choices.repeated), one_model({*rows["model"]} - {""}, paths[0])
 
-
+# %% ../../nbs/cli/run.ipynb #331e9701
 def one_model(
     names: Collection[str],  # of models
     where: str,  # they come from
@@ -101,7 +101,7 @@ def read_answers(
     logs = read_logs(files, kind.read, choices)
     return log_answers(logs, live.items, choices), logs[0].model if logs else None
 
-# %% ../../nbs/cli/run.ipynb #caeb277f
+# %% ../../nbs/cli/run.ipynb #b2116f2b
 @command(
     "tell",
     "benchnb tell my_model my_model/logs --metric acc",
@@ -140,7 +140,7 @@ def tell_command(
         print(f"{told} told, {len(live.answers)} of {len(live.items):,} items in all\n")
     print_next(live, dir, json)
 
-
+# %% ../../nbs/cli/run.ipynb #b117e771
 def print_next(
     live,  # the evaluation
     folder: str,  # as the user named it
@@ -174,7 +174,7 @@ def estimate_command(
     report = Evaluation.load(dir).report(level)
     print_json(report) if json else print(format_report(report))
 
-# %% ../../nbs/cli/run.ipynb #a93be429
+# %% ../../nbs/cli/run.ipynb #7e8c011e
 def format_report(
     report: dict,  # of an evaluation
     most: int = 12,  # tasks to list
@@ -199,7 +199,7 @@ def format_report(
         lines += wrap("note", note)
     return "\n".join([*lines, *task_lines(report["tasks"], most)])
 
-
+# %% ../../nbs/cli/run.ipynb #0fa7c52a
 def spent_lines(
     report: dict,  # of an evaluation
 ) -> Iterator[str]:

@@ -20,7 +20,7 @@ from benchnb.cli.commands import (
 )
 from ..data.files import replace_file
 
-# %% ../../nbs/cli/tables.ipynb #45b4a613
+# %% ../../nbs/cli/tables.ipynb #fa0b75ef
 @command("methods", "benchnb methods aipw", plugins=True)
 def methods_command(
     name: str | None = None,  # of one method: all that it does, and its parameters
@@ -41,7 +41,7 @@ def methods_command(
         rows.append((one["name"], one["subset"], one["what"] + needs))
     print(format_table(dict.fromkeys(("name", "subset", "what it does"), "<"), rows))
 
-
+# %% ../../nbs/cli/tables.ipynb #822df258
 def method_facts(
     name: str,
 ) -> dict:  # name, subset, what, needs, parameters
@@ -58,7 +58,7 @@ def method_facts(
         "parameters": parameters(one),
     }
 
-
+# %% ../../nbs/cli/tables.ipynb #117e7b19
 def print_method(
     facts: dict,  # what method_facts returned
 ) -> None:
@@ -157,7 +157,7 @@ def tables_command(
     published_cells(paper)  # an unknown paper is refused first
     folder = None
     if recompute:
-        from benchnb.studies.all_methods import recompute as measure
+        from benchnb.papers.reproduced import recompute as measure
 
         folder = measure(paper, trials=trials, n_jobs=jobs)
     cells = table_cells(paper, folder)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['METRICS', 'run_trial', 'add_tasks', 'named_methods', 'check_table', 'check_whole', 'check_budgets', 'piece_key',
-           'comparison_hash', 'Trials', 'compare', 'trial_metrics', 'summary', 'over_trials', 'best_rows', 'TableHTML',
-           'show']
+           'comparison_hash', 'alone', 'Trials', 'compare', 'trial_metrics', 'summary', 'over_trials', 'best_rows',
+           'TableHTML', 'show']
 
 # %% ../../nbs/evaluation/compare.ipynb #f13ebf7b
 import copy
@@ -16,7 +16,8 @@ import logging
 import multiprocessing
 import signal
 import threading
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -204,19 +205,28 @@ def comparison_hash(
     return joblib.hash([scores.fingerprint(), facts, truth, settings])[:16]
 
 # %% ../../nbs/evaluation/compare.ipynb #94952b97
-def _alone():
-    "One processor; a process of its own leaves Ctrl-C to the one that started it"
+@contextmanager
+def alone(
+    method: Method,
+) -> Generator:
+    "One processor; Ctrl-C is left to the main process; an error remembers its method"
     from threadpoolctl import threadpool_limits
 
     started = multiprocessing.current_process().name != "MainProcess"
     if started and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return threadpool_limits(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    except Exception as error:
+        cls = type(getattr(method, "method", method))  # inside per_task
+        error.method = cls.name, cls.__module__  # comes along from another process
+        raise
 
 
 def _fit(label, method, source, side):
     "Fit a copy on one processor, so that results do not depend on their number"
-    with _alone():
+    with alone(method):
         fitted = copy.deepcopy(method).fit(source, side)
     if not isinstance(fitted, Method):
         raise TypeError(f"{type(method).__name__}.fit must return self")
@@ -225,7 +235,7 @@ def _fit(label, method, source, side):
 
 def _run(key, method, *piece):
     "One piece of work on one processor"
-    with _alone():
+    with alone(method):
         return key, run_trial(copy.copy(method), *piece)
 
 # %% ../../nbs/evaluation/compare.ipynb #2b5fefd8

@@ -108,7 +108,7 @@ def fit(self: TaskSelection, source: Scores, side: object = None) -> TaskSelecti
     Coreset.fit(self, source, side)
     self.task_, tasks = pd.factorize(source.items["task"])
     self.tasks_ = [str(name) for name in tasks]
-    self.heavy_ = np.bincount(self.task_, self.weights_)
+    self.task_weights_ = np.bincount(self.task_, self.weights_)
     self.order_ = self.order(source, side)
     self._source, self._side = source, side
     return self
@@ -121,7 +121,7 @@ def prepare(
     "Spend the budget along the order; learn from the sources' errors"
     Coreset.prepare(self, budget, rng)
     order = rng.permutation(len(self.tasks_)) if self.order_ is None else self.order_
-    order = np.asarray(order)[np.argsort(self.heavy_[order] == 0, kind="stable")]
+    order = np.asarray(order)[np.argsort(self.task_weights_[order] == 0, kind="stable")]
     queue = task_queue(self.task_, order, self.share, rng)
     self.coreset_ = np.sort(queue[: self.budget_])
     if hasattr(self, "_source"):
@@ -143,9 +143,9 @@ def means(
     "The mean of the chosen tasks (equation 1)"
     task, weights = self.task_[items], self.weights_[items]
     means = chosen_means(values, task, weights, len(self.tasks_))
-    heavy = self.heavy_ * ~np.isnan(means)
+    weights = self.task_weights_ * ~np.isnan(means)
     with np.errstate(invalid="ignore"):  # nothing scored: NaN
-        return np.nansum(heavy * means, axis=1) / heavy.sum(axis=1), means
+        return np.nansum(weights * means, axis=1) / weights.sum(axis=1), means
 
 # %% ../../nbs/tasks/bento.ipynb #0c7f735b
 @patch
@@ -315,7 +315,9 @@ class SimilarTasks(TaskSelection):
         names = np.array(self.tasks_)
         if len(names) < 2:
             return np.arange(len(names))
-        first = np.lexsort([names, -self.heavy_])  # of equal gains the heavier task
+        first = np.lexsort(
+            [names, -self.task_weights_]
+        )  # of equal gains the heavier task
         similar = self.similarity(source, side)[np.ix_(first, first)]
         return first[select_tasks(similar, len(names)).order]
 
