@@ -157,7 +157,7 @@ def tables_command(
     published_cells(paper)  # an unknown paper is refused first
     folder = None
     if recompute:
-        from benchnb.studies.all_methods import recompute as measure
+        from benchnb.papers.reproduced import recompute as measure
 
         folder = measure(paper, trials=trials, n_jobs=jobs)
     cells = table_cells(paper, folder)

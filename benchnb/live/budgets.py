@@ -18,7 +18,7 @@ from ..evaluation.method import Coreset, Method
 from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import Conversation, converse, ready
 
-# %% ../../nbs/live/budgets.ipynb #158a87b0
+# %% ../../nbs/live/budgets.ipynb #8a359b4e
 def highest_cost(
     method: Method,  # fitted
     budget: int,  # items
@@ -33,7 +33,7 @@ def highest_cost(
         return cost[method.coreset_].sum()
     return np.sort(cost)[-budget:].sum()
 
-
+# %% ../../nbs/live/budgets.ipynb #42df0018
 def items_for_tokens(
     method: Method,  # fitted, on a table with costs
     tokens: float,  # that may be spent

@@ -63,7 +63,7 @@ or in Python
     evaluation.estimate()
 """
 
-# %% ../../nbs/live/bundles.ipynb #fa2521e0
+# %% ../../nbs/live/bundles.ipynb #c5aff394
 def publish(
     method: Coreset,  # fitted and prepared: its items are the subset
     folder: str | Path,  # a new or empty one
@@ -94,7 +94,7 @@ def publish(
     write_text(Path(folder, "README.md"), readme(method, subset, title, listed, reader))
     return subset
 
-
+# %% ../../nbs/live/bundles.ipynb #f0519372
 def readme(
     method: Coreset,
     subset: Subset,

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Evaluation']
 
-# %% ../../nbs/live/evaluation.ipynb #9dd2429c
+# %% ../../nbs/live/evaluation.ipynb #01c30e74
 import copy
 import json
 import re
@@ -33,6 +33,8 @@ from benchnb.evaluation.method import (
 from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import Conversation, ready
 from ..harnesses.subsets import export_subset, make_subset
+
+# %% ../../nbs/live/evaluation.ipynb #af2b0055
 from benchnb.live.budgets import (
     check_growth,
     items_for_tokens,
@@ -50,7 +52,7 @@ from benchnb.live.shift import (
     respond_to_shift,
 )
 
-# %% ../../nbs/live/evaluation.ipynb #e1c180c6
+# %% ../../nbs/live/evaluation.ipynb #8dec90ee
 class Evaluation:
     "One model, evaluated while it runs: what to ask next, what was told, what follows"
 
@@ -80,7 +82,7 @@ class Evaluation:
         if folder is not None:
             self._begin(Path(folder))
 
-
+# %% ../../nbs/live/evaluation.ipynb #78f7fce2
 @patch
 def _prepare(
     self: Evaluation, method: Method, budget: int | None, tokens: float | None
@@ -102,31 +104,31 @@ def _prepare(
     else:
         self.plan = replace(plan, seed=getattr(method, "seed_", plan.seed))
 
-# %% ../../nbs/live/evaluation.ipynb #c00411a9
+# %% ../../nbs/live/evaluation.ipynb #40c0c945
 @patch
 def ask(self: Evaluation) -> list[str]:  # item names; empty: the estimate is ready
     "The items that are still to be run now"
     return [name for name in self._wanted() if name not in self.answers]
 
-
+# %% ../../nbs/live/evaluation.ipynb #2d1806ec
 @patch
 def _wanted(self: Evaluation) -> list[str]:
     "The open request of the method"
     return list(self.items.index[self.conversation.wanted])
 
-
+# %% ../../nbs/live/evaluation.ipynb #35f9d8c5
 @patch(as_prop=True)
 def method(self: Evaluation) -> Method:
     "The method, prepared for the budget of the present stage"
     return self.conversation.method
 
-
+# %% ../../nbs/live/evaluation.ipynb #b7acdb65
 @patch(as_prop=True)
 def items(self: Evaluation) -> pd.DataFrame:
     "Facts about all items of the benchmark"
     return self.stages[0].items_
 
-# %% ../../nbs/live/evaluation.ipynb #80db85d4
+# %% ../../nbs/live/evaluation.ipynb #c14918da
 @patch
 def _replay(self: Evaluation) -> None:
     "Hold the conversation anew with the answers so far"
@@ -135,7 +137,7 @@ def _replay(self: Evaluation) -> None:
     self.rounds, self.stuck = [], ""  # why a wanted width is out of reach, if it is
     self._advance()
 
-
+# %% ../../nbs/live/evaluation.ipynb #1b66eda8
 @patch
 def _advance(self: Evaluation) -> None:
     "Tell the method all that it wants and that is known; grow if that is planned"
@@ -148,7 +150,7 @@ def _advance(self: Evaluation) -> None:
         elif wanted or not self._grow():
             return
 
-# %% ../../nbs/live/evaluation.ipynb #5303c11d
+# %% ../../nbs/live/evaluation.ipynb #51d1b8c6
 @patch
 def _grow(self: Evaluation) -> bool:  # True: there is a new stage
     "Begin a stage with a larger budget, if a width is wanted and not reached"
@@ -172,7 +174,7 @@ def _grow(self: Evaluation) -> bool:  # True: there is a new stage
     self.conversation = Conversation(self.stages[-1])
     return True
 
-
+# %% ../../nbs/live/evaluation.ipynb #eca923d1
 @patch
 def _stage(self: Evaluation, budget: int) -> Method:
     "The method, prepared for a larger budget"
@@ -219,7 +221,7 @@ def tell(
         self._save()
     return self
 
-# %% ../../nbs/live/evaluation.ipynb #1c4d8a4c
+# %% ../../nbs/live/evaluation.ipynb #189abecc
 @patch
 def _check(self: Evaluation, new: dict, give_up: bool) -> None:
     "Refuse answers of which none was asked, and those that contradict earlier ones"
@@ -242,7 +244,7 @@ def _check(self: Evaluation, new: dict, give_up: bool) -> None:
         "answers: did they run what was asked?"
     )
 
-
+# %% ../../nbs/live/evaluation.ipynb #882ce554
 @patch
 def _check_model(self: Evaluation, model: str | None) -> None:
     "Refuse answers of another model than the first ones were of"
@@ -296,7 +298,7 @@ def _changing(self: Evaluation) -> Generator[None]:
                 self._save()
             raise
 
-# %% ../../nbs/live/evaluation.ipynb #8bda36c1
+# %% ../../nbs/live/evaluation.ipynb #df72f15a
 @patch
 def estimate(
     self: Evaluation,
@@ -319,7 +321,7 @@ def estimate(
         found = replace(found, notes=(*found.notes, none))
     return found
 
-
+# %% ../../nbs/live/evaluation.ipynb #bcf6dcf5
 @patch
 def _complete(self: Evaluation) -> tuple[Conversation, list[str]]:
     "The conversation of the last complete stage, and what to say of one after it"
@@ -330,7 +332,7 @@ def _complete(self: Evaluation) -> tuple[Conversation, list[str]]:
         raise ValueError(f"{left} (ask() names them)")
     return self.finished, [f"the wanted width is not reached yet; {left}"]
 
-
+# %% ../../nbs/live/evaluation.ipynb #877fcf56
 @patch
 def unlike(
     self: Evaluation,
@@ -347,7 +349,7 @@ def unlike(
     figures = fit_and_correction(found.score, *heard)
     return flags + misfit_flags(*figures, errors, found.kind)
 
-# %% ../../nbs/live/evaluation.ipynb #d9e45a29
+# %% ../../nbs/live/evaluation.ipynb #fdbbddaa
 @patch
 def sources(self: Evaluation) -> Scores | None:  # None: not kept
     "The table that the method was fitted on"
@@ -356,7 +358,7 @@ def sources(self: Evaluation) -> Scores | None:  # None: not kept
         self.source = Scores.from_parquet(path)
     return self.source
 
-
+# %% ../../nbs/live/evaluation.ipynb #54213ae8
 @patch
 def left_out(
     self: Evaluation,
@@ -375,7 +377,7 @@ def left_out(
         self._keep_errors(budget, found)
     return self.errors.get(budget)
 
-
+# %% ../../nbs/live/evaluation.ipynb #182327b8
 @patch
 def _keep_errors(self: Evaluation, budget: int, errors: pd.DataFrame) -> None:
     "Keep left-out errors, in the folder too"
@@ -428,7 +430,7 @@ def load(
             )
     return self
 
-# %% ../../nbs/live/evaluation.ipynb #4c4b32d1
+# %% ../../nbs/live/evaluation.ipynb #aeb6528b
 @patch
 def command(self: Evaluation) -> str:  # empty: the estimate is ready
     "Write the harness's input for what is still to be run; the command that runs it"
@@ -446,7 +448,7 @@ def command(self: Evaluation) -> str:  # empty: the estimate is ready
             number += same != make_subset(self.items, todo).hash
         return self._export(self.folder, todo, number)
 
-
+# %% ../../nbs/live/evaluation.ipynb #a8629c5a
 @patch
 def _export(self: Evaluation, folder: Path, names: list, number: int) -> str:
     "The harness's input for one round; the command that runs it"
@@ -454,7 +456,7 @@ def _export(self: Evaluation, folder: Path, names: list, number: int) -> str:
     how = {"kind": plan.model_type, "args": plan.model_args, "suffix": f"_{number}"}
     return export_subset(subset, plan.harness or "list", folder, plan.model, **how)
 
-# %% ../../nbs/live/evaluation.ipynb #ac438da6
+# %% ../../nbs/live/evaluation.ipynb #c49673b6
 @patch
 def report(
     self: Evaluation,
@@ -465,14 +467,14 @@ def report(
     errors = self.left_out(method.budget_)
     return make_report(self.estimate(level), method, self.answers, errors)
 
-
+# %% ../../nbs/live/evaluation.ipynb #b9a73ae3
 @patch
 def __repr__(self: Evaluation) -> str:
     todo = self.ask()
     next = f"{len(todo):,} to be run" if todo else "finished"
     return f"Evaluation: {len(self.answers)} of {len(self.items):,} items told, {next}"
 
-
+# %% ../../nbs/live/evaluation.ipynb #28aec020
 @patch
 def _repr_html_(self: Evaluation) -> str:
     todo = self.ask()

@@ -68,10 +68,10 @@ def check_answers(
         raise ValueError(f"score {scores[name]:g} of item {name!r} is outside [0, 1]")
     return scores.to_dict()
 
-# %% ../../nbs/live/folder.ipynb #dc138285
+# %% ../../nbs/live/folder.ipynb #bef04d13
 FILE = "evaluation.json"
 
-
+# %% ../../nbs/live/folder.ipynb #4a4a60c4
 def holds_evaluation(
     folder: str | Path,
 ) -> bool:  # also one of the first edition
@@ -79,7 +79,7 @@ def holds_evaluation(
     names = (FILE, "plan.json", "session.json")
     return any(Path(folder, name).is_file() for name in names)
 
-
+# %% ../../nbs/live/folder.ipynb #4af059bc
 def check_new(
     folder: str | Path,
 ) -> None:
@@ -93,7 +93,7 @@ def check_new(
     if names - {"method.json", "arrays.npz"}:
         raise FileExistsError(f"{str(folder)!r} is not empty: name a new folder")
 
-# %% ../../nbs/live/folder.ipynb #da22c38b
+# %% ../../nbs/live/folder.ipynb #d30f19a4
 def read_state(
     folder: Path,
 ) -> tuple[str | None, dict]:  # the text of the file, and what it says
@@ -112,7 +112,7 @@ def read_state(
         state |= {"rounds": rounds, "model": raw["model"], "sources": raw["sources"]}
     return text, state
 
-
+# %% ../../nbs/live/folder.ipynb #dec29b73
 def first_edition(
     folder: Path,
 ) -> dict:

@@ -23,7 +23,7 @@ from ..evaluation.simulate import Conversation, converse, ready, simulate
 from .shift import fit_and_correction
 from ..stats.conformal import conformal_interval
 
-# %% ../../nbs/live/left_out.ipynb #dfb0867c
+# %% ../../nbs/live/left_out.ipynb #33a4aebe
 def left_out_errors(
     method: Method,  # not fitted; copied for every fold
     source: Scores,  # models whose scores are known
@@ -51,7 +51,7 @@ def left_out_errors(
         parts.append(rows.assign(fold=number))
     return pd.concat(parts).dropna(subset="truth")
 
-
+# %% ../../nbs/live/left_out.ipynb #37c93a71
 def estimates_beside_truth(
     found: list[Estimate],  # one per model
     targets: Scores,  # these models
@@ -114,7 +114,7 @@ def errors_if_needed(
             raise
         return None
 
-# %% ../../nbs/live/left_out.ipynb #f0c4f68b
+# %% ../../nbs/live/left_out.ipynb #8e39d1c3
 def check_level(
     level: float,  # nominal coverage
 ) -> None:
@@ -122,7 +122,7 @@ def check_level(
     if not 0.5 <= level < 1:
         raise ValueError(f"level must lie in [0.5, 1), got {level:g}: 0.95 is usual")
 
-
+# %% ../../nbs/live/left_out.ipynb #bbe440f9
 def set_level(
     method: Method,  # fitted
     level: float,  # nominal coverage
@@ -140,7 +140,7 @@ def set_level(
         if now != level:
             one.level = level
 
-# %% ../../nbs/live/left_out.ipynb #2b95d378
+# %% ../../nbs/live/left_out.ipynb #5769ff8a
 def at_level(
     talk: Conversation,  # finished
     level: float | None,  # nominal coverage; None: the method's own
@@ -168,7 +168,7 @@ def at_level(
         )
     return replace(found, level=level)
 
-
+# %% ../../nbs/live/left_out.ipynb #1ff94cea
 def with_conformal(
     found: Estimate,
     errors: pd.DataFrame,  # from left_out_errors

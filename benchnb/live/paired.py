@@ -49,7 +49,7 @@ class Paired:
             f"; {self.note}" if self.note else ""
         )
 
-# %% ../../nbs/live/paired.ipynb #13e4e145
+# %% ../../nbs/live/paired.ipynb #3a61a636
 def difference_shares(
     weights: pd.Series,  # of all items, by name
     both: list[str],  # items that both models answered
@@ -63,7 +63,7 @@ def difference_shares(
     share = pd.Series(share, weights.index)[both].to_numpy()
     return share / share.mean()
 
-
+# %% ../../nbs/live/paired.ipynb #e6b57832
 def paired(
     a: dict[str, float],  # item -> score of A; NaN: not scored
     b: dict[str, float],  # the same of B
@@ -93,7 +93,7 @@ def paired(
     ends = max(-1.0, float(mean - half)), min(1.0, float(mean + half))
     return Paired(float(d.mean()), ends, float(better), n, level, note)
 
-# %% ../../nbs/live/paired.ipynb #6ce3d442
+# %% ../../nbs/live/paired.ipynb #1e4b122b
 def paired_runs(
     a: Evaluation | dict[str, float],  # or answers of which the plan is unknown
     b: Evaluation | dict[str, float],
@@ -117,7 +117,7 @@ def paired_runs(
             why = f"{len(errors[0])} left-out sources are too few for {level:.0%}"
     return by_items(a, b, level, why)
 
-
+# %% ../../nbs/live/paired.ipynb #5ac6b330
 def scored(
     letter: str,  # of the model
     run: Evaluation,
@@ -131,14 +131,14 @@ def scored(
         )
     return names
 
-# %% ../../nbs/live/paired.ipynb #76d88358
+# %% ../../nbs/live/paired.ipynb #b0143133
 NOT_DRAWN = (
     "the items were chosen by {}, not drawn at random: the interval may hold less "
     "often than it says, and the difference may be biased"
 )
 UNKNOWN = "the interval takes the items for a random draw"
 
-
+# %% ../../nbs/live/paired.ipynb #2f1d825a
 def by_items(
     a: Evaluation | dict[str, float],
     b: Evaluation | dict[str, float],
@@ -162,7 +162,7 @@ def by_items(
     weights, total = runs[0].items["weight"], min(len(run.items) for run in runs)
     return paired(*answers, weights, total, level, draw, note)
 
-# %% ../../nbs/live/paired.ipynb #1a82ff61
+# %% ../../nbs/live/paired.ipynb #67f35074
 def by_estimates(
     a: Evaluation,
     b: Evaluation,
@@ -185,7 +185,7 @@ def by_estimates(
     note = note if odd else ""
     return Paired(apart, (low, high), better, common, level, note, how, least)
 
-
+# %% ../../nbs/live/paired.ipynb #c2f7bad8
 def differing_plans(
     a: Evaluation,
     b: Evaluation,

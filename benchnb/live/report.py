@@ -34,10 +34,10 @@ def rank_interval(
         return [None, None]
     return [plain(rank_among(end, known)) for end in interval[::-1]]
 
-# %% ../../nbs/live/report.ipynb #fefbcf47
+# %% ../../nbs/live/report.ipynb #f80e93ee
 FEW = 5  # answers below which a task's score is only a hint
 
-
+# %% ../../nbs/live/report.ipynb #b609abab
 def task_rows(
     estimate: Estimate,
     method: Method,  # that made it

@@ -69,16 +69,16 @@ def fit_and_correction(
     found = assisted_estimate(ease, weights, asked, seen)
     return source_fit(ease[asked], seen), found.score - score
 
-# %% ../../nbs/live/shift.ipynb #dc61e1c0
+# %% ../../nbs/live/shift.ipynb #e091fc02
 OUTSIDE = "the interval may hold far less often than it says (on the embedded "
-OUTSIDE += "leaderboard split by ability, in half of all cases)"
+OUTSIDE += "leaderboard split by ability, in fewer than half of all cases)"
 WORTH = {  # of an interval for a model unlike the sources
     IntervalKind.DESIGN: "its items were drawn at random, so the interval holds "
     "all the same",
     IntervalKind.NONE: "the estimate may be far off",
 }
 
-
+# %% ../../nbs/live/shift.ipynb #3dc918be
 def range_flags(
     score: float,  # the new model's estimate
     source_scores: np.ndarray,  # of the whole benchmark, shape (models,)
@@ -146,10 +146,10 @@ def design_estimate(
     how = f"AIPW on the {len(items)} items that were drawn at random"
     return Estimate(score, ends, level=level, kind=IntervalKind.DESIGN, how=how)
 
-# %% ../../nbs/live/shift.ipynb #7d9a703e
+# %% ../../nbs/live/shift.ipynb #f63a7856
 SHIFTS = ("report", "aipw", "abstain")  # what can be done with a flagged model
 
-
+# %% ../../nbs/live/shift.ipynb #e6134d9f
 def respond_to_shift(
     found: Estimate,  # of a flagged model
     flags: list[tuple[Flag, str]],  # at least one

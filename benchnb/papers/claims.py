@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['KEPT', 'FIFTHS', 'NEAREST', 'BASELINES', 'MORE_NATIVES', 'NEAR_NATIVES', 'CLAIMS', 'RATIOS', 'RIVALS', 'OURS',
            'TRANSPORT', 'FAR', 'SIMPLE', 'STRONG', 'STEPS', 'TABLES', 'HARDER', 'L1', 'FOUND', 'SEARCHES', 'WORST',
-           'LE', 'SIM', 'FEW_TASKS', 'MANY_TASKS', 'ARCS', 'NAMES', 'VERSUS', 'LESS', 'SMART', 'FIFTY', 'SECTIONS',
+           'LE', 'SIM', 'FEW_TASKS', 'MANY_TASKS', 'ARCS', 'BENCHMARKS', 'VERSUS', 'LESS', 'SMART', 'FIFTY', 'SECTIONS',
            'lower_is_better', 'gains', 'beats', 'together', 'Claim', 'pairs_of', 'others_help']
 
 # %% ../../nbs/papers/claims.ipynb #210a3e62
@@ -160,7 +160,7 @@ CLAIMS["bento"] = {
     "figure 1 (left)": Claim(("figure 1",), pairs_of(ARCS)),
     "figure 3": Claim(("table 2",), together(FEW_TASKS, MANY_TASKS)),
 }
-NAMES = ("GSM8K", "ARC", "HellaSwag", "Winogrande", "MMLU")
+BENCHMARKS = ("GSM8K", "ARC", "HellaSwag", "Winogrande", "MMLU")
 VERSUS = (["{} / EssenceBench"], ["{} / MetaBench"])
 LESS = ["before refinement", "without coarse filter", "high only", "low only"]
 LESS = [f"GSM8K / {name}" for name in (*LESS, "random only")]
@@ -171,8 +171,8 @@ SMART = (
 FIFTY = (("HellaSwag / EssenceBench", "50 items / ranking error %"), 5.0)
 SECTIONS = {
     "TL;DR": pairs_of(FIFTY),
-    "Main Results": beats(*VERSUS, "rmse", NAMES),
-    "Ranking Fidelity": beats(*VERSUS, each=NAMES),
+    "Main Results": beats(*VERSUS, "rmse", BENCHMARKS),
+    "Ranking Fidelity": beats(*VERSUS, each=BENCHMARKS),
     "Ablation Study": beats(["GSM8K / after refinement"], LESS),
     "Comparison with SMART": pairs_of(SMART),
 }

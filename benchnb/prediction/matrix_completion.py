@@ -6,7 +6,7 @@
 __all__ = ['MODEL', 'TASK', 'r_squared', 'evaluate_predictions', 'Predictor', 'score_matrix', 'MatrixPredictor',
            'additive_effects', 'ModelTask', 'diagonals', 'sgd_factors', 'SVD', 'row_similarity', 'neighbour_mean',
            'ModelKNN', 'TaskKNN', 'ridge_rows', 'alternating_ridge', 'to_logit', 'from_logit', 'LogitFactors',
-           'relative_errors']
+           'error_ratios']
 
 # %% ../../nbs/prediction/matrix_completion.ipynb #abe8a030
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def r_squared(
     spread = ((truth - truth.mean()) ** 2).sum()
     return float(1 - ((predicted - truth) ** 2).sum() / spread) if spread else np.nan
 
-
+# %% ../../nbs/prediction/matrix_completion.ipynb #9dbd5cf2
 def evaluate_predictions(
     frame: pd.DataFrame,  # test records, with their score
     predicted: np.ndarray,  # a prediction of each
@@ -99,7 +99,7 @@ class Predictor(RegressorMixin, BaseEstimator):
 MODEL = ["family", "model"]  # identifies a row
 TASK = ["task", "subtask", "metric", "shots"]  # identifies a column
 
-
+# %% ../../nbs/prediction/matrix_completion.ipynb #9098f168
 def score_matrix(
     frame: pd.DataFrame,  # records
     score: np.ndarray,  # their scores
@@ -288,7 +288,7 @@ class ModelKNN(MatrixPredictor):
         weights = row_similarity(values, base, *how)
         return base + neighbour_mean(values - base, weights, self.k, self.min_k)
 
-
+# %% ../../nbs/prediction/matrix_completion.ipynb #98d12e06
 class TaskKNN(ModelKNN):
     "The model's deviation from the baseline on similar tasks (section 3.3 d)"
 
@@ -310,7 +310,7 @@ def ridge_rows(
     system = gram + penalty * np.eye(x.shape[1])
     return np.split(np.linalg.solve(system, right[..., None])[..., 0], [1], axis=1)
 
-
+# %% ../../nbs/prediction/matrix_completion.ipynb #e371beea
 def alternating_ridge(
     z: np.ndarray,  # models x tasks, NaN: unknown
     rank: int = 2,  # length of the vectors
@@ -347,7 +347,7 @@ def to_logit(
     spread[spread < 1e-8] = 1
     return (z - mean) / spread, mean, spread
 
-
+# %% ../../nbs/prediction/matrix_completion.ipynb #4ae84635
 def from_logit(
     z: np.ndarray,  # z-scores, models x tasks
     mean: np.ndarray,  # of each column's logits
@@ -375,7 +375,7 @@ class LogitFactors(MatrixPredictor):
         return from_logit(self.z_, self.mean_, self.spread_)
 
 # %% ../../nbs/prediction/matrix_completion.ipynb #eb2f6369
-def relative_errors(
+def error_ratios(
     errors: np.ndarray,  # of some cells
     code: np.ndarray,  # row (or column) of each
     count: int,  # rows
@@ -423,7 +423,7 @@ def predict_interval(
     require_records(frame)
     errors, cells = self.hidden_errors(folds), np.argwhere(~np.isnan(self.values_))
     both = zip(cells.T, self.values_.shape, strict=True)
-    row, column = (relative_errors(errors, code, size) for code, size in both)
+    row, column = (error_ratios(errors, code, size) for code, size in both)
     radius = conformal_radius(errors / (row[1] * column[1]), level)
     u, i = self.cells(frame)
     reach = radius * row[0][u] * column[0][i]

@@ -54,7 +54,7 @@ def forward(
             x = x.relu() * masks[number] if len(masks) else x.relu_()
     return x[..., 0]
 
-
+# %% ../../nbs/prediction/network.ipynb #840f6050
 def dropout_masks(
     counts: Sequence[int],  # records of each network
     rngs: Sequence[np.random.Generator],  # one per network
@@ -102,7 +102,7 @@ class BestEpoch:
             old[better] = new.detach()[better]
         self.count += 1
 
-
+# %% ../../nbs/prediction/network.ipynb #8556c0ff
 @dataclass
 class Training:
     "How networks are trained"

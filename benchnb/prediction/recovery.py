@@ -32,7 +32,7 @@ def task_positions(
     check_choice("unit", unit, ["task", "subtask"])
     return np.unique(records[unit].to_numpy(dtype=str), return_inverse=True)
 
-
+# %% ../../nbs/prediction/recovery.ipynb #2ba79441
 def check_size(
     total: int,  # tasks there are
     size: int,  # tasks to choose
@@ -41,7 +41,7 @@ def check_size(
     if not 1 <= size < total:
         raise ValueError(f"{size} of {total} tasks: choose from 1 to {total - 1}")
 
-
+# %% ../../nbs/prediction/recovery.ipynb #674cb960
 def chosen_positions(
     names: Sequence[str],  # of all tasks
     chosen: Sequence,  # names or positions of the chosen
@@ -77,7 +77,7 @@ def check_families(
     if len(set(families)) < len(families):
         raise ValueError(f"{families[0]!r} is named twice: take two families")
 
-
+# %% ../../nbs/prediction/recovery.ipynb #a3072d09
 def recovery_masks(
     records: pd.DataFrame,  # checked records
     chosen: Sequence,  # names or positions of the chosen tasks
@@ -129,7 +129,7 @@ def family_pairs(
     drawn = np.random.default_rng(seed).choice(len(pairs), count, replace=False)
     return [pairs[number] for number in sorted(drawn)]
 
-
+# %% ../../nbs/prediction/recovery.ipynb #e7a0d582
 def evaluate_subset(
     records: pd.DataFrame,  # checked records
     chosen: Sequence,  # names or positions of the chosen tasks
@@ -157,7 +157,7 @@ class TaskTable(NamedTuple):
     task: np.ndarray  # position of each column's task; -1: always known
     names: np.ndarray  # of tasks
 
-
+# %% ../../nbs/prediction/recovery.ipynb #32b572cf
 def task_table(
     records: pd.DataFrame,  # checked records
     unit: str = "task",  # or subtask
@@ -198,7 +198,7 @@ def conditional_means(
     weights = np.linalg.solve(system, right).transpose(0, 2, 1)
     return mean + weights @ covariance[place]
 
-
+# %% ../../nbs/prediction/recovery.ipynb #05534db2
 def moments(
     values: np.ndarray,  # models x columns
     shrinkage: float = 0.2,  # alpha
@@ -294,7 +294,7 @@ def network_recovery(
     both = zip(asked, batch.predict(x), strict=True)
     return np.array([r_squared(y[rows], predicted[rows]) for rows, predicted in both])
 
-
+# %% ../../nbs/prediction/recovery.ipynb #8be4b571
 def hold_out_ninth(
     learned: np.ndarray,  # mask of records
     seed: int,  # of the draw

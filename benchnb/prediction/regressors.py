@@ -126,7 +126,7 @@ def import_torch():
         raise ImportError("the network needs: pip install 'benchnb[llm]'") from error
     return torch
 
-
+# %% ../../nbs/prediction/regressors.ipynb #f8f326a5
 def initial_weights(
     sizes: Sequence[int],  # inputs, width of each hidden layer, outputs
     rng: np.random.Generator,
@@ -139,7 +139,7 @@ def initial_weights(
         drawn.append((weight, rng.uniform(-bound, bound, outputs).astype(np.float32)))
     return drawn
 
-
+# %% ../../nbs/prediction/regressors.ipynb #3aaf874a
 def minibatches(
     rows: np.ndarray,  # positions of records
     rng: np.random.Generator,
@@ -241,7 +241,7 @@ PREDICTORS = {
     "mlp": MLP,
 }
 
-
+# %% ../../nbs/prediction/regressors.ipynb #308dfdfc
 def get_predictor(
     name: str,  # a name of the table above
     **settings,  # of the predictor
@@ -269,7 +269,7 @@ def cross_validate(
             found.append(facts | numbers | {"seconds": time.process_time() - start})
     return pd.DataFrame(found)
 
-
+# %% ../../nbs/prediction/regressors.ipynb #751ea94a
 def with_errors(
     folds: pd.DataFrame,  # from cross_validate
 ) -> pd.DataFrame:  # a row per predictor: mean and standard error over folds

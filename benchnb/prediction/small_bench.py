@@ -74,7 +74,7 @@ class SearchResult(NamedTuple):
     score: float  # its objective
     course: np.ndarray  # the best objective so far, step by step
 
-
+# %% ../../nbs/prediction/small_bench.ipynb #cf10ef4d
 def best_of(
     objective: Callable,  # from subsets x size to scores
     total: int,  # tasks there are
@@ -119,7 +119,7 @@ def beam_search(
         found.append(SearchResult(np.array(kept[0]), float(scores.max()), course))
     return found
 
-
+# %% ../../nbs/prediction/small_bench.ipynb #721f2536
 def greedy_search(
     objective: Callable,  # from subsets x size to scores
     total: int,  # tasks there are

@@ -28,7 +28,7 @@ INTERPOLATION = [*KEYS, "L3 composition"]
 EXTRAPOLATION = ["E1", "E2.1", "E2.2"]
 SPLIT_SETTINGS = [*INTERPOLATION, *EXTRAPOLATION]
 
-
+# %% ../../nbs/prediction/splits.ipynb #b4611312
 class Fold(NamedTuple):
     "Positions of the training, development and test records"
 
@@ -287,7 +287,7 @@ class Possible(NamedTuple):
         "Allowed, and not a copy of an easier setting"
         return self.allowed and not self.same_as
 
-
+# %% ../../nbs/prediction/splits.ipynb #512c44d5
 def possible_settings(
     records: pd.DataFrame,  # checked records
     unit: str = "subtask",  # what a task is: subtask (a part) or task (the whole)

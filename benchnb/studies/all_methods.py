@@ -4,11 +4,10 @@
 
 # %% auto #0
 __all__ = ['FIELD', 'QUICK', 'PROMISED', 'relative_errors', 'field_scores', 'measure_field', 'store_table', 'field',
-           'field_table', 'target_figures', 'promise', 'mean_promise', 'measure_coverage', 'recompute']
+           'field_table', 'target_figures', 'promise', 'mean_promise', 'measure_coverage']
 
 # %% ../../nbs/studies/all_methods.ipynb #b81bc7ef
 import copy
-import importlib
 import warnings
 from itertools import product
 from pathlib import Path
@@ -25,7 +24,6 @@ from ..evaluation.registry import get_method, list_methods
 from ..evaluation.simulate import ready, simulate
 from ..live.left_out import left_out_errors
 from ..live.shift import fit_and_correction, misfit_flags, range_flags
-from ..papers.published import PAPERS, known_name
 from ..stats.conformal import conformal_interval
 
 # %% ../../nbs/studies/all_methods.ipynb #0550347e
@@ -226,19 +224,3 @@ def measure_coverage(
         frame = pd.concat([frame, pd.DataFrame([row])], ignore_index=True)
         store_table(frame, place)
     return frame
-
-# %% ../../nbs/studies/all_methods.ipynb #a4f3b5f4
-def recompute(
-    paper: str | None = None,  # None: every paper
-    trials: int = 20,  # per cell
-    n_jobs: int = 1,  # processors
-    folder: str | Path | None = None,  # results and journals; None: benchnb-recomputed
-) -> Path:  # the folder of the new results
-    "Measure the cells of a paper again, into a folder of its own; resumable"
-    names = list(PAPERS) if paper is None else [known_name("paper", paper, PAPERS)]
-    folder = Path(folder or "benchnb-recomputed")
-    for name in names:
-        chapter = importlib.import_module(f"benchnb.papers.{name}")
-        reproduce = getattr(chapter, f"reproduce_{name}")
-        reproduce(trials, n_jobs, folder, folder / "journals")
-    return folder

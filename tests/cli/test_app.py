@@ -61,8 +61,9 @@ def call(place, capsys):
 
 
 def process(*argv, **settings):
-    "Call a command in a process of its own"
+    "Call a command in a process of its own, which Ctrl-C ends even if we ignore it"
     given = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) | settings
+    given["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
     return subprocess.run([sys.executable, "-c", CALL, *map(str, argv)], **given)
 
 

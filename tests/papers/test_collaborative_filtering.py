@@ -24,7 +24,7 @@ FEW = {
 def small(monkeypatch):
     "A setting on the small table, whose tasks have 10 to 30 items"
     setting = chapter.Setting(table, "random", targets=3, least=5)
-    monkeypatch.setattr(chapter, "COMPARED", {"small": setting})
+    monkeypatch.setattr(chapter, "FIGURE_5", {"small": setting})
     return setting
 
 

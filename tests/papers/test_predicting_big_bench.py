@@ -12,13 +12,14 @@ from benchnb.evaluation.journal import Journal
 from benchnb.papers import predicting_big_bench as chapter
 from benchnb.papers import recovering_big_bench as recovering
 from benchnb.papers.predicting_big_bench import Effort
+from benchnb.papers.reproduced import recompute
 from benchnb.papers.verdicts import stored_results, table_cells
 from benchnb.prediction.matrix_completion import ModelTask, evaluate_predictions
 from benchnb.prediction.public_records import load_records
 from benchnb.prediction.records import made_records
+from benchnb.prediction.regressors import GRIDS
 from benchnb.prediction.small_bench import published_small_bench
 from benchnb.prediction.splits import split_records
-from benchnb.studies.all_methods import recompute
 
 FAMILIES = {"A": "PaLM", "B": "GPT", "C": "Gopher", "D": "BIG-G T=0", "E": "BIG-G T=1"}
 AUTHORS = {
@@ -58,8 +59,15 @@ def test_bigbenchs_own_file_makes_the_papers_numbers(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
     plans = {"bigbench": recovering.RecoveryPlan((2, 4), "subtask")}
     monkeypatch.setattr(chapter, "RECOVERY_PLANS", plans)
+    quick = {"mlp": {"epochs": [2], "hidden": [(8,)]}}
+    quick |= {"random_forest": {"n_estimators": [5]}}
+    quick |= {"boosted_trees": {"n_estimators": [5]}}
+    quick |= {"svd": {"factors": [2], "epochs": [2]}}
+    quick |= {"logit_factors": {"starts": [1], "rounds": [5]}}
+    for name, grid in quick.items():
+        monkeypatch.setitem(GRIDS, name, grid)
     new = tmp_path / "new"
-    recompute("predicting_big_bench", trials=1, folder=new)
+    recompute("predicting_big_bench", trials=2, folder=new)
     cells = table_cells("predicting_big_bench", new).set_index(
         ["table", "row", "column"]
     )

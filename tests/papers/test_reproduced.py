@@ -211,3 +211,9 @@ def test_names_and_cells_of_the_page(page):
     assert len(widths) == 1  # no text breaks a row
     counts = reproduced.verdict_counts(page, "table|figure|section:")
     assert (counts.drop(columns="all").sum(axis=1) == counts["all"]).all()
+
+
+def test_unknown_paper_cannot_be_recomputed(tmp_path):
+    with pytest.raises(ValueError, match="unknown paper 'guarded_irt'"):
+        reproduced.recompute("guarded_irt", folder=tmp_path / "new")
+    assert not (tmp_path / "new").exists()

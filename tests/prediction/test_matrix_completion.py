@@ -13,10 +13,10 @@ from benchnb.prediction.matrix_completion import (
     additive_effects,
     alternating_ridge,
     diagonals,
+    error_ratios,
     evaluate_predictions,
     from_logit,
     neighbour_mean,
-    relative_errors,
     row_similarity,
     sgd_factors,
     to_logit,
@@ -193,7 +193,7 @@ def test_metrics_by_hand():
 def test_no_error_judges_itself():
     rng = np.random.default_rng(0)
     errors, code = rng.normal(size=30), rng.integers(4, size=30)
-    whole, others = relative_errors(errors, code, 5)
+    whole, others = error_ratios(errors, code, 5)
     size = np.minimum(abs(errors), 5 * np.median(abs(errors)))
     for cell in range(30):
         rest = (code == code[cell]) & (np.arange(30) != cell)

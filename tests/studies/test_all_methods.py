@@ -10,15 +10,8 @@ from benchnb.studies.all_methods import (
     field_table,
     measure_coverage,
     promise,
-    recompute,
     store_table,
 )
-
-
-def test_unknown_paper_cannot_be_recomputed(tmp_path):
-    with pytest.raises(ValueError, match="unknown paper 'guarded_irt'"):
-        recompute("guarded_irt", folder=tmp_path / "new")
-    assert not (tmp_path / "new").exists()
 
 
 def test_field_is_stored_and_read_back(tmp_path):

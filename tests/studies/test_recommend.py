@@ -10,7 +10,7 @@ from benchnb.studies.planning import hold_out
 from benchnb.studies.recommend import (
     CHEAP,
     Advice,
-    choose,
+    choose_method,
     clearly_better,
     default_method,
     distance,
@@ -62,7 +62,7 @@ def test_distance_is_paired():
     ],
 )
 def test_the_rule(random, ability, expected):
-    assert choose(exam_of(**random), exam_of(**ability)) == expected
+    assert choose_method(exam_of(**random), exam_of(**ability)) == expected
 
 
 def test_clearly_better_needs_two_standard_errors():
