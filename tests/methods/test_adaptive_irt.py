@@ -14,8 +14,7 @@ from benchnb.methods.adaptive_irt import (
     AdaptiveIRT,
     AdaptiveTest,
     handicap,
-    hold_out,
-    locate,
+    held_out_banks,
     look_up,
     score_error,
     usefulness,
@@ -45,7 +44,7 @@ def made_up(models=40, items=50, seed=0, falling=0):
 
 
 def exam(bank, budget=20, **rules):
-    weights = np.full(len(bank.intercept), 1 / len(bank.intercept))
+    weights = np.full(len(bank.intercepts), 1 / len(bank.intercepts))
     return AdaptiveTest(
         bank, weights, handicap(bank, np.random.default_rng(0)), budget, **rules
     )
@@ -53,7 +52,7 @@ def exam(bank, budget=20, **rules):
 
 def slow_items(bank, answers, budget, lots):
     "One model, one item at a time, information and ability by the plain formulas"
-    a, d, asked = bank.slopes[:, 0], bank.intercept, []
+    a, d, asked = bank.slopes[:, 0], bank.intercepts, []
     grid = np.linspace(-6, 6, 120_001)
     while len(asked) < budget:
         height = -(grid**2) / 2
@@ -106,14 +105,14 @@ def test_usefulness_is_the_variance_that_an_answer_takes_away(dims):
 
 
 @pytest.mark.parametrize("kind, dims", [("2pl", 1), ("2pl", 2), ("3pl", 1)])
-def test_locate_agrees_with_the_bank_for_other_items_per_model(kind, dims):
+def test_abilities_of_other_items_per_model_are_those_of_each_alone(kind, dims):
     source, target = halves()
     bank = fit_irt(source.values, kind, dims)
     rng = np.random.default_rng(0)
     asked = np.stack([rng.permutation(60)[:15] for _ in range(len(target))])
     seen = np.take_along_axis(target.values.astype(float), asked, axis=1)
     seen[rng.random(seen.shape) < 0.2] = np.nan
-    theta, covariance = locate(bank, asked, seen, np.zeros((len(seen), dims)))
+    theta, _, covariance = bank.most_likely(seen, asked)
     for row in range(len(seen)):
         alone = bank.abilities(seen[[row]], asked[row])
         np.testing.assert_allclose(theta[row], alone.theta[0], atol=1e-5)
@@ -124,7 +123,7 @@ def test_the_standard_error_is_that_of_many_draws():
     bank, theta, answers = made_up(models=3, items=40)
     test = exam(bank, 10)
     asked, seen = look_up(test, answers)
-    where, covariance = locate(bank, asked, seen, np.zeros((3, 1)))
+    where, _, covariance = bank.most_likely(seen, asked)
     covariance = covariance / 25  # small, so that the curves are straight enough
     wanted = score_error(bank, where, covariance, asked, seen, test.weights)
     rng = np.random.default_rng(0)
@@ -193,7 +192,7 @@ def test_unscored_answers_cost_but_do_not_move_the_ability():
     gaps[:, :] = np.nan
     asked, seen = look_up(exam(bank, 10), gaps)
     assert len(set(asked[0])) == 10 and np.isnan(seen).all()
-    theta, covariance = locate(bank, asked, seen, np.zeros((1, 1)))
+    theta, _, covariance = bank.most_likely(seen, asked)
     assert theta[0, 0] == 0 and covariance[0, 0, 0] == 1
     best = np.argsort(-bank.information(np.zeros((1, 1)))[0])[:10]
     assert sorted(asked[0]) == sorted(best)
@@ -219,7 +218,7 @@ def test_a_curve_fit_that_did_not_settle_is_noted(monkeypatch):
     from benchnb.methods import adaptive_irt
 
     def impatient(values, kind, dims):
-        return fit_irt(values, kind, dims, max_iter=1)
+        return fit_irt(values, kind, dims, rounds=1)
 
     monkeypatch.setattr(adaptive_irt, "fit_bank", impatient)
     source, target = halves()
@@ -230,7 +229,7 @@ def test_a_curve_fit_that_did_not_settle_is_noted(monkeypatch):
 
 def test_held_out_sources_are_new_to_their_bank_and_of_all_strengths():
     _, _, answers = made_up(models=43)
-    pairs = hold_out(answers, 5, "2pl", 1)
+    pairs = held_out_banks(answers, 5, "2pl", 1)
     rows = np.concatenate([rest for _, rest in pairs])
     assert len(rows) == 43 and len(np.unique(rows, axis=0)) == 43
     for bank, rest in pairs:
@@ -257,16 +256,16 @@ def test_intervals_cover_models_like_the_sources():
 
 
 BAD = [
-    ({"batch": 0}, "batch must be a whole number of at least 1"),
+    ({"batch": 0}, "batch must be a whole number"),
     ({"batch": 2.5}, "batch must be a whole number"),
-    ({"start": 0}, "start must be a whole number of at least 1"),
-    ({"folds": 1}, "folds must be"),
+    ({"start": 0}, "start must be a whole number"),
+    ({"folds": 1}, "folds=1 leaves no source"),
     ({"folds": -1}, "folds must be"),
-    ({"kind": "5pl"}, "kind is one of 1pl"),
+    ({"kind": "5pl"}, "kind must be one of '1pl'"),
     ({"dims": 2, "kind": "3pl"}, "dims=2 needs the kind 2pl"),
-    ({"how": "mle"}, "how is 'map' or 'eap'"),
-    ({"target_se": 0}, "target_se is above 0"),
-    ({"target_se": float("nan")}, "target_se is above 0"),
+    ({"how": "mle"}, "how must be one of 'map', 'eap'"),
+    ({"target_se": 0}, "target_se must be a number"),
+    ({"target_se": float("nan")}, "target_se must be a number"),
 ]
 
 

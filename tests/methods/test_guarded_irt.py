@@ -9,6 +9,7 @@ from helpers.small import estimates, prepared, shown, table, with_values
 
 import benchnb.methods.guarded_irt as chapter
 from benchnb.data.scores import Scores
+from benchnb.evaluation.method import Flag
 from benchnb.evaluation.registry import load_method, save_method
 from benchnb.evaluation.simulate import simulate
 from benchnb.live.bundles import publish
@@ -17,14 +18,15 @@ from benchnb.methods.guarded_irt import (
     FEWEST,
     GuardedIRT,
     GuardedStatic,
-    answer_shrinks,
     chance_outside,
     draw_with_reserve,
     next_items,
-    spread_places,
+    posterior_quantiles,
+    sherman_morrison,
     strong_rates,
 )
-from benchnb.stats.factors import fit_factors, locate, search_precision
+from benchnb.stats.irt import IRT, fit_irt
+from benchnb.stats.irt_posterior import sample_posterior, search_precision
 
 BOTH = pytest.mark.parametrize("cls", [GuardedIRT, GuardedStatic])
 
@@ -60,7 +62,7 @@ def test_ranking_follows_the_number_right():
         for on in (True, False)
     )
     answers = strong.values[:, ranking.first_].astype(float)
-    models = [chapter._model(arrays, ranking.weights_) for arrays in ranking.factors_]
+    models = [IRT(**dict(arrays)) for arrays in ranking.banks_]
     chances = [ranking.judge(models, ranking.first_, row)[0] for row in answers]
     order = np.argsort(answers.sum(axis=1), kind="stable")
     scores = np.array([e.score for e in simulate(ranking, strong)])
@@ -79,7 +81,7 @@ def test_the_fixed_sample_is_a_coreset(tmp_path):
     again = load_method(tmp_path / "small")
     assert len(subset) == 20
     assert simulate(again, target)[0].score == simulate(method, target)[0].score
-    with pytest.raises(ValueError, match="first is 1"):
+    with pytest.raises(ValueError, match="first must be"):
         prepared(GuardedStatic(first=0.5, folds=0).fit(source), 20)
 
 
@@ -97,7 +99,7 @@ def test_an_update_of_rank_one_is_a_full_inverse():
     root, slope = rng.normal(size=(8, 4, 4)), rng.normal(size=4)
     covariance = root @ root.swapaxes(1, 2) + np.eye(4)
     info, along = rng.random(8), covariance @ slope
-    fast = answer_shrinks(covariance, along, info, along @ slope)
+    fast = sherman_morrison(covariance, along, info, along @ slope)
     for one, told, found in zip(covariance, info, fast, strict=True):
         sure = np.linalg.inv(one) + told * np.outer(slope, slope)
         np.testing.assert_allclose(found, np.linalg.inv(sure), atol=1e-9)
@@ -105,11 +107,11 @@ def test_an_update_of_rank_one_is_a_full_inverse():
 
 def test_items_are_chosen_as_by_a_slow_reference():
     source = many()[0]
-    model = fit_factors(source.values, source.weights, 2)
+    model = fit_irt(source.values, dims=2, weights=source.weights)
     asked, weights = np.array([3, 20, 41]), source.weights
-    posterior = locate(model, asked, np.array([1.0, 0, 1]))
-    chance, flatter = model.curves(spread_places(posterior))
-    coin, slopes = (chance * (1 - chance)).astype(float), model.params[:, 1:]
+    posterior = sample_posterior(model, asked, np.array([1.0, 0, 1]))
+    chance, flatter = model.attenuated(posterior_quantiles(posterior))
+    coin, slopes = (chance * (1 - chance)).astype(float), model.slopes
     sure = []
     for place in range(8):
         each = [
@@ -198,7 +200,7 @@ def test_a_stronger_target_is_flagged_and_asked_the_reserve():
     source, target = split_by_strength()
     method = prepared(GuardedIRT(folds=0).fit(source), 30)
     found = simulate(method, target)
-    strong = [any("stronger" in note for note in e.notes) for e in found]
+    strong = [Flag.OUT_OF_RANGE in e.flags for e in found]
     assert np.mean(strong) > 0.7
     sample = {*method.first_, *method.reserve_}
     for estimate, flag in zip(found, strong, strict=True):
@@ -304,7 +306,7 @@ def test_few_sources_are_surveyed_and_it_is_said(cls):
     source, target = many()
     method = cls().fit(source.select(models=np.arange(FEWEST - 1)))
     found = estimates(method, target, 20)
-    assert all("19 sources are too few for factors" in e.notes[0] for e in found)
+    assert all("19 sources are too few for an item" in e.notes[0] for e in found)
     assert len({tuple(e.items) for e in found}) == 1
     enough = cls(folds=0).fit(source.select(models=np.arange(FEWEST)))
     assert not any("too few" in str(e.notes) for e in estimates(enough, target, 20))
@@ -353,13 +355,13 @@ def test_intervals_cover_models_like_the_sources():
 
 
 BAD = [
-    ({"folds": 1}, "folds must be a whole number"),
+    ({"folds": 1}, "folds=1 leaves no source"),
     ({"folds": -2}, "folds must be a whole number"),
     ({"folds": True}, "folds must be a whole number"),
-    ({"level": 1.0}, "level must lie in"),
-    ({"first": 0.0}, "first is a share in"),
-    ({"first": 1.5}, "first is a share in"),
-    ({"rounds": 1}, "rounds must be a whole number of at least 2"),
+    ({"level": 1.0}, "level must be a number"),
+    ({"first": 0.0}, "first must be a number"),
+    ({"first": 1.5}, "first must be a number"),
+    ({"rounds": 1}, "rounds must be a whole number"),
     ({"rounds": 2.5}, "rounds must be a whole number"),
 ]
 

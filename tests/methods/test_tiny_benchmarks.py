@@ -65,7 +65,7 @@ def test_all_three_equal_a_slow_reference(anchors, weights):
         known = {int(method.coreset_[j]): seen[j] for j in scored}
         filled = 0.0
         for i in range(60):
-            eta = method.intercept_[i] + sum(method.slopes_[i] * theta)
+            eta = method.bank.intercepts[i] + sum(method.bank.slopes[i] * theta)
             filled += w[i] * known.get(i, 1 / (1 + np.exp(-eta)))
         variances = []
         for model in source.values.astype(float):
@@ -203,7 +203,7 @@ def test_another_ability_must_earn_its_place():
     two = (rng.random((120, 120)) < 1 / (1 + np.exp(-two + rng.normal(size=120)))) + 0.0
     weights = np.where(np.arange(120) < 60, 3.0, 1.0) / 240
     assert choose_dims(two, weights)[0] > 1
-    assert GPIRT(dims=2, folds=0).fit(Scores(two)).slopes_.shape == (120, 2)
+    assert GPIRT(dims=2, folds=0).fit(Scores(two)).bank.slopes.shape == (120, 2)
 
 
 @pytest.mark.parametrize("cls", ALL)
@@ -221,7 +221,7 @@ def test_curves_that_have_not_settled_are_noted(monkeypatch):
     import benchnb.stats.irt as module
 
     def hasty(*args, **settings):
-        return fit_irt(*args, **{**settings, "max_iter": 1})
+        return fit_irt(*args, **{**settings, "rounds": 1})
 
     monkeypatch.setattr(module, "fit_irt", hasty)
     source, target = parts(answers())
@@ -245,7 +245,9 @@ def test_saved_without_the_sources_and_back(cls, anchors, tmp_path):
     ):
         assert (one.score, one.interval) == (other.score, other.interval)
         assert one.notes == other.notes and one.how == other.how
-    assert not any(np.shape(value) == source.shape for value in vars(again).values())
+    kept = vars(again) | dict(again.bank_)
+    arrays = [value for value in kept.values() if isinstance(value, np.ndarray)]
+    assert arrays and not any(array.shape == source.shape for array in arrays)
     with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
         ready(again, 20)
 
@@ -276,12 +278,12 @@ def test_without_folds_there_is_no_interval():
 def test_what_no_fit_could_use_is_refused():
     source, _ = parts(answers())
     for bad, message in [
-        (dict(anchors="text"), "anchors is random, correctness or irt, not 'text'"),
-        (dict(dims=0), "dims must be a whole number >= 1, got 0"),
+        (dict(anchors="text"), "anchors must be one of 'random'"),
+        (dict(dims=0), "dims must be a whole number"),
         (dict(dims=1.5), "dims must be a whole number"),
-        (dict(folds=None), "folds must be a whole number >= 0"),
+        (dict(folds=None), "folds must be a whole number"),
         (dict(folds=1), "folds=1 leaves no source"),
-        (dict(spread=0), "spread must be above 0"),
+        (dict(spread=0), "spread must be a number"),
     ]:
         with pytest.raises(ValueError, match=message):
             GPIRT(**bad).fit(source)

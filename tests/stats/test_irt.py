@@ -4,10 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, root
 from scipy.special import expit
 
-from benchnb.stats import irt
+from benchnb.stats import irt_fit
 from benchnb.stats.irt import (
     IRT,
     compare_dims,
@@ -23,83 +22,9 @@ def world(models=60, items=15, dims=1, seed=0):
     "A made-up bank, and answers of models that are drawn at random"
     rng = np.random.default_rng(seed)
     slopes = np.exp(rng.normal(0.2, 0.6, (items, dims)))
-    bank = IRT(slopes, rng.normal(0, 1, items), np.zeros(items), np.ones(items))
+    bank = IRT(slopes, rng.normal(0, 1, items))
     chance = bank.probability(rng.normal(size=(models, dims)))
     return bank, (rng.random(chance.shape) < chance).astype(float)
-
-
-def slow_abilities(bank, values):
-    "Abilities and their variances, one model after the other, one dimension"
-    theta, spread = [], []
-    for answers in values:
-        known = ~np.isnan(answers)
-
-        def loss(z, answers=answers, known=known):
-            chance = bank.probability(z[np.newaxis])[0][known]
-            right = answers[known]
-            told = right * np.log(chance) + (1 - right) * np.log(1 - chance)
-            return z @ z / 2 - told.sum()
-
-        z = minimize(loss, np.zeros(1), tol=1e-10).x
-        chance = bank.probability(z[np.newaxis])[0][known]
-        curve = 1 + (bank.slopes[known, 0] ** 2 * chance * (1 - chance)).sum()
-        theta.append(z[0])
-        spread.append(1 / curve)
-    return np.array(theta), np.array(spread)
-
-
-def slow_item(right, known, theta, spread, mean, precision):
-    "The item whose averaged gradient is zero, and its uncertainty"
-
-    def parts(w):
-        flatter = 1 / np.sqrt(1 + np.pi / 8 * spread * w[0] ** 2)
-        chance = expit(flatter * (w[0] * theta + w[1]))
-        return flatter, chance
-
-    def gradient(w):
-        flatter, chance = parts(w)
-        total = -precision @ (w - mean)
-        for s in np.flatnonzero(known):
-            total += (right[s] - chance[s]) * np.array([theta[s], 1])
-            vague = flatter[s] * chance[s] * (1 - chance[s]) * spread[s]
-            total[0] -= vague * w[0]
-        return total
-
-    w = root(gradient, [1.0, 0.0]).x
-    flatter, chance = parts(w)
-    curve = precision.copy()
-    for s in np.flatnonzero(known):
-        design = np.array([[theta[s] ** 2 + spread[s], theta[s]], [theta[s], 1]])
-        curve += flatter[s] * chance[s] * (1 - chance[s]) * design
-    return w, np.linalg.inv(curve)
-
-
-def slow_round(values, bank):
-    "One round with loops and general optimisers, from where a fit stands still"
-    known = ~np.isnan(values)
-    theta, spread = slow_abilities(bank, values)
-    w = np.column_stack([bank.slopes, bank.intercept])
-    mean = w.mean(axis=0)
-    total = (w - mean).T @ (w - mean) + bank.covariance.sum(axis=0)
-    total += irt.FEW * np.diag([0.25, 1])
-    precision = np.linalg.inv(total / (len(w) + irt.FEW))
-    found = [
-        slow_item(values[:, i], known[:, i], theta, spread, mean, precision)
-        for i in range(values.shape[1])
-    ]
-    return np.array([f[0] for f in found]), np.array([f[1] for f in found]), theta
-
-
-@pytest.mark.parametrize("gaps", [0, 0.2])
-def test_a_fit_stands_where_loops_and_general_optimisers_stand(gaps):
-    _, values = world(models=60, items=20)
-    values[np.random.default_rng(1).random(values.shape) < gaps] = np.nan
-    bank = fit_irt(values, tolerance=1e-6, max_iter=1000)
-    w, doubt, theta = slow_round(values, bank)
-    np.testing.assert_allclose(bank.slopes[:, 0], w[:, 0], atol=0.02)
-    np.testing.assert_allclose(bank.intercept, w[:, 1], atol=0.02)
-    np.testing.assert_allclose(bank.covariance, doubt, atol=0.02)
-    np.testing.assert_allclose(bank.theta[:, 0], theta, atol=0.02)
 
 
 def test_eap_is_the_mean_of_the_posterior():
@@ -130,43 +55,25 @@ def test_eap_in_several_dimensions_agrees_with_many_draws(dims):
         np.testing.assert_allclose(placed.theta[row], mean, atol=0.06)
 
 
-@pytest.mark.parametrize("kind", ["2pl", "3pl", "4pl"])
-def test_the_pull_of_an_answer_is_a_derivative(kind):
-    rng = np.random.default_rng(0)
-    eta, y = rng.normal(0, 2, (4, 6)), rng.random((4, 6))
-    lower = np.full(6, 0.2 if kind != "2pl" else 0.0)
-    upper = np.full(6, 0.9 if kind == "4pl" else 1.0)
-
-    def loss(eta):
-        chance = lower + (upper - lower) * expit(eta)
-        return y * np.log(chance) + (1 - y) * np.log(1 - chance)
-
-    first, second = irt.answer_pull(eta, y, lower, upper)
-    np.testing.assert_allclose(
-        first, (loss(eta + 1e-5) - loss(eta - 1e-5)) / 2e-5, atol=1e-6
-    )
-    assert (second > 0).all()
-    y[0, 0] = np.nan
-    first, second = irt.answer_pull(eta, y, lower, upper)
-    assert first[0, 0] == second[0, 0] == 0
-
-
 @pytest.mark.parametrize("kind", ["3pl", "4pl"])
 def test_the_gradient_of_the_asymptotes_is_a_derivative(kind):
     rng = np.random.default_rng(1)
-    extra = irt.KINDS[kind]
-    params = np.column_stack([rng.normal(1, 0.2, (5, 1)), rng.normal(size=(5, 1))])
-    params = np.hstack([params, np.tile(irt.BOUNDS[:extra], (5, 1))])
+    extra = irt_fit.KINDS[kind]
+    params = np.column_stack([rng.normal(size=(5, 1)), rng.normal(1, 0.2, (5, 1))])
+    params = np.hstack([params, np.tile(irt_fit.BOUNDS[:extra], (5, 1))])
     theta, y = rng.normal(size=(30, 1)), rng.random((30, 5))
-    design = np.column_stack([theta, np.ones(30)])
+    design = np.column_stack([np.ones(30), theta])
     point = np.zeros((30, 1, 1))  # abilities known exactly
 
     def loss(params):
-        lower, upper = irt._bounds(params, 1, kind)
+        last = expit(params[:, 2:])
+        lower, upper = last[:, 0], last[:, 1] if extra > 1 else 1.0
         chance = lower + (upper - lower) * expit(design @ params[:, :2].T)
         return (y * np.log(chance) + (1 - y) * np.log(1 - chance)).sum(axis=0)
 
-    gradient, curve = irt._item_curvature(params, y, design, point, kind)
+    items = irt_fit.Items(params, None, None, None)
+    known = (slice(None), irt_fit.Responses(y), theta, point, extra)
+    gradient, curve = irt_fit.item_derivatives(items, *known)
     for j in range(2 + extra):
         move = np.zeros(params.shape)
         move[:, j] = 1e-5
@@ -193,8 +100,8 @@ def test_every_kind_settles_and_tells_items_apart(kind):
         assert bank.slopes.mean() == pytest.approx(1.3, abs=0.1)
     else:
         assert np.corrcoef(bank.slopes[:, 0], slopes)[0, 1] > 0.5
-    assert (bank.lower > 0).all() == (kind in ("3pl", "4pl"))
-    assert (bank.upper < 1).all() == (kind == "4pl")
+    assert np.all(bank.lower > 0) == (kind in ("3pl", "4pl"))
+    assert np.all(bank.upper < 1) == (kind == "4pl")
 
 
 def test_the_scale_is_that_of_the_sources():
@@ -207,23 +114,18 @@ def test_the_scale_is_that_of_the_sources():
     )
     assert np.corrcoef(bank.theta[:, 0], values.mean(axis=1))[0, 1] > 0.9
     turned = fit_irt(values[::-1], dims=2)
-    np.testing.assert_allclose(turned.theta[::-1], bank.theta, atol=0.02)
+    chance = bank.probability(bank.theta)
+    again = turned.probability(turned.theta[::-1])
+    np.testing.assert_allclose(again, chance, atol=0.02)
 
 
 def test_blocks_change_nothing(monkeypatch):
     _, values = world(dims=2)
     values[2, 3:7] = np.nan
     whole = fit_irt(values, dims=2)
-    monkeypatch.setattr(irt, "BLOCK", 100)
+    monkeypatch.setattr(irt_fit, "BLOCK", 100)
     pieces = fit_irt(values, dims=2)
-    np.testing.assert_allclose(whole.slopes, pieces.slopes, atol=1e-8)
-
-
-def test_a_sample_of_items_places_the_models_as_all_do():
-    _, values = world(models=80, items=400)
-    whole, part = fit_irt(values), fit_irt(values, sample=200)
-    assert np.corrcoef(whole.theta[:, 0], part.theta[:, 0])[0, 1] > 0.97
-    assert np.corrcoef(whole.intercept, part.intercept)[0, 1] > 0.99
+    np.testing.assert_allclose(whole.slopes, pieces.slopes, atol=1e-5)  # 32 bits
 
 
 @pytest.mark.parametrize(
@@ -245,7 +147,7 @@ def test_odd_tables_have_finite_curves(spoil):
         warnings.simplefilter("ignore")
         values = spoil(world()[1])
         bank = fit_irt(values)
-    for part in (bank.slopes, bank.intercept, bank.theta, bank.covariance):
+    for part in (bank.slopes, bank.intercepts, bank.theta, bank.covariance):
         assert np.isfinite(part).all()
     chance = bank.probability(bank.theta)
     assert ((chance > 0) & (chance < 1)).all()
@@ -264,7 +166,7 @@ def test_what_was_lost_is_noted():
 
 def test_not_settled_is_said_and_warned():
     with pytest.warns(UserWarning, match="had not settled after 2 rounds"):
-        bank = fit_irt(world()[1], max_iter=2)
+        bank = fit_irt(world()[1], rounds=2)
     assert not bank.converged and "not settled" in bank.notes[-1]
 
 
@@ -299,8 +201,8 @@ def test_few_sources_fall_back():
     _, values = world()
     assert fit_bank(values[:2]).notes == plain_bank(values[:2]).notes
     assert fit_bank(values[:7], dims=5).slopes.shape[1] == 1
-    assert fit_bank(values[:1] * np.nan).intercept == pytest.approx(
-        plain_bank(values[:1] * np.nan).intercept
+    assert fit_bank(values[:1] * np.nan).intercepts == pytest.approx(
+        plain_bank(values[:1] * np.nan).intercepts
     )
 
 

@@ -1,22 +1,26 @@
-"""What the chapter on factors does not show: one item against scipy, gaps, odd tables,
-part marks, and that the fit is the same every time."""
+"""What the chapters on the fit and the posterior do not show: one item against SciPy,
+gaps, odd tables, partial scores, and that the fit is the same every time."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from benchnb.stats.factors import (
-    Factors,
-    as_answers,
-    average_forecast,
-    fit_factors,
-    forecast,
-    item_steps,
-    locate,
+from benchnb.stats.irt import fit_irt
+from benchnb.stats.irt_fit import Items, Responses, item_steps, source_step
+from benchnb.stats.irt_posterior import (
+    average_prediction,
     log_prior,
-    most_likely,
-    source_step,
+    posterior_mode,
+    predict_score,
+    sample_posterior,
 )
+
+
+def fit_plain(values, weights, dims=3):
+    "The fit that guarded_irt uses"
+    return fit_irt(values, "2pl", dims, weights, False, rounds=25, tolerance=0)
 
 
 def made_up(models=40, items=60, dims=2, seed=0):
@@ -41,8 +45,11 @@ def test_one_items_fit_is_that_of_scipy(gaps, dims):
         values[rng.random(values.shape) < 0.3] = np.nan
     places = rng.normal(size=(40, dims))
     mean, covariance = np.full(dims + 1, 0.3), np.eye(dims + 1) * 1.7
-    start = np.zeros((60, dims + 1))
-    fast, doubt = item_steps(start, as_answers(values), places, mean, covariance, 25)
+    start = Items(
+        np.zeros((60, dims + 1)), np.zeros((60, dims + 1, dims + 1)), mean, covariance
+    )
+    fitted = item_steps(start, Responses(values), places, steps=25)
+    fast, doubt = fitted.params, fitted.covariance
     design = np.column_stack([np.ones(40), places])
     for item in (0, 17, 59):
         known = ~np.isnan(values[:, item])
@@ -63,9 +70,10 @@ def test_one_items_fit_is_that_of_scipy(gaps, dims):
 def test_one_sources_step_leads_to_the_optimum_of_scipy():
     values, _ = made_up()
     params = np.random.default_rng(2).normal(size=(60, 3))
-    answers, places = as_answers(values), np.zeros((40, 2))
+    items = Items(params, np.zeros((60, 3, 3)), np.zeros(3), np.eye(3))
+    answers, places = Responses(values), np.zeros((40, 2))
     for _ in range(30):
-        places = source_step(params, answers, places)
+        places, _ = source_step(items, answers, places)
 
     def height(z):
         eta = params[:, 0] + params[:, 1:] @ z
@@ -77,13 +85,13 @@ def test_one_sources_step_leads_to_the_optimum_of_scipy():
 
 def test_the_chances_that_answers_follow_are_found_again():
     values, chance = made_up(models=150, items=80)
-    model = fit_factors(values, even(80), dims=2)
-    found = model.curves(model.places)[0]
+    model = fit_plain(values, even(80), dims=2)
+    found = model.attenuated(model.theta)[0]
     assert np.abs(found - chance).mean() < 0.07
-    np.testing.assert_allclose(model.places.mean(axis=0), 0, atol=1e-6)
-    np.testing.assert_allclose(np.cov(model.places.T, bias=True), np.eye(2), atol=1e-5)
+    np.testing.assert_allclose(model.theta.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(np.cov(model.theta.T, bias=True), np.eye(2), atol=1e-5)
     rates = values.mean(axis=1)
-    assert np.corrcoef(model.places[:, 0], rates)[0, 1] > 0.9
+    assert np.corrcoef(model.theta[:, 0], rates)[0, 1] > 0.9
 
 
 def test_gaps_are_skipped():
@@ -93,12 +101,12 @@ def test_gaps_are_skipped():
     )
     holes[4] = np.nan  # a source without any answer
     holes[:, 9] = np.nan  # an item that nobody answered
-    model = fit_factors(holes, even(80), dims=2)
-    assert model.places.shape == (149, 2)
-    found = model.curves(model.places)[0]
+    model = fit_plain(holes, even(80), dims=2)
+    assert model.theta.shape == (150, 2) and not model.theta[4].any()
+    found = np.delete(model.attenuated(model.theta)[0], 4, axis=0)
     assert np.isfinite(found).all()
     assert np.abs(found - np.delete(chance, 4, axis=0)).mean() < 0.1
-    np.testing.assert_allclose(model.params[9], model.params.mean(axis=0), atol=0.5)
+    np.testing.assert_allclose(model.slopes[9], model.slopes.mean(axis=0), atol=0.5)
 
 
 ODD = {
@@ -115,44 +123,48 @@ ODD = {
 def test_odd_tables_give_finite_forecasts(name, dims):
     values = ODD[name]
     weights = even(values.shape[1])
-    model = fit_factors(values, weights, dims)
+    model = fit_plain(values, weights, dims)
     for items in (np.arange(values.shape[1]), np.array([0]), np.array([], int)):
         for row in (values[0], 1 - values[-1]):
-            found = average_forecast([model], items, row[items])
+            found = average_prediction([model], items, row[items])
             assert np.isfinite([found.score, found.variance]).all()
             assert -0.2 <= found.score <= 1.2 and found.variance >= -1e-12
-            assert ((found.predicted >= 0) & (found.predicted <= 1)).all()
+            assert ((found.per_item >= 0) & (found.per_item <= 1)).all()
 
 
 def test_without_answers_the_prior_speaks():
     values, _ = made_up(models=100)
-    model = fit_factors(values, even(60), dims=2)
+    model = fit_plain(values, even(60), dims=2)
     nothing = np.array([], dtype=int)
-    found = forecast(model, locate(model, nothing, nothing * 1.0), nothing, nothing)
+    found = predict_score(
+        model, sample_posterior(model, nothing, nothing * 1.0), nothing, nothing
+    )
     assert found.score == pytest.approx(values.mean(), abs=0.05)
     assert np.sqrt(found.variance) > 0.6 * values.mean(axis=1).std()
 
 
 def test_standard_errors_are_true_where_the_model_is():
     values, _ = made_up(models=240, items=100, seed=4)
-    model = fit_factors(values[:140], even(100), dims=2)
+    model = fit_plain(values[:140], even(100), dims=2)
     rng, ratios = np.random.default_rng(5), []
     for row in values[140:]:
         items = rng.permutation(100)[:25]
-        found = forecast(model, locate(model, items, row[items]), items, row[items])
+        found = predict_score(
+            model, sample_posterior(model, items, row[items]), items, row[items]
+        )
         ratios.append((found.score - row.mean()) / np.sqrt(found.variance))
     assert 0.8 < np.sqrt(np.mean(np.square(ratios))) < 1.25
 
 
 def test_the_most_likely_place_is_that_of_scipy():
     values, _ = made_up()
-    model = fit_factors(values, even(60), dims=2)
+    model = fit_plain(values, even(60), dims=2)
     items = np.arange(0, 60, 3)
-    flat = Factors(model.params, model.doubt * 0, model.places, model.weights)
-    place, _ = most_likely(flat, items, values[3, items])
+    flat = replace(model, covariance=model.covariance * 0)
+    place, _ = posterior_mode(flat, items, values[3, items])
 
     def height(z):
-        eta = model.params[items, 0] + model.params[items, 1:] @ z
+        eta = model.intercepts[items] + model.slopes[items] @ z
         like = np.logaddexp(0, eta).sum() - values[3, items] @ eta
         return like + z @ np.diag([0.25, 1]) @ z / 2
 
@@ -162,16 +174,16 @@ def test_the_most_likely_place_is_that_of_scipy():
 
 def test_the_prior_is_a_sum_over_sources():
     values, _ = made_up(models=12)
-    model = fit_factors(values, even(60), dims=2)
+    model = fit_plain(values, even(60), dims=2)
     at, width = np.array([[0.3, -0.2], [4, 1]]), 12 ** (-1 / 6)
-    cov = width**2 * (np.cov(model.places.T, bias=True) + 1e-6 * np.eye(2))
+    cov = width**2 * (np.cov(model.theta.T, bias=True) + 1e-6 * np.eye(2))
     wide = np.diag([9, 1.5])
 
     def bell(x, cov):
         return np.exp(-x @ np.linalg.inv(cov) @ x / 2) / np.sqrt(np.linalg.det(cov))
 
     for place, fast in zip(at, log_prior(model, at), strict=True):
-        centres = model.places * np.sqrt(1 - width**2)
+        centres = model.theta * np.sqrt(1 - width**2)
         like = np.mean([bell(place - centre, cov) for centre in centres])
         slow = np.log(0.9 * like + 0.1 * bell(place, wide))
         assert fast == pytest.approx(slow, abs=1e-6)
@@ -179,12 +191,12 @@ def test_the_prior_is_a_sum_over_sources():
 
 def test_the_fit_is_the_same_every_time():
     values, _ = made_up()
-    first, second = (fit_factors(values, even(60), 3) for _ in range(2))
-    np.testing.assert_array_equal(first.params, second.params)
-    np.testing.assert_array_equal(first.places, second.places)
+    first, second = (fit_plain(values, even(60), 3) for _ in range(2))
+    np.testing.assert_array_equal(first.slopes, second.slopes)
+    np.testing.assert_array_equal(first.theta, second.theta)
 
 
 @pytest.mark.parametrize("dims", [0, 40, 41])
 def test_impossible_numbers_of_factors_are_refused(dims):
-    with pytest.raises(ValueError, match="dims must lie between 1 and"):
-        fit_factors(made_up()[0], even(60), dims)
+    with pytest.raises(ValueError, match=f"dims={dims}"):
+        fit_plain(made_up()[0], even(60), dims)
