@@ -2,6 +2,7 @@
 
 The wheel holds benchnb/resources: the zoo's table and the published ones."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -90,3 +91,27 @@ def test_metadata_says_what_settings_say(installed):
     assert "Apache-2.0" in metadata
     assert "benchnb = benchnb.cli.app:main" in (folder / "entry_points.txt").read_text()
     assert list(folder.rglob("LICENSE"))
+
+
+# defined twice and still to be told apart; nothing may join them
+TWICE = """
+DIMS DISTANCES LETTERS REASONS Task aligned left_out_errors look_up
+next_items plain read_openllm task_rows task_table
+"""
+
+
+def test_a_public_name_is_defined_in_one_module():
+    homes = {}
+    for path in (ROOT / "benchnb").rglob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.Assign):
+                names = [t.id for t in node.targets if isinstance(t, ast.Name)]
+            elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                patched = any("patch" in ast.unparse(d) for d in node.decorator_list)
+                names = [] if patched else [node.name]
+            else:
+                continue
+            for name in names:
+                homes.setdefault(name, set()).add(path.as_posix())
+    twice = {n: h for n, h in homes.items() if len(h) > 1 and not n.startswith("_")}
+    assert set(twice) <= set(TWICE.split()), twice

@@ -8,7 +8,7 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
 from benchnb.methods.tailored_bench import TailoredBench
 from benchnb.papers.tailored_bench import (
-    NOT_PUBLIC,
+    NO_MATRIX,
     OtherNatives,
     gsm8k_cells,
     with_and_without,
@@ -58,7 +58,7 @@ def test_impossible_cells_exclude_what_was_measured():
     done = pd.DataFrame(
         {"table": ["table 7"], "row": ["ARC / Cosine"], "column": ["mae"]}
     )
-    cells = missing_cells("tailored_bench", done, {"": NOT_PUBLIC}).set_index(
+    cells = missing_cells("tailored_bench", done, {"": NO_MATRIX}).set_index(
         ["table", "row", "column"]
     )
     assert ("table 7", "ARC / Cosine", "mae") not in cells.index
