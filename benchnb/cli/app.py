@@ -4,17 +4,20 @@
 
 # %% auto #0
 __all__ = ['ORDER', 'help_text', 'show_version', 'make_app', 'parse', 'load_plugins', 'load_plugin', 'import_file', 'mistake',
-           'show_error', 'own_failure', 'show_warning', 'quiet_when_stopped', 'flush', 'run_call', 'main']
+           'show_error', 'own_failure', 'show_warning', 'quiet_when_stopped', 'flush', 'run_call', 'main', 'terminal']
 
 # %% ../../nbs/cli/app.ipynb #3acaa7d4
+import contextlib
 import importlib
+import io
 import logging
 import os
+import shlex
 import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -278,3 +281,21 @@ def main(
         print(f"benchnb: stopped{more}", file=sys.stderr)
         return 130
     return 0 if isinstance(call, Call) else call
+
+# %% ../../nbs/cli/app.ipynb #19c8d9a8
+def terminal(
+    folder: str | Path,  # where the commands are given
+) -> Callable:  # takes a line, prints it and what the command prints
+    "A terminal for tutorials, which knows the command benchnb"
+
+    def give(line):
+        command, *words = shlex.split(line)
+        if command != "benchnb":
+            raise ValueError(f"this terminal knows benchnb only, not {command!r}")
+        said = io.StringIO()
+        with contextlib.chdir(folder), contextlib.suppress(SystemExit):
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                main(words)
+        print(f"$ {line}\n{said.getvalue().rstrip()}")
+
+    return give
