@@ -94,8 +94,10 @@ def test_metadata_says_what_settings_say(installed):
 
 
 # defined twice and still to be told apart; nothing may join them
-TWICE = """BLOCK DISTANCES FEW KINDS LETTERS Task hold_out left_out_errors locate
-look_up next_items plain read_openllm relative_errors task_rows task_table"""
+TWICE = """
+DIMS DISTANCES LETTERS REASONS Task aligned left_out_errors look_up
+next_items plain read_openllm task_rows task_table
+"""
 
 
 def test_a_public_name_is_defined_in_one_module():

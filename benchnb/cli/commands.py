@@ -6,7 +6,7 @@
 __all__ = ['COMMANDS', 'ENDINGS', 'as_option', 'Command', 'Call', 'command', 'as_callback', 'listed', 'check_outputs',
            'format_table', 'plain', 'print_json', 'count', 'wrap']
 
-# %% ../../nbs/cli/commands.ipynb #3e73d555
+# %% ../../nbs/cli/commands.ipynb #49a25acd
 import inspect
 import json
 import os
@@ -19,8 +19,6 @@ from typing import Annotated
 
 import typer
 from fastcore.docments import docments
-
-from ..data.files import check_place
 
 # %% ../../nbs/cli/commands.ipynb #7b277962
 def as_option(
@@ -124,7 +122,7 @@ def listed(
             f"{option} takes whole numbers such as 20,30,40, got {text!r}"
         ) from error
 
-# %% ../../nbs/cli/commands.ipynb #886f9497
+# %% ../../nbs/cli/commands.ipynb #2137d8b4
 ENDINGS = {"out": (".csv",), "rows": (".parquet",), "plot": (".png", ".pdf", ".svg")}
 
 
@@ -133,6 +131,8 @@ def check_outputs(
     **files: str | None,  # out, rows, plot: the files that will be written
 ) -> None:
     "Fail before the work, not after it, if a result has no place of its own"
+    from benchnb.data.files import check_place
+
     taken, files = {os.path.realpath(scores)}, {n: p for n, p in files.items() if p}
     for name, path in files.items():
         check_place(path)

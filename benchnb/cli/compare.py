@@ -6,7 +6,7 @@
 __all__ = ['MORE', 'EXAMPLE', 'figure', 'format_summary', 'note_lines', 'compare_command', 'print_comparison', 'method_names',
            'read_side', 'write_results']
 
-# %% ../../nbs/cli/compare.ipynb #431528f4
+# %% ../../nbs/cli/compare.ipynb #da6fda80
 import os
 import sys
 import textwrap
@@ -20,7 +20,6 @@ from benchnb.cli.commands import (
     listed,
     print_json,
 )
-from ..data.files import replace_file
 
 # %% ../../nbs/cli/compare.ipynb #ff09732c
 def figure(
@@ -176,7 +175,7 @@ def read_side(
 
     return read_matrix(transfer)
 
-# %% ../../nbs/cli/compare.ipynb #6f0b516d
+# %% ../../nbs/cli/compare.ipynb #9480f9c6
 def write_results(
     frame,  # what compare returned
     figures,  # its summary
@@ -185,6 +184,8 @@ def write_results(
     plot: str | None,  # picture of the figures
 ) -> list[str]:  # the files written
     "Write the CSV, the rows and the picture that were asked for"
+    from benchnb.data.files import replace_file
+
     if out:
         replace_file(out, lambda name: figures.to_csv(name, index=False))
     if rows:

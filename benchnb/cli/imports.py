@@ -5,14 +5,13 @@
 # %% auto #0
 __all__ = ['read_choices', 'import_command', 'import_figures', 'print_figures', 'table_shape', 'read_frame']
 
-# %% ../../nbs/cli/imports.ipynb #436c858e
+# %% ../../nbs/cli/imports.ipynb #96d93cd2
 import sys
 from pathlib import Path
 
 from fastcore.meta import delegates
 
 from .commands import command, listed, print_json
-from ..data.files import check_place
 
 # %% ../../nbs/cli/imports.ipynb #52b4b695
 def read_choices(
@@ -46,7 +45,7 @@ def read_choices(
     chosen |= {"repeated": repeated, "interrupted": interrupted, "match": match}
     return Choices(**chosen, model=model, task=task)
 
-# %% ../../nbs/cli/imports.ipynb #76cb1da7
+# %% ../../nbs/cli/imports.ipynb #b1c5d654
 @command(
     "import",
     "benchnb import lm-eval logs --metric acc_norm,acc --out scores.parquet",
@@ -67,6 +66,7 @@ def import_command(
     **kwargs,
 ) -> None:
     "Turn the logs of a harness into a table of scores"
+    from benchnb.data.files import check_place
     from benchnb.harnesses.logs import find_logs, get_format, import_logs
 
     kind = get_format(format)

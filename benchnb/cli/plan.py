@@ -6,7 +6,7 @@
 __all__ = ['forecast_goal', 'forecast_command', 'measure_curves', 'print_forecast', 'read_budget', 'check_folder', 'fit_on_table',
            'left_out', 'plan_command', 'check_plan', 'begin']
 
-# %% ../../nbs/cli/plan.ipynb #42e3c680
+# %% ../../nbs/cli/plan.ipynb #3a98ccba
 import re
 import shlex
 import sys
@@ -23,7 +23,6 @@ from benchnb.cli.commands import (
 )
 from .compare import figure, method_names
 from .run import print_next
-from ..data.files import replace_file
 
 # %% ../../nbs/cli/plan.ipynb #ed7e9cc0
 def forecast_goal(
@@ -85,7 +84,7 @@ def forecast_command(
     if out:
         print(f"\nwritten: {out}")
 
-# %% ../../nbs/cli/plan.ipynb #1e07cb8f
+# %% ../../nbs/cli/plan.ipynb #225c9e99
 def measure_curves(
     table,  # Scores
     methods: list[str],
@@ -96,6 +95,7 @@ def measure_curves(
     "Error and width over the items, and over the sources"
     import pandas as pd
 
+    from benchnb.data.files import replace_file
     from benchnb.studies.planning import items_curve, sources_curve
 
     few, curves = min(50, max(1, table.shape[1] // 2)), {}

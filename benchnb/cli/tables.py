@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['methods_command', 'method_facts', 'print_method', 'recommend_command', 'data_command', 'tables_command']
 
-# %% ../../nbs/cli/tables.ipynb #dfe21004
+# %% ../../nbs/cli/tables.ipynb #7ca55161
 import sys
 import textwrap
 from pathlib import Path
@@ -18,7 +18,6 @@ from benchnb.cli.commands import (
     listed,
     print_json,
 )
-from ..data.files import replace_file
 
 # %% ../../nbs/cli/tables.ipynb #fa0b75ef
 @command("methods", "benchnb methods aipw", plugins=True)
@@ -70,7 +69,7 @@ def print_method(
     for name, value in facts["parameters"].items():
         print(f"{name} = {value!r}")
 
-# %% ../../nbs/cli/tables.ipynb #17054753
+# %% ../../nbs/cli/tables.ipynb #b8aa478e
 @command(
     "recommend",
     "benchnb recommend scores.parquet --budget 50",
@@ -91,6 +90,7 @@ def recommend_command(
     json: bool = False,  # print an object instead
 ) -> None:
     "Which method to use on a table"
+    from benchnb.data.files import replace_file
     from benchnb.data.tables import load_table
     from benchnb.studies.recommend import format_advice, recommend
 

@@ -401,7 +401,7 @@ def _begin(self: Evaluation, folder: Path) -> None:
         self._keep_errors(budget, errors)
     self._save()
 
-# %% ../../nbs/live/evaluation.ipynb #3f1623aa
+# %% ../../nbs/live/evaluation.ipynb #f18094d0
 @patch(cls_method=True)
 def load(
     cls: Evaluation,
@@ -421,7 +421,15 @@ def load(
         raise ValueError(
             f"{str(folder / FILE)!r} is damaged: {name!r} is no item of this benchmark"
         )
-    self._replay()
+    try:
+        self._replay()
+    except (TypeError, AttributeError, LookupError) as error:
+        if self._saved is not None:
+            raise
+        raise ValueError(
+            f"the method saved in {str(folder)!r} is of the first edition and cannot "
+            "go on: begin a new evaluation, and tell it the answers of this folder"
+        ) from error
     for number, asked in enumerate(state["rounds"], 1):
         if asked not in self.rounds[number - 1 : number]:
             raise ValueError(

@@ -38,6 +38,7 @@ from benchnb.evaluation.method import (
 )
 from benchnb.evaluation.registry import get_method, register, save_method
 from benchnb.live.evaluation import Evaluation
+from benchnb.live.folder import read_state
 from benchnb.live.left_out import left_out_errors
 from benchnb.methods.guarded_irt import GuardedIRT
 
@@ -821,7 +822,15 @@ ANSWERED = json.loads((FIRST / "answers.json").read_text())
 EXPECTED = json.loads((FIRST / "expected.json").read_text())
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+def test_a_method_of_the_first_edition_that_cannot_go_on_loses_no_answer():
+    "Its item bank was fitted by a model that is no longer there"
+    with pytest.raises(ValueError, match="first edition and cannot go on"):
+        Evaluation.load(FIRST / "adaptive_irt")
+    _, state = read_state(FIRST / "adaptive_irt")
+    assert list(state["answers"]) == EXPECTED["adaptive_irt"]["told"]
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED.keys() - {"adaptive_irt"}))
 def test_a_folder_of_the_first_edition_goes_on(name, tmp_path):
     "Nothing that was told is lost, and the estimate is the one that it led to then"
     folder, expected = shutil.copytree(FIRST / name, tmp_path / "new"), EXPECTED[name]
