@@ -56,7 +56,7 @@ def replace_file(
         if name is not None:
             Path(name).unlink(missing_ok=True)
 
-
+# %% ../../nbs/data/files.ipynb #70dba129
 def write_text(
     path: str | Path,  # the file to write
     text: str,  # its content
@@ -68,7 +68,7 @@ def write_text(
 class FileError(ValueError):
     "What is wrong with a file, in one line that names it"
 
-
+# %% ../../nbs/data/files.ipynb #543f9e20
 class AmbiguousFile(FileError):
     "A file leaves something open: the option that settles it, and the choices"
 
@@ -76,7 +76,7 @@ class AmbiguousFile(FileError):
         super().__init__(message)
         self.option, self.choices = option, choices
 
-
+# %% ../../nbs/data/files.ipynb #9c4613bc
 @contextmanager
 def naming(
     path: str | Path,  # the file that is read inside the `with` block
@@ -93,7 +93,7 @@ def naming(
         head = f"{str(path)!r} {what}".rstrip()
         raise FileError(f"{head}: {reason(error)}") from error
 
-
+# %% ../../nbs/data/files.ipynb #e98e092c
 def reason(
     error: Exception,
 ) -> str:  # at most 400 characters, one line
@@ -104,7 +104,7 @@ def reason(
         return f"no {error}"
     return (str(error).splitlines() or [type(error).__name__])[0][:400]
 
-
+# %% ../../nbs/data/files.ipynb #42e2c87c
 def read_file(
     read: Callable,  # what reads it: a function of the path
     path: str | Path,
@@ -131,7 +131,7 @@ def read_parquet(
         raise FileError(f"{str(path)!r} has no column {missing[0]!r}: copy it again")
     return table if columns is None else table.select(columns)
 
-
+# %% ../../nbs/data/files.ipynb #4e0c7c9d
 def read_arrays(
     path: str | Path,  # an .npz file
     names: list[str],  # the arrays that are needed

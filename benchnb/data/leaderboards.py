@@ -393,14 +393,14 @@ def _answer_all(model, tasks, seed):
     }
     return np.concatenate(right), facts
 
-
+# %% ../../nbs/data/leaderboards.ipynb #26ba9270
 def _item_facts(task):
     "A row of facts per item of one task"
     names = [f"{task.name}-{number:04d}" for number in task.items]
     facts = {"task": task.name, "weight": 1.0, "cost": task.features.shape[1]}
     return pd.DataFrame(facts, index=names)
 
-
+# %% ../../nbs/data/leaderboards.ipynb #7c9540f2
 def _deal(performance):
     "Sorted from weak to strong, every other model is a source"
     place = np.argsort(np.argsort(performance, kind="stable"))

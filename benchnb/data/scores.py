@@ -29,7 +29,7 @@ from benchnb.data.files import (
 class ScoreError(ValueError):
     "A number that cannot be a score"
 
-
+# %% ../../nbs/data/scores.ipynb #84a0b62c
 def check_values(
     values: np.ndarray,  # scores, models x items; NaN where not evaluated
     models: list,  # one name per row, for messages
@@ -63,7 +63,7 @@ def check_values(
 ITEM_FACTS = ("task", "weight", "text", "cost")
 MODEL_FACTS = ("family", "n_params", "released", "part", "full_score")
 
-
+# %% ../../nbs/data/scores.ipynb #a11d1f87
 def name_facts(
     given: list | pd.DataFrame | None,  # names, or facts indexed by name; None: numbers
     count: int,  # how many there must be
@@ -168,20 +168,20 @@ def shape(self: Scores) -> tuple[int, int]:  # models, items
     "Number of models and of items"
     return self.values.shape
 
-
+# %% ../../nbs/data/scores.ipynb #62b190f0
 @patch(as_prop=True)
 def weights(self: Scores) -> np.ndarray:  # shape (items,), sums to 1
     "Item weights, scaled to sum to one"
     weight = self.items["weight"].to_numpy()
     return weight / weight.sum()
 
-
+# %% ../../nbs/data/scores.ipynb #5df6e717
 @patch
 def __len__(self: Scores) -> int:  # number of models
     "Number of models"
     return len(self.models)
 
-
+# %% ../../nbs/data/scores.ipynb #26b53df8
 @patch
 def __repr__(self: Scores) -> str:
     "One line: the size, the tasks, what is missing"
@@ -251,7 +251,7 @@ def html_card(
     table = f"<table><tbody>{''.join(lines)}</tbody></table>"
     return f"<div>\n<b>{escape(title)}</b>\n{table}\n{below}\n</div>"
 
-
+# %% ../../nbs/data/scores.ipynb #02af5f90
 @patch
 def _repr_html_(self: Scores) -> str:
     "The size, the scores' range, the tasks, what is missing"
@@ -285,7 +285,7 @@ def positions(
         raise ValueError(f"no {kind} {str(wanted[found < 0][0])!r} in the table")
     return found
 
-
+# %% ../../nbs/data/scores.ipynb #310cd41f
 @patch
 def select(
     self: Scores,
@@ -349,7 +349,7 @@ def model_facts(
             facts["released"] = dates
     return facts
 
-
+# %% ../../nbs/data/scores.ipynb #f844034f
 @patch(cls_method=True)
 def from_parquet(
     cls: Scores,

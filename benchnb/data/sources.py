@@ -200,7 +200,7 @@ def task_segments(
         raise FileError(f"{str(path)!r} has {sum(lengths)} items of {name}, not {size}")
     return np.repeat(tasks, lengths)
 
-
+# %% ../../nbs/data/sources.ipynb #ecce6627
 def read_benchpred(folder: Path, name: str) -> Scores:
     "One of the seven matrices of the benchmark-prediction study"
     path, key = folder / "benchpred.npz", name.removeprefix("helm_")
@@ -221,7 +221,7 @@ def read_benchpred(folder: Path, name: str) -> Scores:
 # %% ../../nbs/data/sources.ipynb #2970eaad
 PUBLIC = "https://raw.githubusercontent.com"
 
-
+# %% ../../nbs/data/sources.ipynb #b4d96d2a
 def fetch(
     path: str,  # owner/name/commit/path of a file in a public repository
     sha256: str,  # checksum, 64 hexadecimal digits
@@ -271,7 +271,7 @@ GSM8K_FILES = {
     ),
 }
 
-
+# %% ../../nbs/data/sources.ipynb #4fad761d
 def download_gsm8k(
     cache: str | Path | None,  # folder for downloads; None: the user's cache
     base_url: str,  # where repositories are
@@ -378,7 +378,7 @@ def data_folder(
         raise FileNotFoundError(f"{said} is {str(folder)!r}: there is no such folder")
     return Path(folder)
 
-
+# %% ../../nbs/data/sources.ipynb #84fd1d20
 def data_sets(
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
 ) -> pd.DataFrame:  # indexed by name: models, items, tasks, what, licence, where
@@ -406,7 +406,7 @@ def unknown_name(
     hint = f"did you mean {near[0]!r}? " if near else ""
     return ValueError(f"no data set {name!r}{more}: {hint}There are {', '.join(names)}")
 
-
+# %% ../../nbs/data/sources.ipynb #767f4a51
 def load(
     name: str,  # one of data_sets()
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA

@@ -74,7 +74,7 @@ def complete_facts(
         )
     return scores.models[name]
 
-
+# %% ../../nbs/data/splits.ipynb #716d62e8
 def sort_key(
     scores: Scores,
     how: str,  # date or ability
@@ -97,7 +97,7 @@ def sort_key(
 # %% ../../nbs/data/splits.ipynb #68e90818
 SPLITS = ("given", "random", "date", "family", "ability")
 
-
+# %% ../../nbs/data/splits.ipynb #d0d25080
 def split_masks(
     scores: Scores,
     how: str,  # one of SPLITS

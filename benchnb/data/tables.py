@@ -60,7 +60,7 @@ def csv_pieces(
     with pd.read_csv(path, dtype=dict.fromkeys(names, str), **how) as pieces:
         yield from pieces
 
-
+# %% ../../nbs/data/tables.ipynb #cfe2803e
 def parquet_pieces(path: str | Path) -> Iterator[pd.DataFrame]:
     "Parquet; an index that pandas wrote is a column again"
     import pyarrow as pa
@@ -130,7 +130,7 @@ def check_rows(
 # %% ../../nbs/data/tables.ipynb #eeb14051
 REPEATED = ("error", "first", "last", "mean")
 
-
+# %% ../../nbs/data/tables.ipynb #b46ff009
 def resolve_repeats(
     model: np.ndarray,  # row of each score in the table
     item: np.ndarray,  # column of each score
@@ -272,7 +272,7 @@ def read_tables(
     with naming(where):
         return rows.scores(task)
 
-
+# %% ../../nbs/data/tables.ipynb #eb78ce88
 def load_table(
     text: str | Path,  # a name from data_sets(), or the path of a file
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA

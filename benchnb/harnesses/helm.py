@@ -47,7 +47,7 @@ BOOKKEEPING = (
     "prompt_truncated predicted_index estimated_num"
 ).split()
 
-
+# %% ../../nbs/harnesses/helm.ipynb #a117c3ae
 def score_names(
     found: dict[str, list[dict]],  # instance -> the statistics of each trial
 ) -> list[str]:
@@ -63,7 +63,7 @@ def score_names(
         if 0 <= low <= high <= 1 and not name.startswith(tuple(BOOKKEEPING))
     ]
 
-
+# %% ../../nbs/harnesses/helm.ipynb #c04989d9
 def trial_means(
     found: dict[str, list[dict]],  # instance -> the statistics of each trial
     name: str,  # of a statistic
@@ -93,7 +93,7 @@ def question_hashes(
     read_json(path, MOST, keep)
     return np.array([found.get(name, 0) for name in ids], np.uint64)
 
-
+# %% ../../nbs/harnesses/helm.ipynb #4d8bcfb7
 def helm_run(
     folder: str | Path,  # of the run
     choices: Choices,  # model, task

@@ -53,7 +53,7 @@ def read_entry(
                 raise ValueError(f"{name!r} unpacks to more than {limit // 2**20} MB")
     return b"".join(parts)
 
-
+# %% ../../nbs/harnesses/inspect.ipynb #b5efe9c9
 def open_zstd(archive: zipfile.ZipFile, info: zipfile.ZipInfo):  # an Arrow stream
     "A stream that unpacks a zstd entry: its bytes follow a header of 30 and more"
     import pyarrow as pa
@@ -77,7 +77,7 @@ def slim(
         return {k: record.get(k) for k in ("id", "input", "scores", "model_usage")}
     return record
 
-
+# %% ../../nbs/harnesses/inspect.ipynb #e825da40
 def eval_samples(
     archive: zipfile.ZipFile,
     names: list[str],  # of its entries
@@ -92,7 +92,7 @@ def eval_samples(
             if name.startswith("samples/") and name.endswith(".json"):
                 yield json.loads(read_entry(archive, name), object_hook=slim)
 
-
+# %% ../../nbs/harnesses/inspect.ipynb #b9061c8e
 def log_parts(
     path: str | Path,  # .eval or .json
 ) -> tuple[dict, list, list]:  # header, samples, reductions
@@ -119,7 +119,7 @@ def log_parts(
 # %% ../../nbs/harnesses/inspect.ipynb #8a7208e6
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 
-
+# %% ../../nbs/harnesses/inspect.ipynb #f2230386
 def score_value(
     value: object,  # what a scorer gave
     values: tuple[tuple[str, float], ...] = (),  # the worth of further words
@@ -136,7 +136,7 @@ def score_value(
         raise AmbiguousFile(problem, "values", [])
     return number
 
-
+# %% ../../nbs/harnesses/inspect.ipynb #1789f1fe
 def named_scores(
     sample: dict,
 ) -> dict[str, object]:  # scorer, scorer/key or scorer/0 -> value
@@ -152,7 +152,7 @@ def named_scores(
             named[scorer] = value
     return named
 
-
+# %% ../../nbs/harnesses/inspect.ipynb #562feaaa
 def sample_tokens(
     sample: dict,
 ) -> float:  # NaN: unknown
@@ -179,7 +179,7 @@ def gather(
         found[name][1].append(sample_tokens(sample))
     return found
 
-
+# %% ../../nbs/harnesses/inspect.ipynb #6ed92ced
 def choose_reducer(
     header: dict,
     found: dict,  # from gather
@@ -195,7 +195,7 @@ def choose_reducer(
     wanted = (choices.reducer,) if choices.reducer else ()
     return choose(list(dict.fromkeys(named)), wanted, "reducer", where)
 
-
+# %% ../../nbs/harnesses/inspect.ipynb #24ad4d6a
 def mean_score(
     epochs: list[dict],  # named scores of each epoch
     metric: str,
@@ -249,7 +249,7 @@ def sample_scores(
         return [mean_score(parts, metric, choices) for parts in epochs]
     return reduced_scores(reductions, reducer, metric, found, choices)
 
-
+# %% ../../nbs/harnesses/inspect.ipynb #fee65358
 def read_inspect(
     path: str | Path,  # an .eval or .json log
     choices: Choices = ASK,  # metric (the scorer), reducer, values, interrupted

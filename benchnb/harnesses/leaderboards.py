@@ -32,7 +32,7 @@ NO_SCORES = re.compile(
     r"|_(index|tokens)$"
 )
 
-
+# %% ../../nbs/harnesses/leaderboards.ipynb #4b3b5aa2
 def score_columns(
     schema,  # of a Parquet file, an Arrow schema
 ) -> dict[str, str]:  # name of the metric -> path to it
@@ -79,7 +79,7 @@ TOKENS = (
 )
 HASHES = ("hashes.hash_examples", "hash_examples", "__doc__.query", "example")
 
-
+# %% ../../nbs/harnesses/leaderboards.ipynb #60e1818f
 def leaves(
     array,  # an Arrow array
 ) -> np.ndarray:  # shape (rows,)
@@ -92,13 +92,13 @@ def leaves(
     parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False)
     return np.bincount(parents, leaves(pc.list_flatten(array)), minlength=len(array))
 
-
+# %% ../../nbs/harnesses/leaderboards.ipynb #08c88637
 def row_costs(table) -> np.ndarray | None:  # shape (rows,); None: unknown
     "Tokens of each row, where the file has them"
     found = [part for path in TOKENS if (part := column(table, path)) is not None]
     return sum(map(leaves, found)) if found else None
 
-
+# %% ../../nbs/harnesses/leaderboards.ipynb #117f3401
 def row_hashes(table) -> list[int] | None:  # one per row; None: unknown
     "A hash of each row's document: 16 hexadecimal digits or more, else of the text"
     for path in HASHES:
@@ -119,7 +119,7 @@ _DETAILS = re.compile(
     r"^details_(?P<task>.+?)(?:_(?P<time>\d{4}-\d\d-\d\dT[\d:.\-]+))?\.parquet$"
 )
 
-
+# %% ../../nbs/harnesses/leaderboards.ipynb #781a32ed
 def details_run(
     path: str | Path,  # of the file
     choices: Choices,  # model, task

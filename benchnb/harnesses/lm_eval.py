@@ -37,7 +37,7 @@ from benchnb.harnesses.logs import (
 _HEAD = re.compile(rb'\{"doc_id": (\d{1,15}), ')
 _TAILS = (b', "filter": ', b', "doc_hash": ')
 
-
+# %% ../../nbs/harnesses/lm_eval.ipynb #06b6e19b
 def read_row(
     line: bytes,  # a line of samples_*.jsonl
 ) -> dict:  # its keys; those in the long middle may be left out
@@ -55,7 +55,7 @@ def read_row(
             return row
     return json.loads(line)
 
-
+# %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 def metric_names(
     row: dict,  # from read_row
 ) -> list[str]:  # in the order of the file
@@ -100,7 +100,7 @@ class Rows:
             )
         return np.array(numbers, dtype=np.float64)
 
-
+# %% ../../nbs/harnesses/lm_eval.ipynb #0b80db2b
 def add_row(
     parts: dict[str, Rows],  # filter -> its rows; changed
     row: dict,  # from read_row
@@ -139,7 +139,7 @@ def read_lines(
             if line.strip():
                 yield number, line
 
-
+# %% ../../nbs/harnesses/lm_eval.ipynb #f0b2b620
 def read_parts(
     path: str | Path,
     choices: Choices,
@@ -167,7 +167,7 @@ _NAME = re.compile(
     r"^samples_(?P<task>.+?)(?:_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+))?\.jsonl?$"
 )
 
-
+# %% ../../nbs/harnesses/lm_eval.ipynb #f101f917
 @lru_cache(maxsize=1)  # one run has a file of samples for each task
 def read_results(
     path: str,  # of results_<time>.json
@@ -177,7 +177,7 @@ def read_results(
     raw = read_json(path)
     return raw if isinstance(raw, dict) else {}
 
-
+# %% ../../nbs/harnesses/lm_eval.ipynb #8474f30e
 def model_name(
     results: dict,  # from read_results; {} where there is none
     path: str,  # of the samples
@@ -263,7 +263,7 @@ def lm_eval_samples(
         assert numbers and numbers == sorted(set(numbers))  # else it would run others
     return json.dumps(ids, ensure_ascii=True) + "\n"
 
-
+# %% ../../nbs/harnesses/lm_eval.ipynb #f885f492
 def lm_eval_command(
     tasks: list[str],  # as in the file of samples
     file: str | Path,  # where that file lies

@@ -55,7 +55,7 @@ def as_number(
     except (ValueError, OverflowError):
         return None
 
-
+# %% ../../nbs/harnesses/logs.ipynb #cae218e2
 def as_ids(
     ids: list,  # whole numbers or text
 ) -> np.ndarray:  # int64 where all are whole numbers, else text
@@ -65,7 +65,7 @@ def as_ids(
         return np.array([int(name) for name in ids], np.int64)
     return np.array(list(map(str, ids)), object)
 
-
+# %% ../../nbs/harnesses/logs.ipynb #94557a88
 def text_hash(
     text: object,  # the question: text, or a list of messages
 ) -> int:  # 64 bits; 0 where there is no text
@@ -82,7 +82,7 @@ def text_hash(
 LIMIT = 64 * 2**20  # bytes of one line, or of one small file
 MOST = 192 * 2**20  # bytes of text that are held at once
 
-
+# %% ../../nbs/harnesses/logs.ipynb #019b9bea
 def read_json(
     path: str | Path,
     limit: int = LIMIT,  # bytes; a larger file is refused
@@ -99,7 +99,7 @@ def read_json(
     with naming(path, what):
         return json.loads(Path(path).read_bytes(), object_hook=hook)
 
-
+# %% ../../nbs/harnesses/logs.ipynb #0f367195
 def dig(
     raw: object,  # of JSON
     *keys: str,  # from outside to inside
@@ -109,7 +109,7 @@ def dig(
         raw = raw.get(key) if isinstance(raw, dict) else None
     return raw
 
-
+# %% ../../nbs/harnesses/logs.ipynb #a692e2e3
 def timestamp(
     text: object,  # a date such as 2025-12-19T12:36:45+00:00
 ) -> float | None:  # seconds since 1970; None where it is no date
@@ -172,7 +172,7 @@ def choose(
         problem = f"{where} has several {what}s: choose {what} from {names}"
     raise AmbiguousFile(problem, what, found)
 
-
+# %% ../../nbs/harnesses/logs.ipynb #cebfc5bd
 def skipped(
     where: str,  # the file, for messages
     why: str,  # what is the matter with it
@@ -418,7 +418,7 @@ def get_format(
         raise ValueError(f"no format {name!r}: choose from {', '.join(FORMATS)}")
     return FORMATS[name]
 
-
+# %% ../../nbs/harnesses/logs.ipynb #e2f4ed6a
 def import_logs(
     format: str,  # one of FORMATS
     paths: list[str | Path] | str | Path,  # files, folders or patterns

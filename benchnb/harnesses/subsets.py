@@ -89,7 +89,7 @@ def subset_list(
 # %% ../../nbs/harnesses/subsets.ipynb #dd73b5c1
 HARNESSES = ("lm-eval", "inspect", "list")
 
-
+# %% ../../nbs/harnesses/subsets.ipynb #dd702702
 def export_subset(
     subset: Subset,
     harness: str,  # one of HARNESSES
