@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['COMMANDS', 'ENDINGS', 'as_option', 'Command', 'Call', 'command', 'as_callback', 'listed', 'check_outputs',
-           'format_table', 'plain', 'print_json', 'count', 'wrap']
+           'format_table', 'print_json', 'count', 'wrap']
 
 # %% ../../nbs/cli/commands.ipynb #49a25acd
 import inspect
@@ -14,7 +14,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -46,27 +46,17 @@ class Command:
     plugins: bool = False  # takes --plugin F.py
     resumes: bool = False  # goes on after a stop if --out or --rows was given
 
-# %% ../../nbs/cli/commands.ipynb #e18e7fcc
+
 @dataclass(frozen=True)
 class Call:
     "A command and the arguments that were typed"
 
     command: Command
     given: dict
-    plugins: list[str] = field(default_factory=list)  # files with methods
-
-    def __call__(self) -> None:
-        self.command.run(**self.given)
-
-    @property
-    def resumes(self) -> bool:
-        "Does the same command go on where it was stopped?"
-        return self.command.resumes and bool(
-            self.given.get("out") or self.given.get("rows")
-        )
+    plugins: list[str]  # files with methods
 
 
-COMMANDS: dict[str, Command] = {}  # by name, in the order of the help
+COMMANDS: dict[str, Command] = {}  # by name
 
 # %% ../../nbs/cli/commands.ipynb #205e9a22
 def command(
@@ -83,15 +73,11 @@ def command(
     return register
 
 # %% ../../nbs/cli/commands.ipynb #08b96689
-def as_callback(
-    command: Command,
-) -> Callable:  # returns a Call, and runs nothing
+def as_callback(command: Command) -> Callable:  # returns a Call, and runs nothing
     "A command as Typer wants it: annotated parameters"
     comments = docments(command.run, full=True)
-    signature = inspect.signature(command.run, eval_str=True)
-    options = [
-        as_option(p, comments[n].docment) for n, p in signature.parameters.items()
-    ]
+    parameters = inspect.signature(command.run, eval_str=True).parameters
+    options = [as_option(p, comments[n].docment) for n, p in parameters.items()]
     if command.plugins:
         help = "a file with methods of your own; may be repeated"
         kind = Annotated[list[str], typer.Option("--plugin", help=help, metavar="F.py")]
@@ -133,16 +119,17 @@ def check_outputs(
     "Fail before the work, not after it, if a result has no place of its own"
     from benchnb.data.files import check_place
 
-    taken, files = {os.path.realpath(scores)}, {n: p for n, p in files.items() if p}
+    taken = {os.path.realpath(scores)}
     for name, path in files.items():
+        if not path:
+            continue
         check_place(path)
         if os.path.realpath(path) in taken:
             raise ValueError(f"{path!r} is named twice: name another file for --{name}")
-        taken.add(os.path.realpath(path))
-    for name, path in files.items():
         if not path.lower().endswith(ENDINGS[name]):
             ends = " or ".join(ENDINGS[name])
             raise ValueError(f"--{name} {path!r} must end in {ends}")
+        taken.add(os.path.realpath(path))
 
 # %% ../../nbs/cli/commands.ipynb #6caddd9e
 def format_table(
@@ -158,31 +145,26 @@ def format_table(
     for line in lines:
         if len(line[widest]) > widths[widest]:
             line[widest] = line[widest][: widths[widest] - 3] + "..."
-    how = [
-        f"{side}{width}" for side, width in zip(columns.values(), widths, strict=True)
-    ]
+    how = [f"{a}{width}" for a, width in zip(columns.values(), widths, strict=True)]
     text = ["  ".join(map(format, line, how)).rstrip() for line in lines]
     if terminal and not os.environ.get("NO_COLOR"):
         text[0] = typer.style(text[0], bold=True)
     return "\n".join(text)
 
 # %% ../../nbs/cli/commands.ipynb #82e43a4c
-def plain(
-    value: object,  # a data frame, or anything else that JSON does not have
-) -> list[dict] | str:  # None where a figure is unknown
-    "The rows of a data frame, with their names; other objects as text"
-    if not hasattr(value, "to_json"):
-        return repr(value)
-    if value.index.inferred_type != "integer":
-        value = value.rename_axis(value.index.name or "method").reset_index()
-    return json.loads(value.to_json(orient="records", double_precision=15))
-
-
 def print_json(
     value: object,  # what JSON can hold; data frames, also inside, become records
 ) -> None:
     "Print a value as JSON"
-    print(json.dumps(value, indent=1, default=plain))
+
+    def records(table):
+        if not hasattr(table, "to_json"):
+            return repr(table)
+        if table.index.inferred_type != "integer":
+            table = table.rename_axis(table.index.name or "method").reset_index()
+        return json.loads(table.to_json(orient="records", double_precision=15))
+
+    print(json.dumps(value, indent=1, default=records))
 
 # %% ../../nbs/cli/commands.ipynb #5511f1cc
 def count(

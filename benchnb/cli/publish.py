@@ -9,7 +9,6 @@ __all__ = ['publish_command']
 import shlex
 
 from .commands import command, count, print_json
-from .plan import check_folder
 
 # %% ../../nbs/cli/publish.ipynb #f9788a86
 @command(
@@ -36,8 +35,9 @@ def publish_command(
     from benchnb.evaluation.registry import get_method
     from benchnb.evaluation.simulate import ready
     from benchnb.live.bundles import publish
+    from benchnb.live.folder import check_new
 
-    check_folder(out)
+    check_new(out)
     fitted = ready(get_method(method).fit(load_table(scores)), budget, seed)
     subset = publish(fitted, out, title, with_sources)
     if json:

@@ -41,9 +41,7 @@ def methods_command(
     print(format_table(dict.fromkeys(("name", "subset", "what it does"), "<"), rows))
 
 # %% ../../nbs/cli/tables.ipynb #822df258
-def method_facts(
-    name: str,
-) -> dict:  # name, subset, what, needs, parameters
+def method_facts(name: str) -> dict:  # name, subset, what, needs, parameters
     "What is known about a method"
     from benchnb.evaluation.method import Coreset, parameters
     from benchnb.evaluation.registry import get_method

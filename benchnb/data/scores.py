@@ -410,3 +410,6 @@ def fill_gaps(
 def zoo_path() -> Path:  # a file inside the installed package
     "Where the zoo lies"
     return resource_path("zoo.parquet")
+
+# %% ../../nbs/data/scores.ipynb #c5e1a0b2
+from . import splits, tables  # noqa: E402, F401  (they add methods)

@@ -18,7 +18,6 @@ from fastcore.basics import patch
 
 from .files import AmbiguousFile, naming
 from .scores import ITEM_FACTS, MODEL_FACTS, Scores
-from .sources import SOURCES, load, unknown_name
 
 # %% ../../nbs/data/tables.ipynb #c7d9a610
 CELLS = 2_000_000  # of a table that are held as text at once
@@ -278,6 +277,8 @@ def load_table(
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
 ) -> Scores:
     "Scores by name, or from a Parquet, CSV or JSONL file; the name comes first"
+    from benchnb.data.sources import SOURCES, load, unknown_name
+
     text = str(text)
     if text == "zoo" or text in SOURCES:
         return load(text, folder)

@@ -10,6 +10,7 @@ import warnings
 
 import pandas as pd
 
+from ..data.files import AmbiguousFile
 from ..harnesses.logs import ASK, Choices, Log, join_logs
 from ..harnesses.subsets import doc_ids
 
@@ -38,10 +39,9 @@ def log_answers(
             name = by_hash.get((row.task, row.hash))
             dropped += name is None and row.task in set(tasks)
         elif name and row.hash and not agree:
-            raise ValueError(
-                f"item {name} is another document in the logs than in the sources: an "
-                "edited task, or an unsorted list of samples; say match='hash'"
-            )
+            text = f"item {name} is another document in the logs than in the sources: "
+            text += "an edited task, or an unsorted list of samples; say match='hash'"
+            raise AmbiguousFile(text, "match", ["hash"])
         if name:
             answers[name] = float(value)
     if dropped:

@@ -72,23 +72,22 @@ def check_answers(
 FILE = "evaluation.json"
 
 # %% ../../nbs/live/folder.ipynb #4a4a60c4
-def holds_evaluation(
-    folder: str | Path,
-) -> bool:  # also one of the first edition
+def holds_evaluation(folder: str | Path) -> bool:  # also one of the first edition
     "Is there an evaluation in this folder?"
     names = (FILE, "plan.json", "session.json")
     return any(Path(folder, name).is_file() for name in names)
 
 # %% ../../nbs/live/folder.ipynb #4af059bc
-def check_new(
-    folder: str | Path,
-) -> None:
+def check_new(folder: str | Path) -> None:
     "Refuse a folder with an evaluation, or with anything but what a start left over"
+    for place in (Path(folder), *Path(folder).parents):
+        if place.exists() and not place.is_dir():
+            raise FileExistsError(f"{str(place)!r} is a file: name a new folder")
     names = {path.name for path in Path(folder).glob("*")}
     if holds_evaluation(folder):
         raise FileExistsError(
             f"{str(folder)!r} is not empty: it holds an evaluation; go on with "
-            "Evaluation.load, or name another folder"
+            "benchnb tell or Evaluation.load, or name a new folder"
         )
     if names - {"method.json", "arrays.npz"}:
         raise FileExistsError(f"{str(folder)!r} is not empty: name a new folder")
@@ -113,9 +112,7 @@ def read_state(
     return text, state
 
 # %% ../../nbs/live/folder.ipynb #dec29b73
-def first_edition(
-    folder: Path,
-) -> dict:
+def first_edition(folder: Path) -> dict:
     "What a folder of the first edition says: session.json, plan.json, answers.json"
     session = folder / "session.json"
     if not session.is_file():
@@ -142,9 +139,7 @@ def first_edition(
 
 # %% ../../nbs/live/folder.ipynb #f88061b9
 @contextmanager
-def locked(
-    folder: Path,
-) -> Generator[None]:
+def locked(folder: Path) -> Generator[None]:
     "Nobody else changes this folder meanwhile; links are not followed"
     try:
         import fcntl

@@ -186,10 +186,7 @@ def by_estimates(
     return Paired(apart, (low, high), better, common, level, note, how, least)
 
 # %% ../../nbs/live/paired.ipynb #c2f7bad8
-def differing_plans(
-    a: Evaluation,
-    b: Evaluation,
-) -> str:  # empty: they can be compared
+def differing_plans(a: Evaluation, b: Evaluation) -> str:  # empty: there is no reason
     "Why two evaluations cannot be compared by their estimates"
     one, two = a.method, b.method
     made = [(type(m), parameters(m) | {"level": None}) for m in (one, two)]

@@ -17,7 +17,7 @@ from ..evaluation.coresets import Candidate, RandomCurve
 from ..evaluation.method import param
 from ..evaluation.registry import register
 from benchnb.stats.gam import (
-    left_out_errors,
+    leave_one_out_errors,
     level_filled,
     roughness,
     spline_basis,
@@ -43,7 +43,7 @@ def subset_losses(
         mean = member[start : start + at_once] @ filled.T
         low, high = mean.min(axis=1, keepdims=True), mean.max(axis=1, keepdims=True)
         basis = spline_basis(mean, low, np.maximum(high, low + 1e-6), splines)
-        errors, _ = left_out_errors(basis, truth, fine)
+        errors, _ = leave_one_out_errors(basis, truth, fine)
         losses.append(np.sqrt(np.mean(errors**2, axis=1)))
     return np.concatenate(losses)
 
