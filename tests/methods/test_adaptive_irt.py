@@ -15,8 +15,8 @@ from benchnb.methods.adaptive_irt import (
     AdaptiveTest,
     handicap,
     held_out_banks,
-    take_test,
     score_error,
+    take_test,
     usefulness,
 )
 from benchnb.stats.irt import IRT, fit_irt

@@ -21,8 +21,8 @@ from benchnb.methods.collaborative_filtering import (
     grid_scores,
     importance,
     item_neighbours,
-    nearest_models,
     most_important_items,
+    nearest_models,
     predictions,
 )
 from benchnb.stats import transport

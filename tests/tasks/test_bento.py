@@ -19,9 +19,9 @@ from benchnb.tasks.bento import (
     RandomTasks,
     ResultsSim,
     TaskList,
-    ordered_matrix,
     chosen_means,
     fitted_line,
+    ordered_matrix,
     published_list,
     task_queue,
 )

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.tasks.similarity import (
-    TASK_DISTANCES,
     SCALES,
+    TASK_DISTANCES,
     bm25_matrix,
     cosine_similarity,
     eigengaps,
