@@ -187,7 +187,7 @@ def test_the_same_seed_gives_the_same_whatever_the_order(cls):
 
 
 @BOTH
-def test_it_errs_less_than_the_spread_of_the_targets(cls):
+def test_its_error_is_below_the_spread_of_the_targets(cls):
     target = many()[1]
     truth, errors = target.truth().to_numpy(), []
     for seed in range(4):
