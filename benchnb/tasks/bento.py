@@ -22,8 +22,8 @@ from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
 from .facility_location import select_tasks
 from benchnb.tasks.similarity import (
-    TASK_DISTANCES,
     SCALES,
+    TASK_DISTANCES,
     bm25_matrix,
     eigengaps,
     embedded_similarity,
