@@ -21,8 +21,8 @@ from benchnb.methods.collaborative_filtering import (
     grid_scores,
     importance,
     item_neighbours,
+    most_important_items,
     nearest_models,
-    next_items,
     predictions,
 )
 from benchnb.stats import transport
@@ -377,7 +377,9 @@ def test_ties_of_models_and_of_items_fall_to_everybody():
     ]
     assert set(first) == set(range(6))
     none = np.zeros(0, int)
-    first = [next_items(np.ones(6), none, 1, rng.random(6))[0] for _ in range(99)]
+    first = [
+        most_important_items(np.ones(6), none, 1, rng.random(6))[0] for _ in range(99)
+    ]
     assert set(first) == set(range(6))
 
 
