@@ -168,7 +168,7 @@ def table_tasks(
     tasks = []
     for name in ("breast_cancer", "wine", "iris", "diabetes"):
         seen, answers = getattr(datasets, f"load_{name}")(return_X_y=True)
-        if name == "diabetes":  # the disease went on little, middling or much
+        if name == "diabetes":  # little, medium or much progress
             answers = np.digitize(answers, np.quantile(answers, [1 / 3, 2 / 3]))
         rows = np.sort(np.unique(seen, axis=0, return_index=True)[1])  # no twins
         order = named_rng(name, seed).permutation(len(rows))
