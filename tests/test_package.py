@@ -95,8 +95,7 @@ def test_metadata_says_what_settings_say(installed):
 
 # defined twice and still to be told apart; nothing may join them
 TWICE = """
-DIMS DISTANCES REASONS aligned left_out_errors look_up
-next_items plain
+left_out_errors plain
 """
 
 
