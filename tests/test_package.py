@@ -95,8 +95,8 @@ def test_metadata_says_what_settings_say(installed):
 
 # defined twice and still to be told apart; nothing may join them
 TWICE = """
-DIMS DISTANCES LETTERS REASONS Task aligned left_out_errors look_up
-next_items plain read_openllm task_rows task_table
+LETTERS Task left_out_errors
+plain read_openllm task_rows task_table
 """
 
 
