@@ -81,7 +81,7 @@ def essence(**settings: object) -> Method:  # not yet fitted
 
 # %% ../../nbs/papers/essence_bench.ipynb #733f7b8b
 def everybody() -> dict:  # label to method
-    "Everybody"
+    "Every method of the main results, by its label"
     return {
         "Random": get_method("random"),
         "PPL-like": Hardest(folds=0),
