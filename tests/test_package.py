@@ -26,9 +26,9 @@ assert "compare" in out.getvalue()
 FOUND = """
 import benchnb, pathlib
 from benchnb.papers.published import published_cells
-from benchnb.data.leaderboards import load_zoo
+from benchnb.data.sources import load
 print(pathlib.Path(benchnb.__file__).parent)
-print(len(load_zoo().values), len(published_cells()))
+print(len(load('zoo').values), len(published_cells()))
 """
 
 
@@ -95,8 +95,7 @@ def test_metadata_says_what_settings_say(installed):
 
 # defined twice and still to be told apart; nothing may join them
 TWICE = """
-LETTERS Task left_out_errors
-plain read_openllm task_rows task_table
+left_out_errors plain
 """
 
 

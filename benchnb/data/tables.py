@@ -279,7 +279,7 @@ def load_table(
 ) -> Scores:
     "Scores by name, or from a Parquet, CSV or JSONL file; the name comes first"
     text = str(text)
-    if text == "zoo" or text in SOURCES:
+    if text in SOURCES.index:
         return load(text, folder)
     path = Path(text)
     if not path.is_file():

@@ -238,7 +238,7 @@ def test_transfer_matrices_that_are_not_here(tmp_path):
     folder.mkdir()
     path = folder / "ict_matrices.npz"
     path.write_bytes(b"not a zip file")
-    with pytest.raises(ValueError, match="copy it again"):
+    with pytest.raises(ValueError, match="no readable .npz file"):
         load_transfer("mmlu", tmp_path)
     np.savez(path, flan=np.eye(2), flan_tasks=np.array(["a", "b"]))
     found = load_transfer("flan", tmp_path)
