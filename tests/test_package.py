@@ -26,9 +26,9 @@ assert "compare" in out.getvalue()
 FOUND = """
 import benchnb, pathlib
 from benchnb.papers.published import published_cells
-from benchnb.data.leaderboards import load_zoo
+from benchnb.data.sources import load
 print(pathlib.Path(benchnb.__file__).parent)
-print(len(load_zoo().values), len(published_cells()))
+print(len(load('zoo').values), len(published_cells()))
 """
 
 
@@ -93,13 +93,6 @@ def test_metadata_says_what_settings_say(installed):
     assert list(folder.rglob("LICENSE"))
 
 
-# defined twice and still to be told apart; nothing may join them
-TWICE = """
-DIMS DISTANCES LETTERS REASONS Task aligned look_up
-next_items read_openllm task_rows task_table
-"""
-
-
 def test_a_public_name_is_defined_in_one_module():
     homes = {}
     for path in (ROOT / "benchnb").rglob("*.py"):
@@ -114,4 +107,4 @@ def test_a_public_name_is_defined_in_one_module():
             for name in names:
                 homes.setdefault(name, set()).add(path.as_posix())
     twice = {n: h for n, h in homes.items() if len(h) > 1 and not n.startswith("_")}
-    assert set(twice) <= set(TWICE.split()), twice
+    assert not twice

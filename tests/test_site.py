@@ -1,6 +1,6 @@
 """What the site is built from: processing changes nothing, links lead somewhere.
 
-tests/pages.py has the checks; a fault of each kind is planted here, and must be found.
+tools/pages.py has the checks; a fault of each kind is planted here, and must be found.
 """
 
 import re

@@ -95,7 +95,7 @@ def front_matter(nb):
 
 
 def page_names(proc):
-    "Where each processed notebook is rendered: core/01_x.ipynb -> core/x.html"
+    "Where each processed notebook is rendered: stats/irt.ipynb -> stats/irt.html"
     names = {}
     for path in notebooks(proc):
         front = front_matter(read_processed(path))

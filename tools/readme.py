@@ -1,4 +1,4 @@
-"""Write README.md and its pictures from nbs/index.ipynb: `python tests/readme.py`.
+"""Write README.md and its pictures from nbs/index.ipynb: `python -m tools.readme`.
 
 `nbdev_readme` does this with Quarto, which is no Python package. Where Quarto is
 missing, this does the same from what nbdev itself prepares."""

@@ -1,6 +1,6 @@
 """Run notebooks and store their outputs; leave out the cells that `nbdev_test` skips.
 
-python tests/run.py [--flags "slow data"] [notebook ...]     (all notebooks by default)
+python -m tools.run [--flags "slow data"] [notebook ...]     (all notebooks by default)
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ITEM_FACTS', 'MODEL_FACTS', 'ScoreError', 'check_values', 'name_facts', 'check_numbers', 'by_name', 'Scores',
-           'weighted_means', 'html_card', 'positions', 'model_facts', 'item_means', 'fill_gaps', 'zoo_path']
+           'weighted_means', 'html_card', 'positions', 'model_facts', 'item_means', 'fill_gaps']
 
 # %% ../../nbs/data/scores.ipynb #2e4675dd
 import hashlib
@@ -17,13 +17,7 @@ import numpy as np
 import pandas as pd
 from fastcore.basics import patch
 
-from benchnb.data.files import (
-    check_place,  # noqa: F401
-    naming,
-    read_parquet,
-    replace_file,
-    resource_path,
-)
+from .files import naming, read_parquet, replace_file
 
 # %% ../../nbs/data/scores.ipynb #fd085a2c
 class ScoreError(ValueError):
@@ -198,9 +192,7 @@ def weighted_means(
 ) -> np.ndarray:  # models x groups; NaN where nothing was evaluated
     "Weighted means over the evaluated items of every group (equation 1)"
     means = np.empty((len(values), weights.shape[1]))
-    for start in range(
-        0, len(values), 256
-    ):  # blocks: little of a large table is copied
+    for start in range(0, len(values), 256):  # in blocks, to copy little at once
         block = values[start : start + 256].astype(np.float64)
         seen = ~np.isnan(block)
         mass = seen.astype(np.float64) @ weights if not seen.all() else weights.sum(0)
@@ -405,11 +397,6 @@ def fill_gaps(
     if not missing.any():
         return values
     return np.where(missing, item_means(values).astype(np.float32), values)
-
-# %% ../../nbs/data/scores.ipynb #5fd90127
-def zoo_path() -> Path:  # a file inside the installed package
-    "Where the zoo lies"
-    return resource_path("zoo.parquet")
 
 # %% ../../nbs/data/scores.ipynb #c5e1a0b2
 from . import splits, tables  # noqa: E402, F401  (they add methods)

@@ -280,7 +280,7 @@ def load_table(
     from benchnb.data.sources import SOURCES, load, unknown_name
 
     text = str(text)
-    if text == "zoo" or text in SOURCES:
+    if text in SOURCES.index:
         return load(text, folder)
     path = Path(text)
     if not path.is_file():

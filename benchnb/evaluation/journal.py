@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fastcore.basics import patch
 
-from ..data.scores import check_place
+from ..data.files import check_place
 
 # %% ../../nbs/evaluation/journal.ipynb #ce93ed7c
 class Journal:

@@ -248,8 +248,8 @@ class Method:
         self.items_ = source.items.drop(columns="text", errors="ignore")
         self.weights_ = source.weights
         self.source_mean_ = float(known.mean())
-        self.partial_ = "full_score" in source.models  # a part of the benchmark
-        self.fingerprint_ = source.fingerprint()
+        self.partial_ = "full_score" in source.models  # the items are only a part
+        self.fingerprint_ = source.fingerprint()  # recognises the sources
         by_task = source.performance(by="task")[source.items["task"].unique()]
         self.source_scores_ = np.column_stack([source.truth(), by_task])
         return self

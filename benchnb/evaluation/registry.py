@@ -19,7 +19,8 @@ from zipfile import BadZipFile
 import numpy as np
 import pandas as pd
 
-from ..data.scores import Scores, replace_file
+from ..data.files import replace_file
+from ..data.scores import Scores
 from .method import Method, parameters
 
 # %% ../../nbs/evaluation/registry.ipynb #5881de3d

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LIMIT', 'MOST', 'ASK', 'FORMATS', 'Log', 'as_number', 'as_ids', 'text_hash', 'read_json', 'dig', 'timestamp',
-           'Choices', 'choose', 'skipped', 'task_rows', 'common_hashes', 'check_hashes', 'task_table', 'join_logs',
+           'Choices', 'choose', 'skipped', 'log_rows', 'common_hashes', 'check_hashes', 'log_table', 'join_logs',
            'find_logs', 'read_logs', 'Format', 'get_format', 'import_logs']
 
 # %% ../../nbs/harnesses/logs.ipynb #c8cd0589
@@ -185,7 +185,7 @@ def skipped(
     return choices.interrupted == "skip"
 
 # %% ../../nbs/harnesses/logs.ipynb #90b73ee4
-def task_rows(
+def log_rows(
     group: list[Log],  # all of one task
 ) -> tuple[pd.DataFrame, list]:  # item, log, score, hash, cost; the items' ids
     "All rows of one task's logs; whole numbers are sorted, names come as they appear"
@@ -226,7 +226,7 @@ def common_hashes(
 
 # %% ../../nbs/harnesses/logs.ipynb #4ba26d23
 def check_hashes(
-    rows: pd.DataFrame,  # from task_rows; changed in place
+    rows: pd.DataFrame,  # from log_rows; changed in place
     ids: list,  # of the items; new ones are appended
     group: list[Log],
     choices: Choices,
@@ -260,13 +260,13 @@ def check_hashes(
     )
 
 # %% ../../nbs/harnesses/logs.ipynb #f551f7db
-def task_table(
+def log_table(
     group: list[Log],  # all of one task
     places: dict[str, int],  # model -> row of the table
     choices: Choices,
 ) -> tuple[np.ndarray, pd.DataFrame]:  # scores, models x items; facts about the items
     "The columns of one task"
-    rows, ids = task_rows(group)
+    rows, ids = log_rows(group)
     common, task = check_hashes(rows, ids, group, choices), group[0].task
     model = np.array([places[log.model] for log in group])[rows["log"]]
     shape, item = (len(places), len(ids)), rows["item"].to_numpy()
@@ -302,7 +302,7 @@ def join_logs(
     places, tasks = {name: i for i, name in enumerate(names)}, {}
     for log in logs:
         tasks.setdefault(log.task, []).append(log)
-    parts = [task_table(group, places, choices) for group in tasks.values()]
+    parts = [log_table(group, places, choices) for group in tasks.values()]
     values, items = zip(*parts, strict=True)
     models = named_models(names)
     for key in dict.fromkeys(key for log in logs for key in log.facts):

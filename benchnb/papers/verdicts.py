@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..data.scores import Scores, replace_file
+from ..data.files import replace_file
+from ..data.scores import Scores
 from ..evaluation.compare import compare
 from benchnb.papers.published import (
     PAPERS,

@@ -17,7 +17,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from ..data.scores import replace_file
+from ..data.files import replace_file
 
 # %% ../../nbs/stats/genetic_search.ipynb #beb43103
 def draw_subsets(

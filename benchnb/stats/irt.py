@@ -20,7 +20,7 @@ from scipy.special import expit, logit
 from benchnb.stats.irt_fit import (
     KINDS,
     Responses,
-    aligned,
+    aligned_axes,
     alternate,
     attenuation,
     pair_products,
@@ -129,7 +129,7 @@ def normal_nodes(
     points = np.concatenate([half, -half])
     return points, -(points**2).sum(axis=1) / 2
 
-
+# %% ../../nbs/stats/irt.ipynb #da9a9e19
 class Posterior(NamedTuple):
     "Weighted draws of a model's ability"
 
@@ -150,7 +150,7 @@ def importance_sample(
     share = np.exp(log - log.max())
     return Posterior(theta, share / share.sum())
 
-
+# %% ../../nbs/stats/irt.ipynb #6f199810
 def log_likelihood(
     chance: np.ndarray,  # P(correct), points x n
     seen: np.ndarray,  # scores in [0, 1], shape (n,)
@@ -189,7 +189,7 @@ def abilities(
     variance = np.diagonal(covariance, axis1=1, axis2=2)
     return Abilities(theta, np.sqrt(variance), covariance)
 
-
+# %% ../../nbs/stats/irt.ipynb #1ec623fa
 @patch
 def _mean(self: IRT, seen, items, mode, covariance, spread):
     "Mean and covariance of one model's posterior"
@@ -247,7 +247,7 @@ def check_responses(
         raise ValueError(f"dims={dims} needs more than {dims} models, got {usable}")
     return values
 
-
+# %% ../../nbs/stats/irt.ipynb #d970f972
 def fit_notes(
     values: np.ndarray,  # models x items
     rounds: int,  # that were made
@@ -282,7 +282,7 @@ def fit_irt(
     some, extra = ~np.isnan(values).all(axis=1), KINDS[kind]
     settings = (kind, dims, marginal, rounds, tolerance)
     fit = alternate(Responses(values[some].astype(float)), *settings)
-    (items, theta), rounds = aligned(fit.items, fit.theta, weights), fit.rounds
+    (items, theta), rounds = aligned_axes(fit.items, fit.theta, weights), fit.rounds
     params, converged = items.params, not tolerance or fit.change < tolerance
     bank = IRT(
         params[:, 1 : dims + 1].copy(),

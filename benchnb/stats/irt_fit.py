@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['KINDS', 'BOUNDS', 'BLOCK', 'FEW', 'WIDEST', 'first_abilities', 'Items', 'first_items', 'Responses', 'pair_products',
            'attenuation', 'item_derivatives', 'add_asymptotes', 'item_steps', 'learn_prior', 'source_step',
-           'transformed', 'standardized', 'aligned', 'Fitted', 'alternate']
+           'transformed', 'standardized', 'aligned_axes', 'Fitted', 'alternate']
 
 # %% ../../nbs/stats/irt_fit.ipynb #f00001f7
 from typing import NamedTuple
@@ -281,7 +281,7 @@ def standardized(
     return items, (theta - middle) @ back, back @ spread @ back
 
 # %% ../../nbs/stats/irt_fit.ipynb #af9e0450
-def aligned(
+def aligned_axes(
     items: Items,
     theta: np.ndarray,  # sources x dims
     weights: np.ndarray,  # of the items in the score

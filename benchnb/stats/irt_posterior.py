@@ -64,7 +64,7 @@ def posterior_mode(
             break
     return theta, hessian
 
-
+# %% ../../nbs/stats/irt_posterior.ipynb #bcd244a7
 def sample_posterior(
     model: IRT,
     items: np.ndarray,  # positions of the items answered, shape (n,)

@@ -56,13 +56,13 @@ def distance(
     method: str,
     other: str,
 ) -> tuple[float, float]:  # mean difference of r, its standard error over trials
-    "How much more one method errs than another, paired over trials"
+    "How much larger one method's error is than another's, paired over trials"
     wide = found.pivot(index="trial", columns="method", values="relative")
     mean, error = mean_and_error((wide[method] - wide[other]).to_numpy())
     return float(mean), float(np.nan_to_num(error))
 
 # %% ../../nbs/studies/recommend.ipynb #b06b9a3a
-SAFE = ("random", "stratified", "difference", "aipw")  # by lot
+SAFE = ("random", "stratified", "difference", "aipw")  # rest on a random sample
 SAFE += ("guarded_irt", "guarded_irt_static")  # guarded
 
 
@@ -129,7 +129,7 @@ def recommend(
     progress: bool = False,
     safe: Sequence[str] = SAFE,  # methods that may be recommended
 ) -> Advice:
-    "Hold sources out in two ways; the safe method that errs least in both together"
+    "Hold sources out in two ways; the safe method with the least error in both"
     if methods is None:
         there = list_methods(scores)
         methods = [name for name in CHEAP if name in there]

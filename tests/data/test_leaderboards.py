@@ -3,23 +3,22 @@
 import numpy as np
 import pytest
 
+from benchnb.data.files import resource_path
 from benchnb.data.leaderboards import (
-    Recipe,
-    Task,
     ZooModel,
+    ZooTask,
     answer_items,
-    load_zoo,
     make_zoo,
     training_rows,
     zoo_models,
     zoo_tasks,
 )
-from benchnb.data.scores import zoo_path
+from benchnb.data.sources import load
 
 
 @pytest.fixture(scope="module")
 def zoo():
-    return load_zoo()
+    return load("zoo")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,7 @@ def tasks():
 
 
 def test_size_of_the_zoo(zoo):
-    assert zoo_path().stat().st_size < 500_000
+    assert resource_path("zoo.parquet").stat().st_size < 500_000
     assert len(zoo) >= 200
     assert zoo.shape[1] >= 2000
     assert zoo.models["family"].nunique() >= 8
@@ -109,10 +108,10 @@ def test_a_model_is_never_shown_an_answer_it_is_asked_for(tasks):
     "Other answers to the items change nothing that a model learns"
     task, model = tasks[-2], zoo_models()[0]  # two folds: take one
     fold = (task.folds[0],)
-    one = Task(task.name, task.features, task.answers, task.origin, fold)
+    one = ZooTask(task.name, task.features, task.answers, task.origin, fold)
     wrong = task.answers.copy()
     wrong[fold[0][1]] = 99
-    other = Task(task.name, task.features, wrong, task.origin, fold)
+    other = ZooTask(task.name, task.features, wrong, task.origin, fold)
     assert answer_items(model, one)[1] == answer_items(model, other)[1]
     assert answer_items(model, one)[0].any()
     assert not answer_items(model, other)[0].any()
@@ -121,7 +120,7 @@ def test_a_model_is_never_shown_an_answer_it_is_asked_for(tasks):
 def test_a_leak_is_refused():
     line = np.arange(4)[:, np.newaxis]
     with pytest.raises(ValueError, match="trains on row 1 and asks about it"):
-        Task("leak", line, np.arange(4), line, (([0, 1], [1, 2]),))
+        ZooTask("leak", line, np.arange(4), line, (([0, 1], [1, 2]),))
 
 
 @pytest.mark.parametrize("fraction", [0.02, 0.4, 1.0])
@@ -155,10 +154,8 @@ def test_a_model_answers_the_same_twice(tasks):
 
 
 def test_another_seed_makes_another_zoo():
-    stump = Recipe("stump", "tree", "", "tree.DecisionTreeClassifier", {"max_depth": 1})
-    a, b = (
-        make_zoo([ZooModel("stump", stump)], seed=seed, n_jobs=1, progress=False)
-        for seed in (0, 1)
-    )
+    kind, settings = "tree.DecisionTreeClassifier", {"max_depth": 1}
+    stump = ZooModel("stump", "tree", "", kind, settings)
+    a, b = (make_zoo([stump], seed=seed, n_jobs=1, progress=False) for seed in (0, 1))
     assert list(a.items.index) != list(b.items.index)
     assert a.shape == b.shape

@@ -15,7 +15,8 @@ import pytest
 from helpers.small import METHODS, files_in, fitted, halves, table, with_values
 
 from benchnb.cli.app import main
-from benchnb.data.scores import Scores, replace_file
+from benchnb.data.files import replace_file
+from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare, summary
 from benchnb.evaluation.method import Method
 from benchnb.evaluation.registry import get_method

@@ -22,7 +22,8 @@ from joblib import parallel_config
 from scipy.stats import kendalltau, spearmanr
 
 from benchnb.cli.app import main
-from benchnb.data.scores import Scores, zoo_path
+from benchnb.data.scores import Scores
+from benchnb.data.sources import load
 from benchnb.data.splits import SPLITS
 from benchnb.evaluation import registry
 from benchnb.evaluation.compare import METRICS, compare, over_trials, show, summary
@@ -477,7 +478,7 @@ def test_the_smallest_table_can_be_compared(name):
 
 
 def test_the_zoo_can_be_compared():
-    zoo = Scores.from_parquet(zoo_path())
+    zoo = load("zoo")
     source, target = zoo.split("date")
     frame = compare(zoo, QUICK, [40], trials=1, split="date")
     assert set(frame["target"]) == set(target.models.index)

@@ -1,5 +1,5 @@
-"""The real thing: lm-evaluation-harness and Inspect evaluate small models, and the road
-from their logs to an estimate is walked with their own files (`make harnesses`)."""
+"""lm-evaluation-harness and Inspect evaluate small models, and their own log files
+give an estimate (`make harnesses`)."""
 
 import json
 import os

@@ -15,8 +15,8 @@ from benchnb.methods.adaptive_irt import (
     AdaptiveTest,
     handicap,
     held_out_banks,
-    look_up,
     score_error,
+    take_test,
     usefulness,
 )
 from benchnb.stats.irt import IRT, fit_irt
@@ -77,7 +77,7 @@ def slow_items(bank, answers, budget, lots):
 @pytest.mark.parametrize("falling", [0, 12])
 def test_a_slow_reference_asks_the_same_items(model, falling):
     bank, _, answers = made_up(falling=falling)
-    fast, seen = look_up(exam(bank, 50), answers[[model]])
+    fast, seen = take_test(exam(bank, 50), answers[[model]])
     slow = slow_items(bank, answers[model], 50, np.arange(50))
     assert fast[0].tolist() == slow
     np.testing.assert_array_equal(seen[0], answers[model][slow])
@@ -122,7 +122,7 @@ def test_abilities_of_other_items_per_model_are_those_of_each_alone(kind, dims):
 def test_the_standard_error_is_that_of_many_draws():
     bank, theta, answers = made_up(models=3, items=40)
     test = exam(bank, 10)
-    asked, seen = look_up(test, answers)
+    asked, seen = take_test(test, answers)
     where, _, covariance = bank.most_likely(seen, asked)
     covariance = covariance / 25  # small, so that the curves are straight enough
     wanted = score_error(bank, where, covariance, asked, seen, test.weights)
@@ -141,7 +141,7 @@ def test_side_by_side_equals_one_by_one(rules):
     values = target.values.astype(float)
     values[1, ::3] = np.nan
     bank = IRT(**dict(method.bank_))
-    asked, seen = look_up(method.test(bank), values)
+    asked, seen = take_test(method.test(bank), values)
     guesses = simulate(method, with_values(target, values))
     for row, estimate in enumerate(guesses):
         mine = target.items.index.get_indexer(estimate.items)
@@ -190,7 +190,7 @@ def test_unscored_answers_cost_but_do_not_move_the_ability():
     bank, _, answers = made_up()
     gaps = answers[[5]].copy()
     gaps[:, :] = np.nan
-    asked, seen = look_up(exam(bank, 10), gaps)
+    asked, seen = take_test(exam(bank, 10), gaps)
     assert len(set(asked[0])) == 10 and np.isnan(seen).all()
     theta, _, covariance = bank.most_likely(seen, asked)
     assert theta[0, 0] == 0 and covariance[0, 0, 0] == 1

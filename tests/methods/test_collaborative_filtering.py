@@ -21,8 +21,8 @@ from benchnb.methods.collaborative_filtering import (
     grid_scores,
     importance,
     item_neighbours,
+    most_important_items,
     nearest_models,
-    next_items,
     predictions,
 )
 from benchnb.stats import transport
@@ -85,7 +85,7 @@ class Retold:
         self.names = list(source.items.index)
         self.w, self.numbers = source.items["weight"].tolist(), numbers
         self.order = rng.permutation(len(self.D)).tolist()
-        self.luck = rng.random(source.shape[1]).tolist()
+        self.tie_breaks = rng.random(source.shape[1]).tolist()
         self.binary = all(s in (0, 1) for scores in self.D for s in scores)
         self.v = [variance(self.column(j), method.how) for j in range(source.shape[1])]
         self.asked, self.ways = [], set()
@@ -121,7 +121,7 @@ class Retold:
                         among = variance(self.column(j, S), self.m.how)
                         score[j] = a * self.v[j] + (1 - a) * among
                 ranked = sorted(
-                    score, key=lambda j: (-round(score[j], 9), self.luck[j])
+                    score, key=lambda j: (-round(score[j], 9), self.tie_breaks[j])
                 )
                 goal = math.ceil(turn * self.numbers[name] / self.m.rounds - 1e-9)
                 wanted += ranked[: goal - len(probe)]
@@ -377,7 +377,9 @@ def test_ties_of_models_and_of_items_fall_to_everybody():
     ]
     assert set(first) == set(range(6))
     none = np.zeros(0, int)
-    first = [next_items(np.ones(6), none, 1, rng.random(6))[0] for _ in range(99)]
+    first = [
+        most_important_items(np.ones(6), none, 1, rng.random(6))[0] for _ in range(99)
+    ]
     assert set(first) == set(range(6))
 
 
@@ -1038,7 +1040,7 @@ def place(value, among):
 )
 @pytest.mark.parametrize("budget", [12, 64])
 def test_places_are_counted_by_hand(name, budget):
-    "In all and in every task; whoever has no score in a task has no place in it"
+    "In all and in every task; a model without a score in a task has no place in it"
     source, target = world(0, True)
     values = source.values.copy()
     values[3] = np.where(source.items["task"] == "chess", np.nan, values[3])

@@ -18,7 +18,7 @@ from benchnb.methods.essence_bench import (
     attribution,
     attribution_groups,
     curve_tables,
-    look_up,
+    scores_from_curves,
     stratified_parts,
     unexplained,
 )
@@ -76,7 +76,7 @@ def test_the_table_is_read_as_numpy_would():
     tables = rng.random((3, len(GRID))).astype(np.float32)
     which, means = rng.integers(3, size=20), rng.random((7, 20)).astype(np.float32)
     means[0, :2] = 0, 1
-    found = look_up(tables, which, means)
+    found = scores_from_curves(tables, which, means)
     for model in range(20):
         slow = np.interp(means[:, model], GRID, tables[which[model]])
         np.testing.assert_allclose(found[:, model], slow, atol=1e-3)

@@ -20,7 +20,7 @@ from benchnb.methods.guarded_irt import (
     GuardedStatic,
     chance_outside,
     draw_with_reserve,
-    next_items,
+    most_informative_items,
     posterior_quantiles,
     sherman_morrison,
     strong_rates,
@@ -132,7 +132,7 @@ def test_items_are_chosen_as_by_a_slow_reference():
             gains[item] = gain + weights[item] ** 2 * coin[:, item].mean()
         chosen.append(int(gains.argmax()))
         sure = [(now + each[chosen[-1]], each) for now, each in sure]
-    assert next_items(model, posterior, asked, 6).tolist() == chosen
+    assert most_informative_items(model, posterior, asked, 6).tolist() == chosen
 
 
 def test_the_guard_by_hand():
@@ -187,7 +187,7 @@ def test_the_same_seed_gives_the_same_whatever_the_order(cls):
 
 
 @BOTH
-def test_it_errs_less_than_the_spread_of_the_targets(cls):
+def test_its_error_is_below_the_spread_of_the_targets(cls):
     target = many()[1]
     truth, errors = target.truth().to_numpy(), []
     for seed in range(4):

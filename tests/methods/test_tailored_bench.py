@@ -198,7 +198,7 @@ def test_free_probe_stays_within_the_budget(tables):
 
 
 def test_approximation_for_many_items_is_close(tables):
-    "Clustering from samples of the items errs hardly more than the exact one"
+    "Clustering from samples of the items is nearly as accurate as the exact one"
     source, target = tables
     truth = target.truth().to_numpy()
     errors = {}

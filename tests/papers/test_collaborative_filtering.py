@@ -57,7 +57,7 @@ def test_a_finished_piece_is_not_run_again(small, tmp_path, monkeypatch):
     again = chapter.measure_tasks(Runs(3, 1, tmp_path), "e", "small", FEW, (0.3,))
     same = again[again["trial"] < 2].reset_index(drop=True)
     pd.testing.assert_frame_equal(first, same)
-    monkeypatch.setattr(chapter, "task_trial", None)  # whoever runs now, fails
+    monkeypatch.setattr(chapter, "task_trial", None)  # any new trial fails
     third = chapter.measure_tasks(Runs(3, 1, tmp_path), "e", "small", FEW, (0.3,))
     pd.testing.assert_frame_equal(again, third)
     with pytest.raises(ValueError, match="another computation"):

@@ -153,7 +153,7 @@ def test_cross_validation_leaves_predictors_unfitted(records):
     assert with_errors(found).index.tolist() == ["base"]
 
 
-def test_the_callers_luck_stays_as_it_is(records):
+def test_the_callers_random_state_is_kept(records):
     torch = pytest.importorskip("torch")
     torch.manual_seed(5)
     expected = torch.rand(3)

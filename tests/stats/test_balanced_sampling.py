@@ -101,9 +101,9 @@ def test_the_same_seed_draws_the_same():
 
 
 def test_a_resolved_pair_keeps_the_chances_on_average():
-    lucks = (np.arange(5000) + 0.5) / 5000
+    uniforms = (np.arange(5000) + 0.5) / 5000
     for a, b in [(0.1, 0.2), (0.5, 0.5), (0.9, 0.3), (0.99, 0.98)]:
-        after = np.array([resolve_pair(a, b, luck) for luck in lucks])
+        after = np.array([resolve_pair(a, b, uniform) for uniform in uniforms])
         np.testing.assert_allclose(after.mean(axis=0), [a, b], atol=1e-3)
         assert (np.isclose(after, 0) | np.isclose(after, 1)).any(axis=1).all()
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn.preprocessing import StandardScaler
 
-from benchnb.data.scores import Scores, fill_gaps, zoo_path
+from benchnb.data.scores import fill_gaps
+from benchnb.data.sources import load
 from benchnb.stats.medoids import (
     DISTANCES,
     Medoids,
@@ -167,7 +168,7 @@ def test_best_of_a_few_starts_is_brute_force_on_eight_items(seed, n_fixed):
 
 @pytest.mark.parametrize("n_fixed", [0, 3])
 def test_fasterpam_is_as_good_as_pam_from_the_same_start(n_fixed):
-    zoo = Scores.from_parquet(zoo_path()).values
+    zoo = load("zoo").values
     rng, ratios = np.random.default_rng(n_fixed), []
     for seed in range(12):
         if seed % 2:
@@ -187,7 +188,7 @@ def test_on_many_items_fasterpam_is_within_two_percent_of_the_best_swaps():
     "`fastpam1` makes the same swaps as PAM, only faster"
     from kmedoids import fastpam1
 
-    zoo, rng = Scores.from_parquet(zoo_path()).values, np.random.default_rng(0)
+    zoo, rng = load("zoo").values, np.random.default_rng(0)
     for k in (5, 15, 40):
         columns = rng.choice(zoo.shape[1], 600, replace=False)
         distance = item_distances(standardize(zoo[:80, columns]))
@@ -289,7 +290,7 @@ def test_the_order_of_models_does_not_matter():
 
 
 def test_a_sample_of_everything_is_exact_and_a_small_one_is_close():
-    zoo = Scores.from_parquet(zoo_path()).values[:, :800]
+    zoo = load("zoo").values[:, :800]
     table = standardize(zoo)
     exact = np.mean([k_medoids(item_distances(table), 15, s).loss for s in range(3)])
     whole = sampled_k_medoids(table, 15, 0, sample=800, repeats=1)

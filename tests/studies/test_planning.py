@@ -202,11 +202,11 @@ def test_labels_are_kept():
 
 def test_excess_is_paired():
     rng = np.random.default_rng(0)
-    luck = rng.normal(0, 0.01, (200, 1))
-    mae = pd.DataFrame(0.05 + luck + [0.02, 0.0] + rng.normal(0, 1e-4, (200, 2)))
+    shared = rng.normal(0, 0.01, (200, 1))
+    mae = pd.DataFrame(0.05 + shared + [0.02, 0.0] + rng.normal(0, 1e-4, (200, 2)))
     got = excess_error(mae)
     assert got.loc[0, "excess"] == pytest.approx(0.4, rel=0.05)
-    assert got.loc[0, "excess_se"] < 1e-3  # the luck that trials share is not in it
+    assert got.loc[0, "excess_se"] < 1e-3  # noise shared within a trial cancels
 
 
 # reading off
@@ -300,7 +300,7 @@ MISTAKES = {
     "no table": (dict(scores=[[0, 1]]), "a plan needs Scores, got list"),
     "unknown method": (dict(methods=["randon"]), "did you mean 'random'"),
     "no method": (dict(methods=[]), "no methods to compare"),
-    "unknown split": (dict(split="luck"), "no split 'luck'"),
+    "unknown split": (dict(split="other"), "no split 'other'"),
     "no trials": (dict(trials=0), "trials must be a whole number"),
     "half a trial": (dict(trials=2.5), "trials must be a whole number"),
     "negative seed": (dict(seed=-1), "seed must be a whole number"),

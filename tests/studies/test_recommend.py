@@ -43,7 +43,7 @@ def test_distance_is_paired():
 
 @pytest.mark.parametrize(
     "random, ability, expected",
-    [  # a bet is never chosen, whatever it errs
+    [  # a method that is not safe is never chosen, however small its error
         (
             dict(aipw=[1, 1], kmeans=[0.1, 0.1]),
             dict(aipw=[1, 1], kmeans=[0, 0]),
@@ -89,7 +89,7 @@ def test_by_itself_it_takes_the_cheap_methods():
 
 
 def test_targets_are_never_looked_at():
-    "Whoever is held out plays; the table's own targets are sources of the advice alone"
+    "Held-out sources play the targets; the own targets of the table are never read"
     few = table().select(models=np.arange(5))
     with pytest.raises(ValueError, match="only 5 models"):
         recommend(few, 20)

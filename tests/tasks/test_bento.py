@@ -19,9 +19,9 @@ from benchnb.tasks.bento import (
     RandomTasks,
     ResultsSim,
     TaskList,
-    aligned,
     chosen_means,
     fitted_line,
+    ordered_matrix,
     published_list,
     task_queue,
 )
@@ -118,8 +118,10 @@ def test_the_order_of_a_matrix_does_not_matter(kind):
 def test_names_of_a_matrix_are_matched():
     frame = pd.DataFrame(np.arange(9.0).reshape(3, 3), NAMES, NAMES)
     mixed = frame.loc[NAMES[::-1], [NAMES[1], NAMES[0], NAMES[2]]]
-    np.testing.assert_array_equal(aligned(mixed, NAMES), frame.to_numpy())
-    np.testing.assert_array_equal(aligned(frame, NAMES[1:]), frame.to_numpy()[1:, 1:])
+    np.testing.assert_array_equal(ordered_matrix(mixed, NAMES), frame.to_numpy())
+    np.testing.assert_array_equal(
+        ordered_matrix(frame, NAMES[1:]), frame.to_numpy()[1:, 1:]
+    )
 
 
 @pytest.mark.parametrize("how", ["none", "difference", "line"])
