@@ -56,14 +56,15 @@ def table_answers(
     for path in paths:
         frame = read_frame(path)
         columns = [*map(str, frame.columns)]
-        if not {"item", "model", *items} & {*columns}:
+        nameless = not {"item", "model", *items} & {*columns}
+        if nameless or ("item" in columns and "score" not in columns):
             raise ValueError(
                 f"{path!r} has the columns {', '.join(columns[:6])}: a list of answers "
                 "has the columns item and score"
             )
         if "model" not in frame and "score" in frame:
             frame = frame.assign(model="")
-        frame = frame.astype({"model": str, "item": str}, errors="ignore")
+        frame = frame.astype({n: str for n in ("model", "item") if n in frame})
         with naming(path):
             check_rows(frame.assign(model="the new model"))
             parts.append(long_table(frame).assign(file=path))

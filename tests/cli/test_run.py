@@ -489,3 +489,17 @@ def test_items_drawn_at_random_need_no_note(call):
     Path("answers.csv").rename("b.csv")
     code, out, err = call("paired", "a", "b.csv", "--format", "table")
     assert code == 0 and "A - B     +1.000" in out and "note" not in out, err
+
+
+@pytest.mark.parametrize("columns", ["item", "item,answer"])
+def test_a_list_without_scores_is_one_line(columns, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table().to_parquet("scores.parquet")
+    plan = ["--method", "random", "--budget", "5", "--harness", "list", "--out", "mine"]
+    assert main(["plan", "scores.parquet", *plan]) == 0
+    line = ",".join([table().items.index[0], "1"][: columns.count(",") + 1])
+    (tmp_path / "list.csv").write_text(f"{columns}\n{line}\n")
+    capsys.readouterr()
+    assert main(["tell", "mine", "list.csv"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "has the columns item and score" in said
