@@ -14,7 +14,7 @@ from helpers.logs import (
     write_lm_eval,
     write_rows,
 )
-from helpers.small import files_in, fitted, halves, prepared
+from helpers.small import files_in, fitted, halves, prepared, table
 
 from benchnb.cli.app import main
 from benchnb.live.bundles import publish
