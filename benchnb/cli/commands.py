@@ -119,17 +119,16 @@ def check_outputs(
     "Fail before the work, not after it, if a result has no place of its own"
     from benchnb.data.files import check_place
 
-    taken = {os.path.realpath(scores)}
+    taken, files = {os.path.realpath(scores)}, {n: p for n, p in files.items() if p}
     for name, path in files.items():
-        if not path:
-            continue
         check_place(path)
         if os.path.realpath(path) in taken:
             raise ValueError(f"{path!r} is named twice: name another file for --{name}")
+        taken.add(os.path.realpath(path))
+    for name, path in files.items():
         if not path.lower().endswith(ENDINGS[name]):
             ends = " or ".join(ENDINGS[name])
             raise ValueError(f"--{name} {path!r} must end in {ends}")
-        taken.add(os.path.realpath(path))
 
 # %% ../../nbs/cli/commands.ipynb #6caddd9e
 def format_table(

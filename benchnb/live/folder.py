@@ -117,7 +117,7 @@ def first_edition(folder: Path) -> dict:
     session = folder / "session.json"
     if not session.is_file():
         raise FileNotFoundError(
-            f"no evaluation in {str(folder)!r}: check the path, or begin one there"
+            f"no evaluation in {str(folder)!r}: check the path, or see benchnb plan"
         )
     raw = {}
     for name in ("session.json", "plan.json", "answers.json", "model.json"):
