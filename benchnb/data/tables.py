@@ -34,7 +34,9 @@ def table_pieces(
     if kind == "parquet":
         yield from parquet_pieces(path)
     elif kind in ("jsonl", "ndjson"):
-        with pd.read_json(path, lines=True, dtype=False, chunksize=50_000) as pieces:
+        with pd.read_json(
+            path, lines=True, dtype=False, chunksize=50_000, precise_float=True
+        ) as pieces:
             yield from pieces
     elif kind in ("csv", "tsv"):
         yield from csv_pieces(path, "\t" if kind == "tsv" else ",")

@@ -219,7 +219,7 @@ def alone(
         with threadpool_limits(1):
             yield
     except Exception as error:
-        cls = type(getattr(method, "method", method))  # inside per_task
+        cls = type(getattr(method, "method", None) or method)  # inside per_task
         error.method = cls.name, cls.__module__  # comes along from another process
         raise
 

@@ -380,7 +380,7 @@ class Format:
         "The reader"
         return pkgutil.resolve_name(f"benchnb.harnesses.{self.reader}")
 
-
+# %% ../../nbs/harnesses/logs.ipynb #formatstb
 FORMATS = {
     "lm-eval": Format(
         "samples_*.jsonl of lm-evaluation-harness",
