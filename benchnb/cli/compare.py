@@ -115,9 +115,9 @@ def compare_command(
     from benchnb.evaluation.compare import compare, over_trials, summary
 
     check_outputs(scores, out=out, rows=rows, plot=plot)
-    budgets, journal = listed(budgets, "--budgets", int), f"{rows or out}.journal"
-    table = load_table(scores)
-    how = {"sources": sources, "journal": journal if rows or out else None, "by": by}
+    budgets, table = listed(budgets, "--budgets", int), load_table(scores)
+    journal = f"{rows or out}.journal" if rows or out else None
+    how = {"sources": sources, "journal": journal, "by": by}
     how |= {"progress": sys.stderr.isatty() or None, "side": read_side(transfer)}
     frame = compare(
         table, method_names(methods, table), budgets, trials, split, seed, jobs, **how
@@ -131,7 +131,6 @@ def compare_command(
     written = write_results(frame, figures, out, rows, plot)
     if written and not json:
         print(f"\nwritten: {', '.join(written)}")
-    Path(journal).unlink(missing_ok=True)
 
 # %% ../../nbs/cli/compare.ipynb #c564e203
 def print_comparison(
@@ -199,4 +198,6 @@ def write_results(
         set_style()
         picture, kind = plot_comparison(figures), Path(plot).suffix[1:].lower()
         replace_file(plot, lambda name: picture.savefig(name, format=kind))
+    if out or rows:  # the pieces are in these files now
+        Path(f"{rows or out}.journal").unlink(missing_ok=True)
     return [path for path in (out, rows, plot) if path]

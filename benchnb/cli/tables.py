@@ -71,8 +71,7 @@ def print_method(
 @command(
     "recommend",
     "benchnb recommend scores.parquet --budget 50",
-    more="Hold sources out, at random and the strongest, estimate them with each "
-    "method, and say which to use. Errors are relative to those of random items.",
+    more="Errors of held-out sources, relative to those of random items.",
     plugins=True,
     resumes=True,
 )
