@@ -17,9 +17,7 @@ from .commands import command, listed, print_json
 def read_choices(
     *,
     metric: str | None = None,  # names with commas: the first that a log has
-    filter: (
-        str | None
-    ) = None,  # the same for filters, conditions
+    filter: str | None = None,  # the same for filters, conditions
     split: str = "test",  # HELM: which split
     reducer: str | None = None,  # Inspect: how epochs become one score
     value: list[str] | None = None,  # Inspect: worth of a word, as GOOD=1

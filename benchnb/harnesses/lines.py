@@ -6,6 +6,7 @@
 __all__ = ['read_blocks', 'block_lines', 'typed_rows', 'typed_lines']
 
 # %% ../../nbs/harnesses/lines.ipynb #2a761512
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,12 +38,12 @@ def block_lines(
     block: bytes,
 ) -> Iterator[tuple[int, bytes]]:  # line number, and the line
     "Its lines that are not empty; one that takes too much memory is refused"
-    for number, line in enumerate(block.splitlines(keepends=True), number):
+    for at, line in enumerate(io.BytesIO(block), number):
         if len(line) > memory_limit() // 400:  # a byte of JSON takes less than 400
             with naming(path):
-                check_memory(json_size(line), f"line {number}")
+                check_memory(json_size(line), f"line {at}")
         if line.strip():
-            yield number, line
+            yield at, line
 
 # %% ../../nbs/harnesses/lines.ipynb #3d193159
 def typed_rows(
