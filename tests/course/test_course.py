@@ -28,9 +28,7 @@ def sections(path):
     "Unit -> what a text says about it"
     parts = re.split(r"^## ", path.read_text("utf-8"), flags=re.M)[1:]
     names = [re.search(r"\{#(\w+)\}|^(\w+)\n", part) for part in parts]
-    return {
-        n[1] or n[2]: part for n, part in zip(names, parts, strict=True)
-    }
+    return {n[1] or n[2]: part for n, part in zip(names, parts, strict=True)}
 
 
 def solutions(unit):
@@ -41,7 +39,9 @@ def solutions(unit):
 def wrong_answers(unit):
     "Number of the exercise, piece of the hint, and answer"
     text = sections(Path(__file__).with_name("wrong.md"))[unit]
-    found = re.findall(r"^(\d): (.*?)\n\n```python\n(.*?)\n```", text, flags=re.S | re.M)
+    found = re.findall(
+        r"^(\d): (.*?)\n\n```python\n(.*?)\n```", text, flags=re.S | re.M
+    )
     return [(int(number), hint, answer) for number, hint, answer in found]
 
 
@@ -67,7 +67,10 @@ class Played:
                     run(source, names)
                 continue
             number += 1
-            tell = lambda answer, cell=following: (run(answer, names), run(cell, names))[1]
+            tell = lambda answer, cell=following: (
+                run(answer, names),
+                run(cell, names),
+            )[1]
             self.blank.append(tell(source))
             mine = [(hint, answer) for n, hint, answer in wrong if n == number]
             self.wrong.append([(hint, tell(answer)) for hint, answer in mine])

@@ -88,7 +88,9 @@ def test_a_renamed_fork_runs_outside_the_repository(tmp_path):
     for old, new in {"LookAlikes": "Cousins", "look_alikes": "cousins"}.items():
         text = text.replace(old, new)
     (tmp_path / "cousins.ipynb").write_text(text, "utf-8")
-    (tmp_path / "another.ipynb").write_text((TUTORIALS / "your_model.ipynb").read_text("utf-8"), "utf-8")
+    (tmp_path / "another.ipynb").write_text(
+        (TUTORIALS / "your_model.ipynb").read_text("utf-8"), "utf-8"
+    )
     done = python("-c", RUN, "cousins.ipynb", cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
 
