@@ -1,6 +1,5 @@
-"""Every exercise of the course: the blank gets a hint, a typical mistake one of its own,
-and the solution is right. The cells of a unit run once; only an answer and its check are
-run for each answer."""
+"""Every exercise of the course: the blank gets a hint, a typical mistake its own hint,
+and the solution is right. The cells of a unit run once for all answers."""
 
 import ast
 import json
@@ -54,6 +53,12 @@ def run(source, names):
     exec(compile(ast.Module([last], []), "cell", "exec"), names)
 
 
+def tell(answer, check, names):
+    "What the check after an exercise says to an answer"
+    run(answer, names)
+    return run(check, names)
+
+
 class Played:
     "What the checks of a unit say to blanks, to wrong answers, and to the solutions"
 
@@ -67,14 +72,10 @@ class Played:
                     run(source, names)
                 continue
             number += 1
-            tell = lambda answer, cell=following: (
-                run(answer, names),
-                run(cell, names),
-            )[1]
-            self.blank.append(tell(source))
+            self.blank.append(tell(source, following, names))
             mine = [(hint, answer) for n, hint, answer in wrong if n == number]
-            self.wrong.append([(hint, tell(answer)) for hint, answer in mine])
-            self.right.append(tell(right[number - 1]))
+            self.wrong.append([(h, tell(a, following, names)) for h, a in mine])
+            self.right.append(tell(right[number - 1], following, names))
 
 
 @pytest.fixture(scope="module", params=UNITS)
