@@ -187,7 +187,7 @@ def export_command(
 @command(
     "fetch",
     "benchnb fetch openeval --part ifeval --out data",
-    more="Without a name: what there is. Without --out: size, licence and columns. Only "
+    more="Without a name: what there is. Without --out: size, licence, columns. Only "
     "the columns that benchnb import needs are fetched; what is there already is kept. "
     "Needs benchnb[hub].",
 )

@@ -65,6 +65,13 @@ class Hub(BaseHTTPRequestHandler):
         self.say(206, data[int(first) : int(last or len(data)) + 1], **tag)
 
 
+def about(data, wrong):
+    "What the hub knows of a large file"
+    digest = hashlib.sha256(data).hexdigest()
+    known = {"oid": digest, "size": len(data), "pointerSize": 1}
+    return known | {"sha256": "0" * 64 if wrong else digest}
+
+
 @pytest.fixture
 def server(monkeypatch):
     "A hub with one data set of two files"
@@ -83,10 +90,7 @@ def server(monkeypatch):
         httpd.url = f"http://127.0.0.1:{httpd.server_port}"
         httpd.files = {"data.parquet": place.getvalue().to_pybytes(), "README.md": b"x"}
         httpd.asked, httpd.trouble, httpd.wrong = [], [], False
-        httpd.lfs = lambda name, data: {
-            "sha256": "0" * 64 if httpd.wrong else hashlib.sha256(data).hexdigest(),
-            "oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 1,
-        }  # fmt: skip
+        httpd.lfs = lambda name, data: about(data, httpd.wrong)
         thread = threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield httpd
