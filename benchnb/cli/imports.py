@@ -7,6 +7,7 @@ __all__ = ['IMPORT', 'read_choices', 'import_command', 'import_figures', 'print_
            'export_command', 'fetch_command', 'catalog_lines']
 
 # %% ../../nbs/cli/imports.ipynb #96d93cd2
+import textwrap
 from pathlib import Path
 
 from fastcore.meta import delegates
@@ -215,9 +216,11 @@ def catalog_lines(
     catalog,  # data frame of public collections
 ) -> str:
     "Public collections: what they hold, and how to get them"
-    lines = []
+    lines, how = [], {"initial_indent": "  ", "subsequent_indent": "    "}
+    how |= {"break_long_words": False, "break_on_hyphens": False}
     for name, row in catalog.iterrows():
-        size = ", ".join(filter(None, [row["items"], row["size"], row["licence"]]))
+        facts = [row[fact] for fact in ("items", "size", "licence") if row[fact]]
         models = f"{row['models']} models x " if row["models"] else ""
-        lines += [name, f"  {models}{size}", f"  {row['get']}"]
+        lines += [name, textwrap.fill(models + ", ".join(facts), 78, **how)]
+        lines += [textwrap.fill(row["get"], 78, **how)]
     return "\n".join(lines)
