@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 
+from tools.project import TEMPLATE, export_template
 from tools.readme import write_readme
 from tools.run import ROOT, notebooks
 
@@ -46,7 +47,7 @@ def tidy_notebook(path):
 
 
 def main():
-    for path in notebooks():
+    for path in [*notebooks(), *notebooks(TEMPLATE / "nbs")]:
         tidy_notebook(path)
     python = [sys.executable, "-m"]
     subprocess.run(
@@ -60,6 +61,7 @@ def main():
     env = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
     for step in steps:
         subprocess.run([sys.executable, "-c", step], cwd=ROOT, env=env, check=True)
+    export_template()
     write_readme()
 
 

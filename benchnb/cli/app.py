@@ -26,13 +26,22 @@ from pathlib import Path
 import typer
 
 import benchnb
-from . import compare, drive, imports, plan, publish, run, tables
+from . import compare, drive, fork, imports, plan, publish, run, tables
 from .commands import COMMANDS, Call, as_callback
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
-MODULES = (compare, drive, imports, plan, publish, run, tables)  # each has commands
+MODULES = (
+    compare,
+    drive,
+    fork,
+    imports,
+    plan,
+    publish,
+    run,
+    tables,
+)  # each has commands
 ORDER = "import compare recommend forecast plan run tell estimate paired".split()
-ORDER += ["publish", "bundles", "methods", "data", "tables"]  # as listed by --help
+ORDER += "publish bundles new copy methods data tables".split()  # as listed by --help
 
 
 def show_version(
