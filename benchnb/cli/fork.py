@@ -180,7 +180,7 @@ def link_to_site(
         place = posixpath.join(posixpath.dirname(chapter), found[1])
         return f"]({SITE}/{posixpath.normpath(place)}.html{found[2]})"
 
-    return re.sub(r"\]\(([\w./]+)\.ipynb(#[^)]*)?\)", address, text)
+    return re.sub(r"\]\(([\w./]+)\.ipynb(#[^)]*|)\)", address, text)
 
 # %% ../../nbs/cli/fork.ipynb #7216713e
 def own_cells(
