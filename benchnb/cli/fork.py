@@ -44,7 +44,8 @@ def write_project(
 
     from benchnb.data.files import new_folder, resource_path
 
-    data = {k: " ".join(str(v).split()) for k, v in answers.items() if v is not None}
+    given = {k: str(v) for k, v in answers.items() if v is not None}
+    data = {k: " ".join(v.replace('"', "'").split()) for k, v in given.items()}
     with new_folder(folder) as place:
         template = str(resource_path("project"))
         run_copy(template, place, data=data, defaults=True, quiet=True)
