@@ -109,7 +109,7 @@ def find_chapter(
     asked = name.removesuffix(".ipynb").replace(".", "/").strip("/")
     found = [one for one in known if f"/{one}".endswith(f"/{asked}")]
     if len(found) > 1:
-        raise ValueError(f"{name!r} names two chapters: write {' or '.join(found)}")
+        raise ValueError(f"{name!r} names several chapters: write {' or '.join(found)}")
     if not found:
         words = [*known, *(one.rpartition("/")[2] for one in known)]
         more = "take the last word of a page's address"

@@ -219,7 +219,7 @@ shell.run_all(read_nb(sys.argv[1]), exc_stop=True)
 
 @pytest.mark.slow
 def test_copied_chapters_run_and_become_modules(wheel, tmp_path):
-    programs = environment(tmp_path, f"{wheel}[plots]", "nbdev>=3.3")
+    programs = environment(tmp_path, f"{wheel}[plots,papers]", "nbdev>=3.3")
     for chapter in CHAPTERS:
         run(programs / "benchnb", "copy", chapter, "mine", cwd=tmp_path)
         name = f"my_{chapter.rpartition('/')[2]}"
