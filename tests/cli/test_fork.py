@@ -234,6 +234,7 @@ def test_copied_chapters_run_and_become_modules(wheel, tmp_path):
 @pytest.mark.slow
 def test_copier_merges_a_newer_template(project, tmp_path, monkeypatch):
     "The template in a repository with two tags; the project keeps what it changed"
+
     def git(*words, cwd):
         names = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "tag.gpgsign=false"]
         subprocess.run(["git", *names, *words], cwd=cwd, check=True)
