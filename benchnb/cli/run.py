@@ -11,6 +11,7 @@ __all__ = ['TELL', 'NAMED', 'numbered_runs', 'settle', 'table_answers', 'one_mod
 import dataclasses
 import inspect
 import shlex
+import textwrap
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -411,7 +412,7 @@ def paired_command(
     json: bool = False,  # print an object instead
     **kwargs,
 ) -> None:
-    "Compare two models on the items that both answered"
+    "Which of two models is better, on the same items or on different ones"
     from benchnb.live.paired import paired_runs
 
     if not 0.5 <= level < 1:
@@ -421,9 +422,9 @@ def paired_command(
     choices = read_choices(**kwargs)
     found = paired_runs(*(read_run(p, format, choices) for p in (a, b)), level)
     if json:
-        return print_json(dataclasses.asdict(found))
+        return print_json(dataclasses.asdict(found) | {"says": found.says()})
     (low, high), level = found.interval, f"{found.level:.0%} interval"
-    print(f"A: {a}\nB: {b}\n")
+    print(f"A: {a}\nB: {b}\n\n{textwrap.fill(found.says(), 79)}\n")
     print(f"A - B     {found.difference:+.3f}   ({level} {low:+.3f} to {high:+.3f})")
     print(f"better    A with probability {found.chance(1)}")
     print(f"items     {found.items} in common")
