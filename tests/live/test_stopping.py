@@ -8,7 +8,7 @@ from helpers.small import table
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.stopping import Decision, in_order, shared_order, standing
+from benchnb.live.stopping import Decision, answers_in_order, shared_order, standing
 
 
 def equal(scores=None):
@@ -36,9 +36,9 @@ def test_batches_follow_the_draw(tmp_path):
     drawn = list(run.items.index[run.method.coreset_])
     assert run.ask() == drawn[:10]
     tell(run, 1.0, 2)
-    assert run.ask() == drawn[20:30] and in_order(run) == drawn[:20]
+    assert run.ask() == drawn[20:30] and answers_in_order(run) == drawn[:20]
     run.tell({drawn[25]: 0.0})  # early
-    assert in_order(run) == drawn[:20]
+    assert answers_in_order(run) == drawn[:20]
     again = Evaluation.load(tmp_path / "a")
     assert again.plan.batch == 10 and again.ask() == run.ask()
     assert again.sources().fingerprint() == run.source.fingerprint()

@@ -52,7 +52,9 @@ def test_the_capital_is_the_obvious_product(low):
 def test_no_claim_that_is_true_can_be_refuted_on_average():
     "Over all orders the capital at the true mean is 1, up and down, and is never below 0"
     orders = np.array(list(itertools.permutations(range(6))))
-    truth, guess = np.array([1, 0, -1, 1, 0.5, 0]), np.array([0.9, -0.8, 0.7, 0, 0, 0.1])
+    truth, guess = np.array([1, 0, -1, 1, 0.5, 0]), np.array(
+        [0.9, -0.8, 0.7, 0, 0, 0.1]
+    )
     answers = predicted(orders, truth, guess)
     up = capital(answers, truth.mean(), 6, -1.0)
     down = capital(answers.mirrored(), -truth.mean(), 6, -1.0)
@@ -60,7 +62,9 @@ def test_no_claim_that_is_true_can_be_refuted_on_average():
         np.testing.assert_allclose(game.mean(axis=0), 1)
         assert (game >= 0).all()
     lower = capital(answers, truth.mean() + 0.1, 6, -1.0)
-    assert (lower.mean(axis=0) <= 1 + 1e-9).all()  # "at most more than it is" is true too
+    assert (
+        lower.mean(axis=0) <= 1 + 1e-9
+    ).all()  # "at most more than it is" is true too
 
 
 @pytest.mark.parametrize("helpful", [True, False])
