@@ -1,4 +1,4 @@
-"Confidence sequences: fair games, the obvious computation, and the promise when peeking"
+"Confidence sequences: fair games, the obvious computation, and peeking"
 
 import itertools
 
@@ -50,7 +50,7 @@ def test_the_capital_is_the_obvious_product(low):
 
 
 def test_no_claim_that_is_true_can_be_refuted_on_average():
-    "Over all orders the capital at the true mean is 1, up and down, and is never below 0"
+    "Over all orders the capital at the true mean is 1, and it is never below 0"
     orders = np.array(list(itertools.permutations(range(6))))
     truth, guess = np.array([1, 0, -1, 1, 0.5, 0]), np.array(
         [0.9, -0.8, 0.7, 0, 0, 0.1]
