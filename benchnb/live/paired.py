@@ -52,8 +52,10 @@ class Paired:
             text += "points, "
         text += f"{self.level:.0%} interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
         unseen = 50 * (high - low)
-        return text + "; at this budget differences below " * (unseen > 0) + (
-            f"{unseen:.1f} points cannot be seen" if unseen else "; exact"
+        return (
+            text
+            + "; at this budget differences below " * (unseen > 0)
+            + (f"{unseen:.1f} points cannot be seen" if unseen else "; exact")
         )
 
     def __repr__(self) -> str:

@@ -107,7 +107,9 @@ def with_predictions(
         left = total - np.arange(begin, end)
         guess[..., begin:end] = part
         rest[..., begin:end] = (sums - part.cumsum(axis=-1) + part) / left
-        ends = expected.max(axis=-1, keepdims=True), expected.min(axis=-1, keepdims=True)
+        ends = expected.max(axis=-1, keepdims=True), expected.min(
+            axis=-1, keepdims=True
+        )
         now = rest[..., begin:end]
         swing[..., begin:end] = np.maximum(ends[0] - now, now - ends[1])
         begin, end = end, min(count, max(end + 1, end + end // 2))
