@@ -32,7 +32,9 @@ from .commands import COMMANDS, Call, as_callback
 # %% ../../nbs/cli/app.ipynb #66f0911a
 MODULES = (compare, drive, fork, imports, plan, publish, run, tables)  # of commands
 ORDER = "import compare recommend forecast plan run tell estimate paired".split()
-ORDER += "export publish bundles new copy methods data tables".split()  # by --help
+ORDER += (
+    "fetch export publish bundles new copy methods data tables".split()
+)  # by --help
 
 
 def show_version(
