@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from .files import FileError, replace_file, resource_path, unknown_name
+from .sources import SOURCES
 
 # %% ../../nbs/data/catalog.ipynb #3a843efa
 CATALOG = pd.read_csv(
