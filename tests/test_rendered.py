@@ -191,7 +191,7 @@ def test_machines_find_every_page(docs):
     assert 'property="og:image"' in (docs / "index.html").read_text("utf-8")
 
 
-AXE = ROOT / ".venv/node_modules/axe-core/axe.min.js"
+AXE = ROOT / ".npm/node_modules/axe-core/axe.min.js"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
