@@ -70,7 +70,8 @@ def row_labels(table):
     cell = r"(<th)(?![^>]*colspan)([^>]*>)(.*?)(</th>)"
     rows = re.findall(r"<tr.*?</tr>", head, flags=re.S)
     texts = [re.findall(r"<th[^>]*>(.*?)</th>", row, flags=re.S) for row in rows]
-    if len(rows) > 1 and not any(texts[-1][count:]) and not any(texts[-2][:count]):
+    plain = len(rows) > 1 and not any(texts[-1][count:])  # only names of the labels
+    if plain and not (any(texts[-2][:count]) and NUMBER.match("".join(texts[-2][count:]))):
         names = iter(texts[-1][:count])
         named = re.sub(cell, lambda c: c[1] + c[2] + next(names) + c[4], rows[-2], count)
         head = head.replace(rows[-1], "").replace(rows[-2], named)
@@ -96,7 +97,7 @@ def tidy_table(match):
 
     table = re.sub(r"<td([^>]*)>(.*?)</td>", cell, match[0], flags=re.S)
     table = column_widths(row_labels(table))
-    tall = "dataframe" in table[:200] and table.count("<tr") > 18
+    tall = "dataframe" in table[:200] and table.count("<tr") > 17
     box = "table-scroll tall" if tall else "table-scroll"
     return f'<div class="{box}" tabindex="0">{table}</div>'
 
