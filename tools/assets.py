@@ -1,7 +1,7 @@
-"""Scripts, styles and icons of the rendered site: all its own, and no more than is used.
+"""Scripts, styles and icons of the site: all its own, and no more than is used.
 
-MathJax and PurgeCSS come from npm in the versions of tools/package-lock.json, which names
-their checksums; without npm formulas need the network, and style sheets stay whole."""
+MathJax and PurgeCSS come from npm, in the versions of tools/package-lock.json, which
+names their checksums; without npm formulas need the network, and styles stay whole."""
 
 import os
 import re
@@ -73,7 +73,12 @@ def used_icons(site):
     lines = [f'.{name}::before {{ content: "\\{code}"; }}' for name, code in kept]
     sheet.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
     codes = ",".join(f"U+{code}" for code in sorted(signs))
-    wanted = [str(font), f"--unicodes={codes}", f"--output-file={font}", "--flavor=woff"]
+    wanted = [
+        str(font),
+        f"--unicodes={codes}",
+        f"--output-file={font}",
+        "--flavor=woff",
+    ]
     subset.main(wanted)
 
 

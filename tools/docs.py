@@ -70,14 +70,19 @@ def row_labels(table):
     cell = r"(<th)(?![^>]*colspan)([^>]*>)(.*?)(</th>)"
     rows = re.findall(r"<tr.*?</tr>", head, flags=re.S)
     texts = [re.findall(r"<th[^>]*>(.*?)</th>", row, flags=re.S) for row in rows]
-    plain = len(rows) > 1 and not any(texts[-1][count:])  # only names of the labels
-    if plain and not (any(texts[-2][:count]) and NUMBER.match("".join(texts[-2][count:]))):
+    alone = len(rows) > 1 and not any(texts[-1][count:])  # only names of the labels
+    numbers = alone and NUMBER.match("".join(texts[-2][count:]))
+    if alone and not (numbers and any(texts[-2][:count])):
         names = iter(texts[-1][:count])
-        named = re.sub(cell, lambda c: c[1] + c[2] + next(names) + c[4], rows[-2], count)
-        head = head.replace(rows[-1], "").replace(rows[-2], named)
-        rows = [*rows[:-2], named]
+
+        def named(found):
+            return found[1] + found[2] + next(names) + found[4]
+
+        row = re.sub(cell, named, rows[-2], count=count)
+        head = head.replace(rows[-1], "").replace(rows[-2], row)
+        rows = [*rows[:-2], row]
     for row in rows if count else []:
-        marked = re.sub(cell, r'\1 class="label"\2\3\4', row, count, flags=re.S)
+        marked = re.sub(cell, r'\1 class="label"\2\3\4', row, count=count, flags=re.S)
         head = head.replace(row, marked)
     return head + mark + rest
 
