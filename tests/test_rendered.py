@@ -121,6 +121,8 @@ def looked_at(visit, address, docs, width):
     "What is seen of every page, after its formulas are set"
     tab = visit("index.html", width)
     for page in pages(docs):
+        if "<main" not in (docs / page).read_text("utf-8"):
+            continue  # slides
         tab.goto(address + page, wait_until="load")
         tab.evaluate(SET)
         yield page, tab.evaluate(LOOK)
