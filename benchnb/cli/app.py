@@ -32,9 +32,7 @@ from .commands import COMMANDS, Call, as_callback
 # %% ../../nbs/cli/app.ipynb #66f0911a
 MODULES = (compare, drive, fork, imports, plan, publish, run, tables)  # of commands
 ORDER = "import compare recommend forecast plan run tell estimate paired".split()
-ORDER += (
-    "fetch export publish bundles new copy methods data tables".split()
-)  # by --help
+ORDER += "fetch export publish bundles new copy methods data tables".split()
 
 
 def show_version(
