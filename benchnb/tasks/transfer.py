@@ -285,7 +285,9 @@ def journal_cells(
         address = f"{Path(path).absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True)) as base:
             ((identity,),) = base.execute("SELECT identity FROM benchnb")
-            rows = base.execute("SELECT key, value FROM pieces").fetchall()
+            rows = base.execute(
+                "SELECT key, value FROM pieces ORDER BY rowid"
+            ).fetchall()
         cells = {key: json.loads(value) for key, value in rows}
         return identity, cells
     except (sqlite3.Error, ValueError) as error:
@@ -308,7 +310,7 @@ def merge_journals(
             raise ValueError(f"{str(part)!r} belongs to {other}: leave it out")
     with Journal(path, found[0][1]) as whole:
         for _, _, cells in found:
-            for key in cells.keys() - whole.done.keys():
+            for key in [key for key in cells if key not in whole.done]:
                 whole.add(key, cells[key])
         return len(whole.done)
 
