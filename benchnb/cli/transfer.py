@@ -61,10 +61,10 @@ def write_answers(
 ) -> None:
     "Write the score of each question"
     from benchnb.data.files import replace_file
-    from benchnb.tasks.transfer import read_answers
+    from benchnb.tasks.transfer import journal_answers
 
     if answers is not None:
-        table = read_answers(journal)
+        table = journal_answers(journal)
         replace_file(answers, lambda name: table.to_parquet(name, index=False))
 
 # %% ../../nbs/cli/transfer.ipynb #af5d553d

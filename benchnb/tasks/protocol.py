@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..evaluation.method import check_whole
-from .prompts import MMLU, POOLS, Example, Prompt
+from .prompts import EXEMPLAR_POOLS, MMLU, Example, Prompt
 
 # %% ../../nbs/tasks/protocol.ipynb #a07e3a56
 class Written(NamedTuple):
@@ -114,8 +114,10 @@ def check_settings(given: Protocol) -> None:
     if not isinstance(given.prompt, Prompt):
         wrong = f"got {given.prompt!r}"
         raise TypeError(f"prompt must be a Prompt such as MMLU or FLAN, {wrong}")
-    if given.pool not in POOLS:
-        raise ValueError(f"pool must be one of {list(POOLS)}, got {given.pool!r}")
+    if given.pool not in EXEMPLAR_POOLS:
+        raise ValueError(
+            f"pool must be one of {list(EXEMPLAR_POOLS)}, got {given.pool!r}"
+        )
     for name in ("exemplars", "seeds", "seed", "queries", "limit", "longest"):
         value = getattr(given, name)
         if value is not None or name not in ("queries", "limit"):

@@ -16,8 +16,8 @@ from benchnb.tasks.prompts import FLAN, MMLU, Example, Prompt, Task
 from benchnb.tasks.protocol import PUBLISHED, Protocol, Written, answer_scores
 from benchnb.tasks.transfer import (
     from_frame,
+    journal_answers,
     merge_journals,
-    read_answers,
     read_journal,
     read_matrix,
     resampled,
@@ -216,7 +216,7 @@ def test_answers_are_kept_and_other_questions_can_be_taken(llama, tmp_path, scor
     journal = tmp_path / "cells.journal"
     few = FEW | dict(scoring=scoring)
     found = transfer_matrix(ALL, llama, journal=journal, **few)
-    answers = read_answers(journal)
+    answers = journal_answers(journal)
     assert len(answers) == found.queries.sum() * len(ALL)
     again = resampled(answers, share=1.0)
     order = [again.tasks.index(task.name) for task in ALL]
