@@ -32,7 +32,7 @@ from .commands import COMMANDS, Call, as_callback
 # %% ../../nbs/cli/app.ipynb #66f0911a
 MODULES = (compare, drive, imports, plan, publish, run, tables, transfer)
 ORDER = "import compare recommend forecast plan run tell estimate paired".split()
-ORDER += "export publish bundles transfer methods data tables".split()
+ORDER += "fetch export publish bundles transfer methods data tables".split()
 
 
 def show_version(
