@@ -26,13 +26,15 @@ from pathlib import Path
 import typer
 
 import benchnb
-from . import compare, drive, imports, plan, publish, run, tables, transfer
+from . import compare, drive, fork, imports, plan, publish, run, tables
 from .commands import COMMANDS, Call, as_callback
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
-MODULES = (compare, drive, imports, plan, publish, run, tables, transfer)
+MODULES = (compare, drive, fork, imports, plan, publish, run, tables)  # of commands
 ORDER = "import compare recommend forecast plan run tell estimate paired".split()
-ORDER += "fetch export publish bundles transfer methods data tables".split()
+ORDER += (
+    "fetch export publish bundles new copy methods data tables".split()
+)  # by --help
 
 
 def show_version(
