@@ -26,15 +26,23 @@ from pathlib import Path
 import typer
 
 import benchnb
-from . import compare, drive, fork, imports, plan, publish, run, tables
+from benchnb.cli import (
+    compare,
+    drive,
+    fork,
+    imports,
+    plan,
+    publish,
+    run,
+    tables,
+    transfer,
+)
 from .commands import COMMANDS, Call, as_callback
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
-MODULES = (compare, drive, fork, imports, plan, publish, run, tables)  # of commands
+MODULES = (compare, drive, fork, imports, plan, publish, run, tables, transfer)
 ORDER = "import compare recommend forecast plan run tell estimate paired".split()
-ORDER += (
-    "fetch export publish bundles new copy methods data tables".split()
-)  # by --help
+ORDER += "fetch export publish bundles transfer new copy methods data tables".split()
 
 
 def show_version(
