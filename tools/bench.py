@@ -252,17 +252,55 @@ def transfer(queries):
     )
 
 
+def many_cells():
+    "64,980 questions in 570 cells, with the smallest model"
+    import numpy as np
+
+    from benchnb.tasks.local_model import small_model
+    from benchnb.tasks.prompts import MMLU, Task
+    from benchnb.tasks.transfer import transfer_matrix
+
+    rng, options = np.random.default_rng(0), tuple("ABCD")
+
+    def some(name, count):
+        return [
+            (f"{name}{n} {words(rng, 8)}", options[n % 4], options)
+            for n in range(count)
+        ]
+
+    tasks = [Task(f"t{n}", some("q", 114), dev=some("d", 5)) for n in range(57)]
+    texts = [MMLU.context(task, [*task.examples, *task.dev]) for task in tasks]
+    pair, sources = small_model(texts, positions=512), [f"t{n}" for n in range(10)]
+    seconds = cpu(lambda: transfer_matrix(tasks, pair, seeds=1, sources=sources))
+    return seconds, f"{64_980 / seconds:,.0f} questions/s"
+
+
 PEAK = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L4": 121e12}  # bfloat16
 
 
-def transfer_gpu(queries):
-    "The same on a random model of 1.1B weights in bfloat16"
+def attention_share(work):
+    "Shares of the wall time: in attention on the GPU, and with an idle GPU (Python)"
+    from torch.profiler import ProfilerActivity, profile
+
+    start = time.perf_counter()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+        work()
+    seconds = 1e6 * (time.perf_counter() - start)
+    events = [(e.key, e.self_device_time_total) for e in seen.key_averages()]
+    busy = sum(spent for _, spent in events)
+    named = ("attention", "flash", "fmha")
+    inside = sum(t for key, t in events if any(n in key.lower() for n in named))
+    return inside / seconds, 1 - min(1, busy / seconds)
+
+
+def transfer_gpu(queries, width=2048, layers=22):
+    "The same on a random model in bfloat16: 1.1B weights, or as the row says"
     import torch
 
     if not torch.cuda.is_available():
         return 0.0, "no GPU here"
     tasks = two_tasks(queries)
-    model, tokenizer = large_enough(tasks, width=2048, layers=22)
+    model, tokenizer = large_enough(tasks, width=width, layers=layers)
     pair, rows = (model.to("cuda", torch.bfloat16), tokenizer), []
     size = sum(weight.numel() for weight in model.parameters())
     name = torch.cuda.get_device_name()
@@ -271,10 +309,14 @@ def transfer_gpu(queries):
         rows.append(read_all(pair, tasks, **how))
     (cached, _, read), (naive, _, without) = rows
     shares = (2 * size * n / t / peak for n, t in ((read, cached), (without, naive)))
+    attention, idle = attention_share(lambda: read_all(pair, tasks, batch=256))
+    hours = 57 * 10 * 14_042 * cached / (2 * queries) / 3600  # MMLU, L = 5, M = 10
     return cached, (
         f"{name}: {2 * queries / cached:.0f} questions/s, {naive / cached:.1f} times "
         f"without the cache; {read / cached:,.0f} and {without / naive:,.0f} tokens/s, "
-        + " and ".join(f"{share:.0%}" for share in shares) + " of peak"
+        + " and ".join(f"{share:.0%}" for share in shares) + " of peak; "
+        f"{attention:.0%} in attention, {idle:.0%} in Python; MMLU in {hours:.0f} h, "
+        f"with 13B weights in {hours * 13e9 / size:.0f} h"
     )  # fmt: skip
 
 
@@ -466,6 +508,8 @@ WORK = {
     "20,000 candidates, k = 100": (facilities, (20_000, 64, 100), 30),
     "transfer, 5 exemplars, 400 questions": (transfer, (200,), None),
     "transfer, GPU, 1.1B weights": (transfer_gpu, (2000,), None),
+    "transfer, GPU, 6.7B weights": (transfer_gpu, (2000, 4096, 32), None),
+    "transfer, 57 tasks x 10 sources": (many_cells, (), 30),
     "100 networks on BBH together": (networks, (100,), 30),
     "100 networks on BBH together, GPU": (networks, (100, "cuda"), None),
     "2,000 subsets of BBH's tasks": (subsets, (), 5),
