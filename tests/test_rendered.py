@@ -63,7 +63,8 @@ def docs():
 
 def pages(docs):
     found = sorted(path for path in docs.rglob("*.html"))
-    return [p.relative_to(docs).as_posix() for p in found if "site_libs" not in p.parts]
+    names = [p.relative_to(docs).as_posix() for p in found]
+    return [n for n in names if "site_libs/" not in n and "/slides/" not in n]
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +140,45 @@ def test_narrow_pages_do_not_scroll_sideways(visit, address, docs):
         faults += [f"{page} is {seen['width']} wide"] * (seen["width"] > 390)
         faults += [f"{page}: {seen['tables']} tables"] * bool(seen["tables"])
     none_of(faults, "at 390 pixels:")
+
+
+SLIDE = """() => {
+  const box = document.querySelector('.reveal .slides').getBoundingClientRect();
+  const over = (e) => {
+    const r = e.getBoundingClientRect();
+    const out = r.right > box.right + 2 || r.bottom > box.bottom + 2;
+    return r.width > 0 && !e.closest('aside.notes') && out;
+  };
+  const slide = Reveal.getCurrentSlide();
+  const shown = slide.querySelectorAll('img, table, pre, #title-slide, .subtitle');
+  return {
+    over: [...slide.querySelectorAll('*')].filter(over).length,
+    notes: slide.querySelectorAll('aside.notes').length,
+    shown: shown.length,
+    silent: [...slide.querySelectorAll('img')].filter((e) => !e.alt).length,
+    title: slide.innerText.slice(0, 50),
+  };
+}"""
+
+
+def test_nothing_overflows_a_slide_and_each_has_a_picture_and_notes(browser, docs):
+    lectures, faults = sorted((docs / "course/slides").glob("*.html")), []
+    assert len(lectures) == len(list((ROOT / "nbs/course/slides").glob("*.ipynb")))
+    tab = browser.new_page(viewport={"width": 1280, "height": 720})
+    for path in lectures:
+        tab.goto(path.as_uri())
+        tab.wait_for_function("window.Reveal && Reveal.isReady()")
+        number = tab.evaluate("Reveal.getTotalSlides()")
+        assert 13 <= number <= 16, f"{path.stem}: {number} slides with the title"
+        for at in range(number):
+            tab.evaluate(f"Reveal.slide({at})")
+            tab.wait_for_function("document.fonts.status === 'loaded'")
+            seen = tab.evaluate(SLIDE)
+            wrong = seen["over"] or seen["silent"] or not seen["shown"]
+            if wrong or (at and not seen["notes"]):
+                faults.append(f"{path.stem}, slide {at}: {seen}")
+    tab.close()
+    none_of(faults, "at 1,280 x 720 pixels:")
 
 
 def test_links_and_anchors_of_the_rendered_pages_exist(docs):

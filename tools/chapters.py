@@ -69,6 +69,8 @@ def has_picture(cell):
 def summary(cell):
     "What the fold of a cell is called; None where its code stays open"
     code = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M)
+    if "...  # your code" in code:
+        return None  # an exercise
     body = parsed(code)
     names = [n.name for n in body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
     imports = bool(body) and all(
@@ -92,7 +94,7 @@ def fold(cell, here=""):
     if re.search(r"^#\| *echo: *false", cell.source, flags=re.M):
         return
     name = summary(cell)
-    if name == "Imports" and here.startswith(("index", "tutorials/your_")):
+    if name == "Imports" and here.startswith(("index", "tutorials/your_", "course/")):
         name = None
     kept = re.sub(r"^#\| *code-(fold|summary):.*\n", "", cell.source, flags=re.M)
     head = f'#| code-fold: true\n#| code-summary: "{name}"\n' if name else ""
@@ -192,7 +194,8 @@ def finish(nb, here, site, repository):
                     data[kind] = plain_output(data[kind])
             if "text/markdown" in data:
                 data["text/markdown"] = relink(data["text/markdown"], here, site, known)
-        fold(cell, here)
+        if "/slides/" not in here:  # a slide has no room for what can be opened
+            fold(cell, here)
         cells.append(cell)
     nb.cells = cells
     return nb

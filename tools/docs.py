@@ -15,6 +15,7 @@ from nbdev.config import get_config
 
 from tools.preview import (
     front_matter,
+    lectures,
     process,
     quarto_config,
     read_processed,
@@ -121,7 +122,8 @@ def write_texts(proc, site):
     cfg = get_config(path=ROOT)
     address = cfg["doc_host"] + cfg["doc_baseurl"]
     index, section = [f"# {cfg['title']}", "", f"> {cfg['description']}", ""], None
-    for part, path in sidebar(quarto_config(proc)):
+    listed = sidebar(quarto_config(proc))
+    for part, path in listed + [("Slides", path) for path in lectures(proc)]:
         if part != section:
             section = part
             index += ["", f"## {part or 'Reference'}", ""]

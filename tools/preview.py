@@ -22,6 +22,15 @@ from tools.run import ROOT, notebooks
 ENV = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
 READ = "ipynb-gfm_auto_identifiers+citations+footnotes+header_attributes"
 READ += "+link_attributes+fenced_divs+bracketed_spans+native_divs+native_spans"
+SLIDES = {  # how a lecture is shown; its formulas need nothing from elsewhere
+    "theme": ["default", "slides.scss"],
+    "width": 1280,
+    "height": 720,
+    "margin": 0.04,
+    "slide-number": True,
+    "html-math-method": "mathml",
+    "code-line-numbers": False,
+}
 PROCESS = """
 from nbdev.quarto import refresh_quarto_yml
 from nbdev.serve import proc_nbs
@@ -57,6 +66,10 @@ def finish_page(path, proc):
     }
     text = {"text": "This page as Markdown", "icon": "markdown", "href": f"{page}.md"}
     front |= {"code-links": [colab], "other-links": [text]}
+    if is_lecture(front):
+        front |= {"format": {"revealjs": SLIDES}, "execute": {"echo": False}}
+        front |= {"subtitle": front["description"]}
+        nb.cells = [c for c in nb.cells if not c.source.startswith("<!--")]
     nb.cells[0].source = f"---\n{yaml.safe_dump(front, sort_keys=False)}---"
     path.write_text(nbformat.writes(nb), encoding="utf-8")
 
@@ -152,6 +165,18 @@ def read_processed(path):
 def front_matter(nb):
     "What nbdev puts into the first cell of a processed notebook: title and the like"
     return yaml.safe_load(nb.cells[0].source.strip().strip("-"))
+
+
+def is_lecture(front):
+    "Whether the front matter of a notebook makes slides of it"
+    return "revealjs" in front.get("format", ())
+
+
+def lectures(proc):
+    "The processed notebooks that are slides: their unit links them, no sidebar does"
+    fronts = {path: front_matter(read_processed(path)) for path in notebooks(proc)}
+    found = [path for path, front in fronts.items() if is_lecture(front)]
+    return [path.relative_to(proc).as_posix() for path in found]
 
 
 def page_names(proc):

@@ -2,12 +2,15 @@
 
 Code is formatted with black, notebooks are cleaned, modules exported,
 README.md and nbs/nbdev.yml written. A second run changes nothing.
+
+python -m tools.tidy nbs/stats/irt.ipynb tests/stats/test_irt.py   these files alone
 """
 
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from tools.readme import write_readme
 from tools.run import ROOT, notebooks
@@ -45,7 +48,24 @@ def tidy_notebook(path):
         write_nb(nb, path)
 
 
+def tidy_files(paths):
+    "Format these notebooks and Python files, and export: quick, while writing"
+    import black
+    from nbdev.clean import nbdev_clean
+    from nbdev.export import nb_export
+
+    for path in paths:
+        if path.suffix == ".py":
+            black.format_file_in_place(path, True, black.Mode(), black.WriteBack.YES)
+            continue
+        tidy_notebook(path)
+        nbdev_clean(str(path))
+        nb_export(path, lib_path=ROOT / "benchnb")
+
+
 def main():
+    if paths := [Path(name).resolve() for name in sys.argv[1:]]:
+        return tidy_files(paths)
     for path in notebooks():
         tidy_notebook(path)
     python = [sys.executable, "-m"]

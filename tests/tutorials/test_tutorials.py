@@ -1,6 +1,5 @@
-"The tutorials do what they say: a fork of the template, the solutions of the course"
+"The tutorials do what they say: a fork of the template"
 
-import ast
 import json
 import os
 import re
@@ -13,11 +12,9 @@ from helpers.small import table
 
 from benchnb.cli.app import main
 from tools.run import ROOT
-from tools.tidy import format_cell
 
 TUTORIALS = ROOT / "nbs" / "tutorials"
 TEMPLATE = TUTORIALS / "your_method.ipynb"
-COURSE = TUTORIALS / "your_course.ipynb"
 CALL = "import sys; from benchnb.cli.app import main; sys.exit(main())"
 SETTINGS = """[DEFAULT]
 lib_name = mine
@@ -91,7 +88,9 @@ def test_a_renamed_fork_runs_outside_the_repository(tmp_path):
     for old, new in {"LookAlikes": "Cousins", "look_alikes": "cousins"}.items():
         text = text.replace(old, new)
     (tmp_path / "cousins.ipynb").write_text(text, "utf-8")
-    (tmp_path / "another.ipynb").write_text(COURSE.read_text("utf-8"), "utf-8")
+    (tmp_path / "another.ipynb").write_text(
+        (TUTORIALS / "your_model.ipynb").read_text("utf-8"), "utf-8"
+    )
     done = python("-c", RUN, "cousins.ipynb", cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
 
@@ -245,65 +244,3 @@ def test_a_name_of_the_library_is_refused(name, tmp_path, monkeypatch, capsys):
     assert "'random'" in err and "belongs to" in err and "choose another" in err
     assert err.count("\n") == 1 and path.name in err
     assert type(get_method("random")) is RandomSampling
-
-
-# The course ------------------------------------------------------------------------
-
-
-def course():
-    "Code cells of the course without flags, and the solutions that it folds away"
-    cells = json.loads(COURSE.read_text("utf-8"))["cells"]
-    text = {kind: [] for kind in ("code", "markdown")}
-    for cell in cells:
-        text[cell["cell_type"]].append("".join(cell["source"]))
-    code = [c for c in text["code"] if not c.startswith("#|")]
-    folded = re.findall(r"<details>.*?</details>", "\n".join(text["markdown"]), re.S)
-    return code, [re.search(r"```python\n(.*?)```", f, re.S)[1] for f in folded]
-
-
-def checks(code, solutions=()):
-    "What every check says, with the solutions in their places"
-    names, said, solutions = {}, [], list(solutions)
-    for source in code:
-        if solutions and "# your code" in source:
-            source = solutions.pop(0)
-        *rest, last = ast.parse(source).body
-        if isinstance(last, ast.Expr) and ast.unparse(last).startswith("check("):
-            exec(compile(ast.Module(rest, []), "course", "exec"), names)
-            said.append(eval(ast.unparse(last), names))
-        else:
-            exec(source, names)
-    return said
-
-
-def test_the_course_begins_unsolved():
-    code, solutions = course()
-    assert len(solutions) == sum("# your code" in source for source in code) == 3
-    assert checks(code) == ["not yet: the function returns nothing yet"] * 3
-
-
-def test_every_solution_of_the_course_is_right():
-    code, solutions = course()
-    assert checks(code, solutions) == ["right"] * 3
-
-
-def test_solutions_are_formatted_and_keep_the_signature():
-    code, solutions = course()
-    stubs = [source for source in code if "# your code" in source]
-    for stub, solution in zip(stubs, solutions, strict=True):
-        assert format_cell(solution.rstrip()) == solution.rstrip()
-        assert stub.splitlines()[:2] == solution.splitlines()[:2]
-
-
-WRONG = {
-    "0.177": "def standard_error(seen, total):\n    return np.std(seen) / 2",
-    "0.65": "def difference(seen, asked, easiness):\n    return seen.mean()",
-    "not 0.": "def relative_error(table, method, split):\n    return 0.5",
-}
-
-
-def test_wrong_answers_are_told_why():
-    code, _ = course()
-    said = checks(code, WRONG.values())
-    assert all(text.startswith("not yet") for text in said)
-    assert all(part in text for part, text in zip(WRONG, said, strict=True))
