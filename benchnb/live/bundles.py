@@ -30,7 +30,6 @@ from ..harnesses.subsets import Subset, make_subset, subset_files
 from benchnb.live.certificate import (
     Certificate,
     certificate_page,
-    certify,
     read_certificate,
 )
 from .evaluation import Evaluation, check_new
