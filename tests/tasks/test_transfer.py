@@ -94,7 +94,7 @@ def test_short_of_memory_the_batch_is_halved_and_nothing_changes(llama, scoring)
     found = transfer_matrix(ALL, tight, **few)
     whole = transfer_matrix(ALL, llama, **few)
     np.testing.assert_allclose(found.values, whole.values, atol=1e-5)
-    assert tight.batch <= 3 and sum(size > 3 for size in tight.sizes) <= 3
+    assert tight.size <= 3 and sum(size > 3 for size in tight.sizes) <= 2 * len(ALL)
 
 
 def test_no_room_for_one_row_is_an_error_and_other_errors_are_their_own(llama):
