@@ -15,7 +15,7 @@ statuses = "1 - Planning,2 - Pre-Alpha,3 - Alpha,4 - Beta,5 - Production/Stable"
 readme = here / "README.md"
 extras = {
     name: cfg[f"{name}_requirements"].split()
-    for name in ["plots", "papers", "llm", "inspect", "cluster", "dev"]
+    for name in ["plots", "papers", "llm", "inspect", "cluster", "hub", "dev"]
     if f"{name}_requirements" in cfg
 }
 

@@ -32,7 +32,15 @@ from .commands import COMMANDS, Call, as_callback
 # %% ../../nbs/cli/app.ipynb #66f0911a
 MODULES = (compare, drive, imports, plan, publish, run, tables)  # each has commands
 ORDER = "import compare recommend forecast plan run tell estimate paired".split()
-ORDER += ["export", "publish", "bundles", "methods", "data", "tables"]  # by --help
+ORDER += [
+    "fetch",
+    "export",
+    "publish",
+    "bundles",
+    "methods",
+    "data",
+    "tables",
+]  # by --help
 
 
 def show_version(

@@ -4,9 +4,10 @@
 
 # %% auto #0
 __all__ = ['IMPORT', 'read_choices', 'import_command', 'import_figures', 'print_figures', 'table_shape', 'read_frame',
-           'export_command']
+           'export_command', 'fetch_command', 'catalog_lines']
 
 # %% ../../nbs/cli/imports.ipynb #96d93cd2
+import textwrap
 from pathlib import Path
 
 from fastcore.meta import delegates
@@ -182,3 +183,44 @@ def export_command(
     table = load_table(scores)
     export_scores(table, format, out)
     print(f"{str(table).removeprefix('Scores: ')}\n\nwritten: {out}")
+
+# %% ../../nbs/cli/imports.ipynb #fetcco01
+@command(
+    "fetch",
+    "benchnb fetch openeval --part ifeval --out data",
+    more="Without a name: what there is. Without --out: size, licence, columns. Only "
+    "the columns that benchnb import needs are fetched; what is there already is kept. "
+    "Needs benchnb[hub].",
+)
+def fetch_command(
+    name: str | None = None,  # a public collection
+    *,
+    part: str | None = None,  # of one that comes in parts, such as a benchmark
+    out: str | None = None,  # folder for the files
+    revision: str | None = None,  # a commit; else the one that is known, or the newest
+) -> None:
+    "Fetch public results of earlier models"
+    from benchnb.data.catalog import CATALOG, fetch_source, plan_fetch
+
+    if name is None:
+        return print(catalog_lines(CATALOG), sep="\n")
+    plan = plan_fetch(name, part, revision)
+    print(plan)
+    if out is not None:
+        files = fetch_source(plan, out)
+        print(f"\nfetched: {len(files)} files\nnext: benchnb import", end=" ")
+        print(f"{CATALOG.at[name, 'format']} {files[0].parent} --out scores.parquet")
+
+# %% ../../nbs/cli/imports.ipynb #fetcco02
+def catalog_lines(
+    catalog,  # data frame of public collections
+) -> str:
+    "Public collections: what they hold, and how to get them"
+    lines, how = [], {"initial_indent": "  ", "subsequent_indent": "    "}
+    how |= {"break_long_words": False, "break_on_hyphens": False}
+    for name, row in catalog.iterrows():
+        facts = [row[fact] for fact in ("items", "size", "licence") if row[fact]]
+        models = f"{row['models']} models x " if row["models"] else ""
+        lines += [name, textwrap.fill(models + ", ".join(facts), 78, **how)]
+        lines += [textwrap.fill(row["get"], 78, **how)]
+    return "\n".join(lines)

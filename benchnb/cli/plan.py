@@ -12,6 +12,7 @@ import re
 import shlex
 import tempfile
 import textwrap
+from dataclasses import asdict
 from pathlib import Path
 
 from fastcore.meta import delegates
@@ -74,9 +75,11 @@ def forecast_width(
     curves = measure_curves(table, methods, tried, out, how)
     found = {"items": items_needed(curves["items"], width, mae)}
     found["sources"] = sources_needed(curves["sources"])
+    likeness = table.likeness()
     if json:
-        return print_json(found)
+        return print_json(found | {"likeness": asdict(likeness)})
     print(f"{named}: {str(table).removeprefix('Scores: ')}")
+    print(textwrap.fill(f"sources: {likeness}", 78, subsequent_indent="  "))
     print_forecast(found, curves, goal, how)
     if out:
         print(f"\nwritten: {out}")

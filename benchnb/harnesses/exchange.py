@@ -97,8 +97,9 @@ def one_metric(
     where: str,  # the file, for messages
 ) -> pd.DataFrame:  # with one metric for each sample, as value
     "The rows of the metric that was chosen, where samples have several"
-    named = rows.groupby(["model", "task", "item"])["metric"].nunique()
-    if (named > 1).any():
+    several = rows["metric"].nunique() > 1
+    several = several and rows.groupby(["model", "task", "item"])["metric"].nunique()
+    if np.any(several > 1):
         wanted = tuple(name for name in choices.metric if name not in SCORED)
         names = rows["metric"].unique().tolist()
         rows = rows[rows["metric"] == choose(names, wanted, "metric", where)]
@@ -168,19 +169,19 @@ def read_py_irt(
         s for block in typed_lines(path, Subject, "subject") for s in block
     ):
         said = list(subject.responses.values())
-        counted = [isinstance(part, Counts) for part in said if part is not None]
-        if any(counted) and not all(counted):
+        kinds = {*map(type, said)} - {type(None)}
+        if Counts in kinds and len(kinds) > 1:
             problem = f"{str(subject.subject_id)!r} of {where}"
             raise FileError(f"{problem} has counts for some items only: give them all")
         ids, trials = np.array([*subject.responses], object), None
-        if any(counted):
+        if Counts in kinds:
             runs = [part.trials if part else 0 for part in said]
             wins = [part.successes if part else 0 for part in said]
             if min(runs) < 0:
                 raise FileError(f"{where} has a number of trials below 0")
             trials = np.maximum(runs, 1)
             said = [w / n if n else None for w, n in zip(wins, runs, strict=True)]
-        scores = np.array([as_number(part) for part in said], float)
+        scores = np.array(said, float)  # None becomes NaN
         name, task = str(subject.subject_id), choices.task or ""
         logs.append(Log(name, task, ids, scores, file=where, trials=trials))
     return logs
