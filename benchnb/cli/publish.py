@@ -76,9 +76,7 @@ def measure(
     if errors is None:
         return None, None
     if not json:
-        print(
-            f"certificate: up to three splits of the models, {count(trials, 'trial')} each\n"
-        )
+        print(f"certificate: measured in {count(trials, 'trial')} of each split\n")
     found = certify(fitted, table, errors, trials, progress=True)
     return errors, found
 
