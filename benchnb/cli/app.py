@@ -26,12 +26,12 @@ from pathlib import Path
 import typer
 
 import benchnb
-from . import compare, drive, imports, plan, publish, run, tables
+from . import compare, drive, imports, plan, publish, race, run, tables
 from .commands import COMMANDS, Call, as_callback
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
-MODULES = (compare, drive, imports, plan, publish, run, tables)  # each has commands
-ORDER = "import compare recommend forecast plan run tell estimate paired".split()
+MODULES = (compare, drive, imports, plan, publish, race, run, tables)  # with commands
+ORDER = "import compare recommend forecast plan run tell estimate paired race".split()
 ORDER += [
     "fetch",
     "export",
