@@ -24,10 +24,10 @@ from .run import next_command
 # %% ../../nbs/cli/race.ipynb #e48514bd
 RACE = (
     "With --models the first place is a table (see benchnb compare), and the race is "
-    "played on the known scores of the candidates. Without it the places "
-    "are folders of benchnb plan --batch, planned alike. The winner is within the margin "
-    "of the best with the promised probability, however often you look; with --learn as "
-    "often as in races among the earlier models, which takes fewer runs."
+    "played on the known scores of the candidates. Without it the places are folders "
+    "of benchnb plan --batch, planned alike. The winner is within the margin of the "
+    "best with the promised probability, however often you look; with --learn as often "
+    "as in races among the earlier models, which takes fewer runs."
 )
 
 

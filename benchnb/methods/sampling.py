@@ -160,10 +160,12 @@ def task_means(
     sample: Sample,
 ) -> pd.Series:  # a score for each task; NaN where none of its items is in the sample
     "Weighted mean of the answers in each task"
-    parts = pd.DataFrame({"sum": sample.share * sample.seen, "share": sample.share})
-    parts = parts.groupby(task.to_numpy()[sample.items]).sum()
-    names = pd.Index(task.unique(), name="task")
-    return (parts["sum"] / parts["share"]).reindex(names)
+    codes, names = pd.factorize(task)  # counted by hand: every estimate comes here
+    own, size = codes[sample.items], len(names)
+    share = np.bincount(own, sample.share, size)
+    total = np.bincount(own, sample.share * sample.seen, size)
+    means = np.divide(total, share, out=np.full(size, np.nan), where=share > 0)
+    return pd.Series(means, pd.Index(names, name="task"))
 
 # %% ../../nbs/methods/sampling.ipynb #330c9ae5
 def by_stratum(
