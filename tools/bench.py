@@ -408,6 +408,34 @@ def import_logs(models, items, pad, jobs):
     )
 
 
+def readers(models, items, pad):
+    "CPU seconds of our reader of lm-eval; the note compares parsers of each line"
+    import json
+    import tempfile
+    from pathlib import Path
+
+    import orjson
+
+    from benchnb.harnesses.lm_eval import read_lm_eval, row_decoder
+
+    def lines(parse):
+        for path in files:
+            with open(path, "rb") as file:
+                for line in file:
+                    parse(line)
+
+    typed = row_decoder("exact_match").decode
+    parsers = {"json": json.loads, "orjson": orjson.loads, "typed msgspec": typed}
+    with tempfile.TemporaryDirectory() as folder:
+        size = write_logs(folder, models, items, pad) / 1e6
+        files = list(Path(folder).glob("*/*"))
+        read_lm_eval(files[0])
+        ours = cpu(lambda: [read_lm_eval(path) for path in files])
+        rates = {name: size / cpu(lambda p=p: lines(p)) for name, p in parsers.items()}
+    said = ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items())
+    return ours, f"{size:.0f} MB at {size / ours:.0f} MB/s of CPU time; {said}"
+
+
 def import_time():
     "import benchnb"
     return cpu(lambda: __import__("benchnb"))
@@ -443,6 +471,7 @@ WORK = {
     "2,000 subsets of BBH's tasks": (subsets, (), 5),
     **{f"import lm-eval, 1,000 x 1,319, {jobs} cores": (
         import_logs, (1000, 1319, 80, jobs), 9.5) for jobs in (1, 2)},
+    "read lm-eval, 200 x 1,319": (readers, (200, 1319, 80), None),
     "compare on the zoo, seven methods": (zoo_comparison, (SAMPLING + CLUSTERS,), 60),
     "compare on the zoo, all methods": (zoo_comparison, (None,), None),
 }  # fmt: skip

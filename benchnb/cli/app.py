@@ -26,13 +26,35 @@ from pathlib import Path
 import typer
 
 import benchnb
-from . import compare, drive, imports, plan, publish, run, tables
+from benchnb.cli import (
+    compare,
+    drive,
+    fork,
+    imports,
+    plan,
+    publish,
+    race,
+    run,
+    tables,
+    transfer,
+)
 from .commands import COMMANDS, Call, as_callback
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
-MODULES = (compare, drive, imports, plan, publish, run, tables)  # each has commands
-ORDER = "import compare recommend forecast plan run tell estimate paired".split()
-ORDER += ["publish", "bundles", "methods", "data", "tables"]  # as listed by --help
+MODULES = (
+    compare,
+    drive,
+    fork,
+    imports,
+    plan,
+    publish,
+    race,
+    run,
+    tables,
+    transfer,
+)
+ORDER = "import compare recommend forecast plan run tell estimate paired race".split()
+ORDER += "fetch export publish bundles transfer new copy methods data tables".split()
 
 
 def show_version(

@@ -9,6 +9,7 @@ __all__ = ['RECOMMEND', 'methods_command', 'method_facts', 'print_method', 'prin
 # %% ../../nbs/cli/tables.ipynb #7ca55161
 import shlex
 import textwrap
+from dataclasses import asdict
 from pathlib import Path
 
 from fastcore.meta import delegates
@@ -104,10 +105,12 @@ def print_advice(
     "The tests of all methods, and what follows"
     from benchnb.studies.recommend import format_advice
 
+    likeness = table.likeness()
     if json:
         found = {"method": advice.method, "budget": budget, "table": advice.table}
-        return print_json(found)
+        return print_json(found | {"likeness": asdict(likeness)})
     print(f"{named}: {str(table).removeprefix('Scores: ')}")
+    print(textwrap.fill(f"sources: {likeness}", 78, subsequent_indent="  "))
     trials = count(advice.trials, "trial")
     print(f"{budget} items, {trials} of each test; ± is the standard error\n")
     print(format_advice(advice))

@@ -19,9 +19,9 @@ from benchnb.harnesses.logs import (
     ASK,
     Choices,
     Log,
+    as_hash,
     as_ids,
     choose,
-    text_hash,
     timestamp,
 )
 
@@ -104,15 +104,7 @@ def row_hashes(table) -> list[int] | None:  # one per row; None: unknown
     "A hash of each row's document: 16 hexadecimal digits or more, else of the text"
     for path in HASHES:
         if (found := column(table, path)) is not None:
-            digits = re.compile(r"[0-9a-f]{16,}")
-            return [
-                (
-                    int(text[:16], 16)
-                    if isinstance(text, str) and digits.fullmatch(text)
-                    else text_hash(text)
-                )
-                for text in found.to_pylist()
-            ]
+            return list(map(as_hash, found.to_pylist()))
     return None
 
 # %% ../../nbs/harnesses/leaderboards.ipynb #36915a09

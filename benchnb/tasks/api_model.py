@@ -10,11 +10,13 @@ __all__ = ['LARGEST', 'HTTP_LOGS', 'completions_url', 'Endpoint', 'Busy', 'retry
 import asyncio
 import json
 import logging
+import threading
 from base64 import b64encode
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import numpy as np
@@ -22,7 +24,7 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..evaluation.method import check_parameters, param
-from .prompts import Example
+from .tokens import Asked, Reader, load_tokenizer
 
 # %% ../../nbs/tasks/api_model.ipynb #c3b0a5d1
 def completions_url(
@@ -46,7 +48,7 @@ def completions_url(
 
 # %% ../../nbs/tasks/api_model.ipynb #cdf115e2
 @dataclass
-class Endpoint:
+class Endpoint(Reader):
     "A model behind an OpenAI-compatible /v1/completions"
 
     url: str = field(repr=False)  # such as http://localhost:8000/v1
@@ -58,6 +60,10 @@ class Endpoint:
         1.0, "seconds before the first retry", low=0, high=1e6, open=True
     )
     workers: int = param(8, "requests at the same time", low=1, whole=True)
+    prompts: int = param(32, "prompts in one request, at most", low=1, whole=True)
+    top: int = param(20, "tokens shown by likelihood", low=1, whole=True)
+    tokenizer: object = field(default=None, repr=False)  # folder, name or tokenizer
+    most_tokens: int | None = None  # of a prompt; None: not known
     stop: bool = True  # ask it to stop at the end of a line; False: where it cannot
     tokens: int = field(default=0, repr=False)  # read and written, as the server says
     address: str = field(default="", init=False)  # the url, without its secrets
@@ -72,6 +78,9 @@ class Endpoint:
         url = completions_url(self.url)
         if key and url.userinfo:
             raise ValueError("url has a password, and there is a key: give one of them")
+        if isinstance(self.tokenizer, (str, Path)):
+            self.tokenizer = load_tokenizer(self.tokenizer)
+        self.loop, self.client, self.echoes = None, None, False
         self.url = str(url)
         self.address = str(url.copy_with(userinfo=b"", query=None))
         if url.query:
@@ -188,7 +197,8 @@ def completion(
         raise ValueError(f"{self.address} {reason}, there or in the proxy before it")
     try:
         answer = json.loads(data)
-        if isinstance(answer["choices"][0]["text"], str):
+        texts = [choice["text"] for choice in answer["choices"]]
+        if texts and all(isinstance(text, str) for text in texts):
             return answer
     except (ValueError, LookupError, TypeError, RecursionError):
         pass
@@ -224,23 +234,24 @@ async def gather(
     "Many requests, some at the same time; the first failure ends them all"
     import httpx
 
+    if self.client is None:
+        head = {"Accept-Encoding": "identity"}
+        head |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        limits = httpx.Limits(max_connections=self.workers, keepalive_expiry=60)
+        self.client = httpx.AsyncClient(headers=head, timeout=None, limits=limits)
     gate = asyncio.Semaphore(self.workers)
-    head = {"Accept-Encoding": "identity"}
-    head |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
-    limits = httpx.Limits(max_connections=self.workers)
 
     async def one(body):
         async with gate:
-            return await self.persist(client, body)
+            return await self.persist(self.client, body)
 
-    async with httpx.AsyncClient(headers=head, timeout=None, limits=limits) as client:
-        tasks = [asyncio.ensure_future(one(body)) for body in bodies]
-        try:
-            return await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+    tasks = [asyncio.ensure_future(one(body)) for body in bodies]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 # %% ../../nbs/tasks/api_model.ipynb #9d41c2aa
 HTTP_LOGS = ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11")))
@@ -272,62 +283,98 @@ def used_tokens(answer: dict) -> int:
 
 # %% ../../nbs/tasks/api_model.ipynb #f4564473
 @patch
+def run(
+    self: Endpoint,
+    work: Coroutine,
+) -> object:  # its result
+    "Run requests in the thread of this endpoint"
+    if self.loop is None:
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+    future = asyncio.run_coroutine_threadsafe(work, self.loop)
+    try:
+        return future.result()
+    except BaseException:  # Ctrl-C, too, ends the requests
+        future.cancel()
+        raise
+
+
+@patch
 def ask(
     self: Endpoint,
     bodies: list[dict],  # fields of each request
 ) -> list[dict]:  # the answers, in the same order
     "Ask the server, from a program or from a notebook"
     with discreet_logs(self):
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if running is None:
-            answers = asyncio.run(self.gather(bodies))
-        else:
-            with ThreadPoolExecutor(1) as thread:
-                answers = thread.submit(asyncio.run, self.gather(bodies)).result()
+        answers = self.run(self.gather(bodies))
     self.tokens += sum(map(used_tokens, answers))
     return answers
+
+# %% ../../nbs/tasks/api_model.ipynb #a9dc583c
+@patch
+def in_order(
+    self: Endpoint,
+    answer: dict,  # of the server
+    count: int,  # prompts of the request
+) -> list[dict]:  # its choices
+    "One choice for each prompt"
+    choices = answer["choices"]
+    found = {c.get("index", n): c for n, c in enumerate(choices)}
+    if set(found) != set(range(count)):
+        few = f"answered {len(found)} of {count} prompts of a request"
+        raise ValueError(f"{self.address} {few}: use prompts=1")
+    return [found[number] for number in range(count)]
+
+
+@patch
+def complete(
+    self: Endpoint,
+    groups: list[tuple],  # prompts, and the fields of their requests
+) -> list[list[dict]]:  # a choice for each prompt of each group
+    "Send groups of prompts, many in one request"
+    parts = [
+        (prompts[first : first + self.prompts], fixed)
+        for prompts, fixed in groups
+        for first in range(0, len(prompts), self.prompts)
+    ]
+    bodies = [{"prompt": p if len(p) > 1 else p[0], **fixed} for p, fixed in parts]
+    pairs = zip(self.ask(bodies), parts, strict=True)
+    found = chain(*(self.in_order(answer, len(part)) for answer, (part, _) in pairs))
+    return [list(islice(found, len(prompts))) for prompts, _ in groups]
 
 # %% ../../nbs/tasks/api_model.ipynb #35e0834c
 @patch
 def identity(self: Endpoint) -> str:
     "What tells this model from another"
-    return f"{self.address} {self.model}"
+    how = "" if self.tokenizer is None else " by tokens"
+    return f"{self.address} {self.model}{how}"
 
 # %% ../../nbs/tasks/api_model.ipynb #9ee8d4d8
 @patch
 def start(
     self: Endpoint,
     context: str,  # header and exemplars
-) -> str:
+) -> list[int] | str:  # tokens; without a tokenizer the text
     "What stands before the questions"
-    return context
+    return context if self.tokenizer is None else self.encode(context, first=True)
 
 # %% ../../nbs/tasks/api_model.ipynb #102ce257
 @patch
 def generate(
     self: Endpoint,
-    prefix: str,
+    prefix: list[int] | str,  # what start returned
     queries: list[str],
     limit: int,  # tokens, at most
+    stop: str | None = "\n",  # where an answer ends; None: where the model ends it
 ) -> list[str]:  # the first line of each answer
     "What the server writes after each query"
     fixed = dict(max_tokens=limit, temperature=0)
-    fixed |= {"stop": ["\n"]} if self.stop else {}
-    answers = self.ask([{"prompt": prefix + query, **fixed} for query in queries])
-    texts = [answer["choices"][0]["text"] for answer in answers]
-    return [text.split("\n")[0].strip() for text in texts]
-
-# %% ../../nbs/tasks/api_model.ipynb #66f3856f
-@patch
-def answer_tokens(
-    self: Endpoint,
-    examples: list[Example],
-) -> int:
-    "Tokens for the longest target, where no tokenizer is at hand: rather too many"
-    return 4 + max(len(e.target) for e in examples) // 2
+    fixed |= {"stop": [stop]} if self.stop and stop else {}
+    text = isinstance(prefix, str)
+    prompts = [prefix + (q if text else self.encode(q)) for q in queries]
+    (choices,) = self.complete([(prompts, fixed)])
+    texts = [choice["text"] for choice in choices]
+    return [text.split(stop)[0].strip() if stop else text.strip() for text in texts]
 
 # %% ../../nbs/tasks/api_model.ipynb #b3649558
 def is_logprob(value: object) -> bool:
@@ -336,49 +383,119 @@ def is_logprob(value: object) -> bool:
 
 
 @patch
+def checked(
+    self: Endpoint,
+    values: list,  # what a server gives as log-probabilities
+) -> np.ndarray:
+    "Refuse what is no log-probability"
+    if not all(map(is_logprob, values)):
+        wrong = f"{self.address} gives {self.quoted(str(values), 80)} as"
+        raise ValueError(f"{wrong} log-probabilities: use scoring='exact'")
+    return np.array(values, dtype=float)
+
+
+@patch
+def next_logprobs(
+    self: Endpoint,
+    choice: dict,  # of an answer
+    tokens: tuple[int, ...],  # the answers
+) -> np.ndarray:  # one for each; -inf: it is not shown
+    "How likely each of some tokens was as the next one"
+    logs = choice.get("logprobs")
+    tops = logs.get("top_logprobs") if isinstance(logs, dict) else None
+    shown = tops[0] if isinstance(tops, list) and tops else None
+    shown = shown if isinstance(shown, dict) else {}
+    names = [f"token_id:{token}" for token in tokens]
+    there, found = [name in shown for name in names], np.full(len(tokens), -np.inf)
+    found[there] = self.checked([shown[name] for name in names if name in shown])
+    return found
+
+# %% ../../nbs/tasks/api_model.ipynb #e4d9a55c
+@patch
+def by_next_token(
+    self: Endpoint,
+    prefix: list[int],
+    asked: list[Asked],  # questions whose answers are one token each
+) -> list[np.ndarray]:  # for each question the log-probabilities of its options
+    "One prompt for each question: what would come next?"
+    groups = {}
+    for number, one in enumerate(asked):
+        groups.setdefault(tuple(t for (t,) in one.tails), []).append(number)
+    fixed = dict(max_tokens=1, temperature=0, logprobs=self.top)
+    fixed |= dict(return_tokens_as_token_ids=True)
+    jobs = [
+        ([prefix + asked[n].ids for n in some], fixed | {"allowed_token_ids": tokens})
+        for tokens, some in groups.items()
+    ]
+    found = [None] * len(asked)
+    for (tokens, some), choices in zip(
+        groups.items(), self.complete(jobs), strict=True
+    ):
+        for number, choice in zip(some, choices, strict=True):
+            found[number] = self.next_logprobs(choice, tokens)
+    return found
+
+# %% ../../nbs/tasks/api_model.ipynb #d9a1d06f
+@patch
 def tail_logprob(
     self: Endpoint,
-    answer: dict,  # of the server
-    before: int,  # characters of the prompt before the option
-    whole: str,  # the prompt, with the option
+    choice: dict,  # of an answer
+    whole: list[int],  # the prompt, with the option
+    count: int,  # tokens of the option
 ) -> tuple[float, int]:  # log-probability, tokens
     "The log-probability of the end of a prompt"
-    choice = answer["choices"][0]
-    found = choice.get("logprobs")
-    found = found if isinstance(found, dict) else {}
-    starts, values = (found.get(key) for key in ("text_offset", "token_logprobs"))
-    given = isinstance(starts, list) and isinstance(values, list)
-    given = given and len(starts) == len(values) and len(starts) > 0
-    given = given and all(type(start) is int for start in starts)
-    complete = given and starts == sorted(starts) and starts[0] <= before
-    pairs = zip(starts, values, strict=True) if complete else ()
-    inside = [value for start, value in pairs if before <= start < len(whole)]
-    if not inside or not choice["text"].startswith(whole):
+    logs, size = choice.get("logprobs"), len(whole)
+    logs = logs if isinstance(logs, dict) else {}
+    values, names = logs.get("token_logprobs"), logs.get("tokens")
+    names = names[:size] if isinstance(names, list) else []
+    named = bool(names) and str(names[0]).startswith("token_id:")
+    same = not named or names == [f"token_id:{token}" for token in whole]
+    if not isinstance(values, list) or len(values) - size not in (0, 1) or not same:
         raise ValueError(
             f"{self.address} gives no log-probabilities of a prompt (echo and "
             "logprobs): use scoring='exact', or a server such as vLLM"
         )
-    if not all(map(is_logprob, inside)):
-        wrong = f"{self.address} gives {self.quoted(str(inside), 80)} as"
-        raise ValueError(f"{wrong} log-probabilities: use scoring='exact'")
-    return sum(inside), len(inside)
+    return self.checked(values[size - count : size]).sum(), count
 
-# %% ../../nbs/tasks/api_model.ipynb #e4d9a55c
+# %% ../../nbs/tasks/api_model.ipynb #ecab8f35
+@patch
+def by_echo(
+    self: Endpoint,
+    prefix: list[int],
+    asked: list[Asked],
+) -> list[np.ndarray]:  # for each question options x 2: log-probability, tokens
+    "One prompt for each option: how likely is its end?"
+    fixed = dict(max_tokens=1, temperature=0, echo=True, logprobs=1)
+    fixed |= dict(return_tokens_as_token_ids=True)
+    pairs = [(prefix + a.ids + tail, len(tail)) for a in asked for tail in a.tails]
+    (choices,) = self.complete([([whole for whole, _ in pairs], fixed)])
+    found = map(self.tail_logprob, choices, *zip(*pairs, strict=True))
+    ends = np.cumsum([len(a.tails) for a in asked])[:-1]
+    return np.split(np.array(list(found), dtype=float), ends)
+
+# %% ../../nbs/tasks/api_model.ipynb #3aa5ba8d
 @patch
 def logprobs(
     self: Endpoint,
-    prefix: str,
+    prefix: list[int],  # what start returned
     asks: list[tuple],  # (query, options), the options with the gap before them
 ) -> list[np.ndarray]:  # options x 2: log-probability, tokens
     "The log-probability of each option after each query"
-    fixed = dict(max_tokens=1, temperature=0, echo=True, logprobs=1)
-    pairs = [
-        (len(prefix + query), prefix + query + o) for query, os in asks for o in os
-    ]
-    first = self.ask([{"prompt": pairs[0][1], **fixed}])[0]
-    self.tail_logprob(first, *pairs[0])  # at once, if the server cannot
-    rest = self.ask([{"prompt": whole, **fixed} for _, whole in pairs[1:]])
-    answers = zip([first, *rest], pairs, strict=True)
-    found = [self.tail_logprob(answer, *pair) for answer, pair in answers]
-    ends = np.cumsum([len(options) for _, options in asks])[:-1]
-    return np.split(np.array(found, dtype=float), ends)
+    if self.tokenizer is None:
+        need = "likelihood and perplexity need the tokenizer of the model"
+        raise ValueError(
+            f"{need}: give Endpoint(..., tokenizer=NAME), or score by exact"
+        )
+    asked, found = self.as_asked(asks), {}
+    cheap = [n for n, a in enumerate(asked) if a.single and len(a.tails) > 1]
+    if cheap and not self.echoes:
+        values = self.by_next_token(prefix, [asked[n] for n in cheap])
+        found = dict(zip(cheap, values, strict=True))
+        found = {
+            n: np.c_[v, np.ones(len(v))] for n, v in found.items() if v.max() > -np.inf
+        }
+        self.echoes = not found
+    if rest := [n for n in range(len(asks)) if n not in found]:
+        values = self.by_echo(prefix, [asked[n] for n in rest])
+        found |= dict(zip(rest, values, strict=True))
+    return [found[n] for n in range(len(asks))]

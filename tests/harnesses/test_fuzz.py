@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from helpers.logs import (
     TIME,
@@ -29,7 +30,7 @@ from benchnb.harnesses.lm_eval import read_lm_eval
 from benchnb.harnesses.logs import FORMATS, Choices, import_logs
 
 QUIET = settings(
-    max_examples=150,
+    max_examples=75,  # minutes of it are in a slow test
     deadline=20_000,  # a hang, even where many tests share a processor
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -101,7 +102,66 @@ def harbor(folder):
     return path
 
 
+def eee(folder):
+    path = folder / "f3_samples.jsonl"
+    row = {"schema_version": "0.3.0", "model_id": "m", "evaluation_name": "t"}
+    row |= {"input": {"raw": "How?"}, "evaluation": {"score": 1, "is_correct": True}}
+    row |= {"sample_hash": "9c94305328f8e703", "token_usage": {"total_tokens": 3}}
+    path.write_text("".join(json.dumps(row | {"sample_id": n}) + "\n" for n in "ab"))
+    return path
+
+
+def py_irt(folder):
+    path = folder / "a.jsonl"
+    counts = {"q1": {"successes": 1, "trials": 2}, "q2": {"successes": 0, "trials": 1}}
+    rows = [{"subject_id": name, "responses": counts} for name in "mn"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def opencompass(folder):
+    path = folder / "a.json"
+    rows = {"0": {"correct": True}, "1": {"correct": [True, False]}}
+    path.write_text(json.dumps({"accuracy": 75.0, "details": rows | {"type": "GEN"}}))
+    return path
+
+
+def parquet(folder, columns):
+    path = folder / "a.parquet"
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def wild(folder):
+    columns = {"model": ["m", "n"], "task": ["t", "t"], "item_id": ["a", "a"]}
+    tokens = dict.fromkeys(["score", "input_tokens", "output_tokens"], [1, 0])
+    return parquet(folder, columns | tokens)
+
+
+def measurement_db(folder):
+    columns = {"subject_id": ["m", "n"], "item_id": ["a", "a"], "response": [1.0, 0.0]}
+    more = {"benchmark_id": ["t", "t"], "test_condition": ["none", None]}
+    return parquet(folder, columns | more)
+
+
+def openeval(folder):
+    scores = [{"metric": [{"name": "acc"}], "value": [1.0]}] * 2
+    columns = {"response_id": ["a_m_0", "b_m_0"], "model": [{"name": "m"}] * 2}
+    return parquet(folder, columns | {"scores": scores})
+
+
+def lighteval(folder):
+    return third(folder)
+
+
 WRITERS = {
+    eee: "eee",
+    py_irt: "py-irt",
+    opencompass: "opencompass",
+    wild: "wild",
+    measurement_db: "measurement-db",
+    openeval: "openeval",
+    lighteval: "lighteval",
     swebench: "swebench",
     harbor: "harbor",
     lm_eval: "lm-eval",
@@ -110,7 +170,6 @@ WRITERS = {
     inspect_json: "inspect",
     helm: "helm",
     details: "openllm",
-    third: "openllm",
     table: "table",
     wide: "table",
     lines: "table",

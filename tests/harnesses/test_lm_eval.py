@@ -31,7 +31,7 @@ from benchnb.data.scores import Scores
 from benchnb.harnesses.helm import read_helm
 from benchnb.harnesses.inspect import read_inspect
 from benchnb.harnesses.leaderboards import read_openllm
-from benchnb.harnesses.lm_eval import read_lm_eval, read_row
+from benchnb.harnesses.lm_eval import read_lm_eval
 from benchnb.harnesses.logs import FORMATS, Choices, find_logs, import_logs
 
 ANSWERS = {"sums": [1, 0, 1], "logic": [0, 1]}
@@ -85,25 +85,17 @@ def test_jobs_change_nothing(tmp_path):
     assert one.fingerprint() == two.fingerprint()
 
 
-def test_the_tail_says_what_the_whole_line_says():
+def test_odd_texts_in_a_line_change_nothing(tmp_path):
     hard = [
         lm_eval_row("t", 3, 0.5, note={"filter": "inner"}),
-        lm_eval_row("t", 3, 0.5, filter='", "filter": "x'),
-        lm_eval_row("t", 3, 0.5, text='{"doc_id": 7, "filter": "x"}'),
-        lm_eval_row("t", 3, 0.5, **{"é": [{"doc_hash": 1}], "ü\u2028": "\\"}),
-        lm_eval_row("t", 3, float("nan")),
-        of_vintage(lm_eval_row("t", 3, 0.5, note={"doc_hash": "x"}), "2024-05"),
-        of_vintage(lm_eval_row("t", 3, 1), "2023-12"),
-        {"acc": 1.0, "filter": "none", "metrics": ["acc"], "doc_id": 3},
+        lm_eval_row("t", 4, 0.5, text='{"doc_id": 7, "filter": "x"}'),
+        lm_eval_row("t", 5, 0.5, **{"é": [{"doc_hash": 1}], "ü\u2028": "\\"}),
+        lm_eval_row("t", 6, float("nan")),
+        {"acc": 1.0, "filter": "none", "doc_hash": "0" * 64, "doc_id": 7},
     ]
-    for ascii in (True, False):
-        for row in hard:
-            line = json.dumps(row, ensure_ascii=ascii)
-            whole, found = json.loads(line), read_row(line.encode())
-            kept = ("doc_id", "filter", "metrics", "acc", "doc_hash")
-            assert repr([found.get(k) for k in kept]) == repr(
-                [whole.get(k) for k in kept]
-            )
+    (log,) = read_lm_eval(write_rows(tmp_path / f"samples_t_{TIME}.jsonl", hard))
+    assert log.ids.tolist() == [3, 4, 5, 6, 7]
+    assert repr(log.scores.tolist()) == "[0.5, 0.5, 0.5, nan, 1.0]"
 
 
 def test_a_line_written_into_another_is_no_sample(tmp_path):

@@ -23,12 +23,13 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from helpers.language_models import FEW, LONG, TOYS
+from helpers.language_models import FEW, TOYS
+from helpers.vllm_server import STARTS, tokenizer_like, vllm_like
 
 import benchnb.tasks.api_model as api_model
 from benchnb.tasks.api_model import Endpoint
-from benchnb.tasks.local_model import LocalModel
-from benchnb.tasks.prompts import FLAN
+from benchnb.tasks.local_model import LocalModel, small_model
+from benchnb.tasks.prompts import FLAN, Task
 from benchnb.tasks.transfer import transfer_matrix
 
 
@@ -76,35 +77,106 @@ def said(text, logprobs=None):
     return 200, {}, json.dumps(answer).encode()
 
 
-def echo_of(pair):
-    "A server with log-probabilities: the small model behind vLLM's format"
-    import torch
-
-    def reply(_, body):
-        text, (model, tokenizer) = body["prompt"], pair
-        coded = tokenizer(text, return_offsets_mapping=True)
-        ids, starts = coded["input_ids"], [a for a, _ in coded["offset_mapping"]]
-        with torch.inference_mode():
-            steps = model(torch.tensor([ids])).logits[0].log_softmax(-1)
-        found = [steps[n - 1, ids[n]].item() for n in range(1, len(ids))]
-        more = {"text_offset": [*starts, len(text)]}
-        more["token_logprobs"] = [None, *found, -1.0]
-        return said(text + " red", more)
-
-    return reply
+WORDS = "red green blue pink".split()
+PAIRS = [(f"{a} or {b}", a, (a, b)) for a in WORDS for b in WORDS if a != b]
+FREE = [(f"{a} or {b}", f"{a} or {b} or {a}") for a in WORDS for b in WORDS if a != b]
 
 
-@pytest.mark.parametrize("scoring", ["likelihood", "perplexity"])
-def test_an_endpoint_with_log_probabilities_agrees_with_the_model(llama, scoring):
-    few = FEW | dict(scoring=scoring, seeds=1, queries=4)
-    with served(echo_of(llama)) as (url, seen):
-        server = Endpoint(url, "m", key="secret", workers=2)
-        found = transfer_matrix([*TOYS[:2], LONG], server, **few)
-        assert server.tokens == 7 * len(seen)
-    truth = transfer_matrix([*TOYS[:2], LONG], llama, **few)
-    np.testing.assert_allclose(found.values, truth.values, atol=1e-4)
-    assert seen[0][0]["Authorization"] == "Bearer secret"
-    assert "secret" not in repr(server) + server.identity()
+@pytest.fixture(scope="module", params=list(STARTS))
+def spoken(request):
+    "A model whose tokenizer begins a text with a token of its own, or with none"
+    tasks = [Task("pairs", PAIRS), Task("free", FREE)]
+    texts = [FLAN.context(task, task.examples) for task in tasks]
+    tokenizer = tokenizer_like(request.param, [*texts, *WORDS])
+    return small_model(texts, spread=0.2, tokenizer=tokenizer)
+
+
+def letters(count):
+    "Questions whose options are the same four letters"
+    rng = np.random.default_rng(0)
+    texts = (" or ".join(rng.permutation(WORDS)) for _ in range(count))
+    return [
+        (f"{n} {text}", "ABCD"[n % 4], tuple("ABCD")) for n, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.parametrize("scoring", ["likelihood", "perplexity", "exact"])
+def test_an_endpoint_scores_as_the_model_does(spoken, scoring):
+    "Tokenizers with a start token and without, answers of one token and of several"
+    few = FEW | dict(scoring=scoring, seeds=1, queries=4, limit=1)
+    long = [(q, a, (a, f"{a} or {b}", b)) for q, a, (_, b) in PAIRS]
+    tasks = [Task("pairs", PAIRS), Task("long", long)]
+    with vllm_like(spoken) as (url, seen):
+        server = Endpoint(url, "m", workers=2, tokenizer=spoken[1])
+        found = transfer_matrix(tasks, server, **few)
+    truth = transfer_matrix(tasks, spoken, **few)
+    np.testing.assert_allclose(found.values, truth.values, atol=1e-3)
+    assert server.tokens == seen["tokens"] and 0 < seen["connections"] <= 2
+
+
+def test_log_probabilities_are_those_of_the_model(spoken):
+    "To 1e-4, and different for the options of a question"
+    asks = [(f"Input:\n{q}\nOutput:", tuple(f" {o}" for o in os)) for q, _, os in PAIRS]
+    asks += [(q, (*os, f"{os[0]} or{os[1]}")) for q, os in asks[:3]]
+    local, context = LocalModel(*spoken), FLAN.context(Task("t", FREE), FREE_SHOWN)
+    with vllm_like(spoken) as (url, seen):
+        server = Endpoint(url, "m", tokenizer=spoken[1], top=len(spoken[1]))
+        found = server.logprobs(server.start(context), asks)
+    truth = local.logprobs(local.start(context), asks)
+    for one, two in zip(found, truth, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-4)
+        assert np.ptp(one[:, 0]) > 1e-3
+
+
+FREE_SHOWN = [Task("t", FREE).examples[n] for n in range(3)]
+
+
+def test_one_request_holds_many_questions_and_a_question_is_one_prompt():
+    task = Task("t", letters(67), dev=[("which?", "A"), ("why?", "B"), ("who?", "C")])
+    model = small_model([FLAN.context(task, [*task.examples, *task.dev])])
+    with vllm_like(model) as (url, seen):
+        server = Endpoint(url, "m", workers=3, tokenizer=model[1])
+        transfer_matrix([task], server, **FEW | dict(seeds=2))
+    assert seen["prompts"] == 2 * 67 and len(seen["bodies"]) == 2 * 3
+    assert seen["connections"] <= 3  # kept open from one cell to the next
+
+
+def test_an_option_that_is_not_shown_is_below_all_that_are(spoken):
+    "With one token shown, the best option is known all the same"
+    asks = [(f"Input:\n{q}\nOutput:", tuple(f" {o}" for o in os)) for q, _, os in PAIRS]
+    local = LocalModel(*spoken)
+    with vllm_like(spoken) as (url, _):
+        server = Endpoint(url, "m", tokenizer=spoken[1], top=1)
+        found = server.logprobs(server.start("Input:\nred"), asks)
+    truth = local.logprobs(local.start("Input:\nred"), asks)
+    assert [f[:, 0].argmax() for f in found] == [t[:, 0].argmax() for t in truth]
+    assert any(np.isinf(f).any() for f in found)
+
+
+def test_a_server_that_names_no_tokens_is_asked_by_echo(spoken, monkeypatch):
+    import helpers.vllm_server as vllm
+
+    plain = vllm.choice_of
+    monkeypatch.setattr(
+        vllm,
+        "choice_of",
+        lambda pair, n, p, body: plain(
+            pair, n, p, body | {"return_tokens_as_token_ids": False}
+        ),
+    )
+    asks = [(f"Input:\n{q}\nOutput:", tuple(f" {o}" for o in os)) for q, _, os in PAIRS]
+    with vllm_like(spoken) as (url, seen):
+        server, local = Endpoint(url, "m", tokenizer=spoken[1]), LocalModel(*spoken)
+        found = [server.logprobs(server.start("Input:"), asks) for _ in range(2)]
+    truth = local.logprobs(local.start("Input:"), asks)
+    np.testing.assert_allclose(found, [truth] * 2, atol=1e-4)
+    assert seen["prompts"] == 12 + 24 + 24  # once in vain, then never again
+
+
+def test_answers_that_are_too_few_are_an_error():
+    with served(lambda n, body: said("a")) as (url, _):
+        with pytest.raises(ValueError, match="answered 1 of 3 prompts .*use prompts=1"):
+            quick(url, prompts=3).generate("p", ["a", "b", "c"], 1)
 
 
 FAULTS = {
@@ -132,7 +204,8 @@ FAULTS = {
 
 
 def quick(url, **more):
-    return Endpoint(url, "m", **dict(retries=3, wait=0.001, workers=2) | more)
+    how = dict(retries=3, wait=0.001, workers=2, prompts=1) | more
+    return Endpoint(url, "m", **how)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -235,12 +308,14 @@ def test_what_will_not_pass_is_not_tried_again():
     assert len(seen) == 1
 
 
-def test_without_log_probabilities_only_exact_match_is_left():
-    with served(lambda n, body: said(" a")) as (url, seen):
+def test_without_log_probabilities_only_exact_match_is_left(llama):
+    with served(lambda n, body: said(" a")) as (url, _):
         for scoring in ("likelihood", "perplexity"):
+            server = quick(url, tokenizer=llama[1])
             with pytest.raises(ValueError, match="gives no log-prob.*scoring='exact'"):
+                transfer_matrix(TOYS, server, scoring=scoring, **FEW)
+            with pytest.raises(ValueError, match="need the tokenizer of the model"):
                 transfer_matrix(TOYS, quick(url), scoring=scoring, **FEW)
-        assert len(seen) == 2  # it is noticed at the first answer
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +356,7 @@ def transformers_serve(llama, tmp_path_factory):
 
 
 def test_a_real_server_writes_what_the_model_writes(transformers_serve, llama):
-    server = Endpoint(*transformers_serve, workers=2, retries=2, stop=False)
+    server = Endpoint(*transformers_serve, retries=2, stop=False, prompts=1)
     local = LocalModel(*llama)
     context = FLAN.context(TOYS[0], TOYS[0].examples[:3])
     queries = [FLAN.query.format(input=e.input) for e in TOYS[1].examples[:4]]
@@ -292,14 +367,14 @@ def test_a_real_server_writes_what_the_model_writes(transformers_serve, llama):
 
 def test_a_real_server_gives_a_matrix_by_exact_match(transformers_serve, llama):
     few = FEW | dict(scoring="exact", queries=2, seeds=1, limit=3)
-    server = Endpoint(*transformers_serve, workers=2, retries=2, stop=False)
+    server = Endpoint(*transformers_serve, retries=2, stop=False, prompts=1)
     found = transfer_matrix(TOYS[:2], server, **few)
     truth = transfer_matrix(TOYS[:2], llama, **few)
     np.testing.assert_array_equal(found.values, truth.values)
 
 
 def test_a_real_server_without_log_probabilities_says_so(transformers_serve):
-    server = Endpoint(*transformers_serve, retries=0)
+    server = Endpoint(*transformers_serve, retries=0, tokenizer=transformers_serve[1])
     with pytest.raises(ValueError, match="use scoring='exact'|HTTP 4"):
         transfer_matrix(TOYS[:2], server, **FEW)
 
@@ -501,20 +576,26 @@ WRONG = {
 
 @pytest.mark.parametrize("scoring", ["likelihood", "perplexity"])
 @pytest.mark.parametrize("value", WRONG)
-def test_a_log_probability_that_is_no_number_is_no_answer(value, scoring, tmp_path):
+def test_a_log_probability_that_is_no_number_is_no_answer(
+    value, scoring, tmp_path, llama
+):
     def reply(_, body):
-        text = body["prompt"]
-        more = dict(text_offset=[0, len(text) - 1], token_logprobs=[-1, WRONG[value]])
-        return said(text, more)
+        if body.get("echo"):
+            return said(
+                "",
+                {"token_logprobs": [-1] * (len(body["prompt"]) - 1) + [WRONG[value]]},
+            )
+        shown = {f"token_id:{t}": WRONG[value] for t in body["allowed_token_ids"]}
+        return said("", {"top_logprobs": [shown]})
 
-    refused(reply, "as log-probabilities", scoring, tmp_path)
+    refused(reply, "as log-probabilities", scoring, tmp_path, llama)
 
 
-def refused(reply, match, scoring, folder):
+def refused(reply, match, scoring, folder, pair):
     "A matrix is not measured, and no cell of it is kept"
     with served(reply) as (url, _), pytest.raises(ValueError, match=match) as error:
         journal, few = folder / "journal", FEW | dict(scoring=scoring)
-        transfer_matrix(TOYS[:2], quick(url), journal=journal, **few)
+        transfer_matrix(TOYS[:2], quick(url, tokenizer=pair[1]), journal=journal, **few)
     assert "\n" not in str(error.value)
     with closing(sqlite3.connect(journal)) as book:
         tables = [name for (name,) in book.execute("SELECT name FROM sqlite_master")]
@@ -525,11 +606,9 @@ def refused(reply, match, scoring, folder):
 ODD = {
     "nothing": {},
     "a list": [-1.0],
-    "too few numbers": {"text_offset": [0, 5, 9], "token_logprobs": [-1, -1]},
-    "too few offsets": {"text_offset": [0], "token_logprobs": [-1, -1]},
-    "the option's last token alone": {"text_offset": [-1], "token_logprobs": [-1]},
-    "offsets in words": {"text_offset": ["0", "5"], "token_logprobs": [-1, -1]},
-    "offsets in disorder": {"text_offset": [-1, 0], "token_logprobs": [-1, -1]},
+    "too few numbers": {"token_logprobs": [-1, -1]},
+    "too many numbers": {"token_logprobs": [-1] * 999},
+    "other tokens": {"tokens": ["token_id:0"] * 999},
     "offsets alone": {"text_offset": [0, 5], "token_logprobs": None},
     "objects": {"text_offset": {"0": 1}, "token_logprobs": {"0": 1}},
     "words": {"text_offset": "abc", "token_logprobs": "abc"},
@@ -537,15 +616,14 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_log_probabilities_in_another_form_are_none(odd, tmp_path):
-    def reply(_, body):  # -1: the place of the last character
-        text, more = body["prompt"], ODD[odd]
-        if isinstance(more, dict) and isinstance(more.get("text_offset"), list):
-            starts = [len(text) - 1 if n == -1 else n for n in more["text_offset"]]
-            more = more | {"text_offset": starts}
-        return said(text, more)
+def test_log_probabilities_in_another_form_are_none(odd, tmp_path, llama):
+    def reply(_, body):
+        size, more = len(body["prompt"]), ODD[odd]
+        if odd == "other tokens":
+            more = {"tokens": more["tokens"][:size], "token_logprobs": [-1] * size}
+        return said("", more)
 
-    refused(reply, "gives no log-probabilities", "likelihood", tmp_path)
+    refused(reply, "gives no log-probabilities", "likelihood", tmp_path, llama)
 
 
 @pytest.mark.parametrize(

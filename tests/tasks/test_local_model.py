@@ -6,6 +6,7 @@ from helpers.language_models import FEW, LONG, TOYS, asks_of
 
 from benchnb.tasks.local_model import LocalModel, as_model, load_model
 from benchnb.tasks.prompts import FLAN, Task
+from benchnb.tasks.tokens import word_tokenizer
 from benchnb.tasks.transfer import transfer_matrix
 
 
@@ -170,3 +171,99 @@ def test_a_model_of_ones_own_that_gives_no_numbers_has_no_answers(value, scoring
 
     with pytest.raises(ValueError, match="not finite"):
         transfer_matrix(TOYS[:1], Mine(), **FEW | dict(scoring=scoring))
+
+
+def test_a_batch_that_was_halved_grows_again_with_the_next_prefix(llama):
+    model = LocalModel(*llama, batch=8)
+    model.start("Input:")
+    with pytest.raises(MemoryError):
+        model.in_batches([3] * 8, narrow)
+    assert model.size == 1
+    model.start("Output:")
+    assert model.size == model.batch == 8
+
+
+def narrow(some):
+    "A memory for nothing"
+    raise MemoryError
+
+
+def test_only_the_positions_that_are_needed_are_computed(llama, monkeypatch):
+    "Named in a list: a tensor would be moved to the first of several devices"
+    model, tokenizer = llama
+    local, right, seen = LocalModel(model, tokenizer), model.forward, []
+
+    def noting(*args, **more):
+        out = right(*args, **more)
+        seen.append((type(more.get("logits_to_keep")), out.logits.shape[1]))
+        return out
+
+    prefix = local.start(FLAN.context(LONG, LONG.examples[:2]))
+    takes = local.takes
+    monkeypatch.setattr(model, "forward", noting)
+    local.takes = takes
+    queries = [query for query, _ in asks_of(LONG)[:1]]
+    local.generate(prefix, queries, 2)
+    local.logprobs(prefix, asks_of(TOYS[0])[:4])
+    assert [width for kind, width in seen if kind is list] == [1, 1]
+
+
+def test_weights_on_disk_are_used_where_they_are(llama, tmp_path):
+    import copy
+
+    accelerate = pytest.importorskip("accelerate")
+    model = copy.deepcopy(llama[0])
+    accelerate.disk_offload(model, tmp_path, execution_device="cpu")
+    assert all(weight.is_meta for weight in model.parameters())
+    one, two = as_model((model, llama[1])), as_model(llama)
+    context, asks = FLAN.context(LONG, LONG.examples[:2]), asks_of(LONG)
+    for found, truth in zip(
+        one.logprobs(one.start(context), asks),
+        two.logprobs(two.start(context), asks),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, truth, atol=1e-5)
+    assert one.device.type == "cpu" and one.identity() != two.identity()
+
+
+def test_weights_are_loaded_as_they_are_wanted(llama, tmp_path):
+    import torch
+
+    for part in llama:
+        part.save_pretrained(tmp_path)
+    assert load_model(tmp_path, dtype="bfloat16")[0].dtype == torch.bfloat16
+    with pytest.raises(ValueError, match="dtype is float32, .* not 'int3'"):
+        load_model(tmp_path, dtype="int3")
+
+
+@pytest.mark.parametrize("kind", ["jamba", "mamba"])
+def test_models_with_a_state_are_read_without_the_cache(kind):
+    "With it Jamba would give other numbers, and says so"
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    texts = [FLAN.context(LONG, LONG.examples)]
+    tokenizer = word_tokenizer(texts)
+    size = dict(hidden_size=32, num_hidden_layers=2, vocab_size=len(tokenizer))
+    size |= dict(initializer_range=0.3, pad_token_id=1)
+    if kind == "jamba":
+        size |= dict(intermediate_size=64, num_attention_heads=4, num_experts=1)
+        size |= dict(attn_layer_period=2, attn_layer_offset=1, use_mamba_kernels=False)
+        size |= dict(num_key_value_heads=4, mamba_d_state=4, mamba_dt_rank=4)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **size)).eval()
+    asks, context = asks_of(LONG), FLAN.context(LONG, LONG.examples[:2])
+    naive = as_model((model, tokenizer), batch=1, cache=False)
+    truth = naive.logprobs(naive.start(context), asks)
+    batched = as_model((model, tokenizer), cache=False)
+    for one, two in zip(
+        batched.logprobs(batched.start(context), asks), truth, strict=True
+    ):
+        np.testing.assert_allclose(one, two, atol=1e-4)
+    with pytest.raises(ValueError, match=f"(?i){kind}.*use cache=False"):
+        as_model((model, tokenizer))
+    queries, names = [query for query, _ in asks], (batched, naive)
+    if kind == "mamba":
+        with pytest.raises(ValueError, match="keeps no cache to write with"):
+            batched.generate(batched.start(context), queries, 3)
+    else:
+        texts = [m.generate(m.start(context), queries, 3) for m in names]
+        assert texts[0] == texts[1]

@@ -1,0 +1,54 @@
+"How alike the models of a table are: a slow reference, and what the report says"
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchnb.data.scores import Scores
+from benchnb.data.splits import effective_models
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_the_number_of_models_is_the_participation_ratio(share):
+    rng = np.random.default_rng(0)
+    values = (rng.random((12, 4000)) < rng.random((1, 4000))).astype(float)
+    values[6:] = values[:6]  # six models, twice each
+    whole = values.copy()
+    values[rng.random(values.shape) < share] = np.nan
+    rest = whole - whole.mean(axis=0)
+    spectrum = np.linalg.eigvalsh(np.corrcoef(rest))
+    slow = 1 + spectrum.sum() ** 2 / (spectrum**2).sum()
+    assert effective_models(values) == pytest.approx(slow, rel=0.1 if share else 0.02)
+
+
+def test_tables_without_anything_to_compare():
+    assert effective_models(np.ones((3, 5))) == 1
+    assert effective_models(np.array([[1.0, 0, 1]])) == 1
+    lonely = np.full((2, 4), np.nan)
+    lonely[0, :2], lonely[1, 2:] = 1, 0
+    assert 1 <= effective_models(lonely) <= 2
+
+
+def test_what_is_said_of_the_models():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, (6, 300)).astype(float)
+    values[5] = values[0]
+    values[0, 0] = np.nan
+    facts = {"family": ["a", "a", "a", "b", None, "a"]}
+    facts["released"] = [
+        "2024-01-03",
+        None,
+        "2025-06",
+        "2023-05-31",
+        None,
+        "2024-01-03",
+    ]
+    models = pd.DataFrame(facts, [f"m{n}" for n in range(6)])
+    found = Scores(values, models=models).likeness()
+    assert (found.models, found.copies, found.families) == (6, 1, 2)
+    assert found.largest == 0.8 and 0 < found.missing < 0.001
+    assert (found.oldest, found.newest) == ("2023-05", "2025-06")
+    assert 4 < found.effective < 6
+    assert "1 near-copies, 2 families (the largest 80%)" in str(found)
+    bare = Scores(values).likeness()
+    assert (bare.families, bare.largest, bare.newest) == (None, None, None)

@@ -1,0 +1,229 @@
+"""Public formats: Every Eval Ever, py-irt, OpenCompass and the archives; what is read
+fast is what is read line by line, and what is written is read again."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.logs import lm_eval_row, of_vintage
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchnb.data.files import AmbiguousFile
+from benchnb.data.scores import Scores
+from benchnb.data.sources import load
+from benchnb.harnesses import lm_eval
+from benchnb.harnesses.exchange import export_scores, read_eee
+from benchnb.harnesses.lm_eval import Choices, read_parts
+from benchnb.harnesses.logs import import_logs
+from benchnb.harnesses.opencompass import read_opencompass
+from benchnb.harnesses.swebench import read_swebench
+
+FIXTURES = Path(os.environ.get("BENCHNB_DATA", ".")).parent / "fixtures" / "eee"
+real = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real files here")
+
+
+def eee_line(model, task, sample, score, **more):
+    "A line of the schema 0.3.0"
+    row = {
+        "schema_version": "0.3.0",
+        "evaluation_id": f"x/{model}/1",
+        "model_id": model,
+    }
+    row |= {"evaluation_name": task, "sample_id": sample, "answer_attribution": []}
+    row |= {
+        "interaction_type": "single_turn",
+        "input": {"raw": sample, "reference": []},
+    }
+    row |= {"output": {"raw": [""]}}
+    return row | {"evaluation": {"score": score, "is_correct": score == 1}} | more
+
+
+def write_eee(folder, model, task, scores, **about):
+    "A file of the datastore, with the results beside it"
+    place = folder / "data" / task / model
+    place.mkdir(parents=True)
+    rows = [eee_line(model, task, f"s{n}", score) for n, score in enumerate(scores)]
+    path = place / "f3a1_samples.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    metric = {"lower_is_better": about.pop("lower", False)}
+    results = [{"evaluation_name": task, "metric_config": metric}]
+    about |= {"evaluation_results": results}
+    (place / "f3a1.json").write_text(json.dumps(about))
+    return path
+
+
+# Fast and line by line -----------------------------------------------------------
+
+FILTERS = st.sampled_from(["strict", "loose", None])
+VALUES = st.sampled_from([1.0, 0, True, None, float("nan"), "0.5", [1], 10**400, "x"])
+BREAKS = st.sampled_from(["", "{", "\ud800", '{"doc_id": 1}', "[]", "\n", "  "])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(FILTERS, VALUES), min_size=1, max_size=8), BREAKS, st.data())
+def test_blocks_are_read_as_their_lines(rows, broken, data):
+    lines = [
+        (
+            json.dumps(lm_eval_row("t", n, value, filter=name))
+            if name
+            else json.dumps(of_vintage(lm_eval_row("t", n, value), "2024-05"))
+        )
+        for n, (name, value) in enumerate(rows)
+    ]
+    lines.insert(data.draw(st.integers(0, len(lines))), broken)
+    text = "\n".join(lines).encode("utf-8", "surrogatepass")
+    path = Path(os.environ["PYTEST_FOLDER"], "samples_t.jsonl")
+    path.write_bytes(text + b"\n" * data.draw(st.booleans()))
+
+    def outcome():
+        try:
+            parts, cut = read_parts(path, Choices(metric=("acc",)))
+        except ValueError as error:
+            return str(error)
+        return repr((parts, cut))
+
+    fast, add_block = outcome(), lm_eval.add_block
+    lm_eval.add_block = lambda parts, block, lines: False
+    try:
+        assert outcome() == fast
+    finally:
+        lm_eval.add_block = add_block
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTEST_FOLDER", str(tmp_path))
+
+
+def test_sound_logs_are_read_fast(tmp_path, monkeypatch):
+    path = tmp_path / "samples_t.jsonl"
+    rows = [lm_eval_row("t", n, n % 2, filter=f) for f in "ab" for n in range(50)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    seen = []
+    whole = lm_eval.add_row
+    monkeypatch.setattr(lm_eval, "add_row", lambda *a: (seen.append(a), whole(*a)))
+    (log,) = lm_eval.read_lm_eval(path, Choices(filter=("b",)))
+    assert log.scores.tolist() == [0, 1] * 25
+    assert len(seen) == 100  # the filter "b" came in the middle of the block
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:50]))
+    seen.clear()
+    lm_eval.read_lm_eval(path)
+    assert len(seen) == 1
+
+
+# Every Eval Ever -----------------------------------------------------------------
+
+
+@real
+def test_the_fixture_of_every_eval_ever_needs_no_option():
+    (path,) = FIXTURES.glob("*_samples.jsonl")
+    for place in (path, FIXTURES):
+        scores = import_logs("eee", place)
+        assert scores.values.tolist() == [[1]] and scores.items["cost"].tolist() == [17]
+        assert scores.items["hash"].tolist() == ["9c94305328f8e703"]
+
+
+@real
+def test_what_is_written_is_valid_by_the_schema(tmp_path):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((FIXTURES / "instance_level_eval.schema.json").read_text())
+    export_scores(
+        load("terminal_bench_trials").select(models=[0, 1]), "eee", tmp_path / "a"
+    )
+    lines = (tmp_path / "a").read_text().splitlines()
+    for row in [*lines[:5], json.dumps(eee_line("m", "t", "s", 1.0))]:
+        jsonschema.validate(json.loads(row), schema)
+
+
+def test_a_whole_datastore(tmp_path):
+    for model, shift in (("acme/small", 0), ("acme/large", 1)):
+        for task in ("sums", "logic"):
+            scores = np.roll([1, 0, 0], shift).tolist()
+            write_eee(tmp_path, model, task, scores, evaluation_timestamp="1750000000")
+    scores = import_logs("eee", tmp_path)
+    assert scores.shape == (2, 6) and set(scores.items["task"]) == {"sums", "logic"}
+    assert (
+        scores.values.sum() == 4 and scores.models["evaluated"].dt.year.eq(2025).all()
+    )
+
+
+def test_a_metric_that_is_better_when_lower(tmp_path):
+    path = write_eee(tmp_path, "acme/small", "sums", [1, 0], lower=True)
+    with pytest.raises(AmbiguousFile, match="better when lower"):
+        read_eee(path)
+
+
+def test_blanks_and_the_other_versions(tmp_path):
+    path = tmp_path / "a_samples.jsonl"
+    rows = [eee_line("m", "t", f"s{v}", 1, schema_version=v)
+            for v in ("0.2.1", "instance_level_eval_0.2.2", "0.3.0")]  # fmt: skip
+    rows[1]["evaluation"] = {"score": float("nan"), "is_correct": None}
+    path.write_text("\n\n".join(map(json.dumps, rows)))
+    assert str(read_eee(path)[0].scores.tolist()) == "[1.0, nan, 1.0]"
+
+
+# Handing on ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["eee", "py-irt"])
+@pytest.mark.parametrize("counted", [False, True])
+def test_round_trip(format, counted, tmp_path):
+    rng = np.random.default_rng(0)
+    runs = rng.integers(1, 5, (6, 20)) if counted else np.ones((6, 20))
+    values = rng.binomial(runs.astype(int), 0.6) / runs
+    values[rng.random(values.shape) < 0.1] = np.nan
+    names = [f"{task}/{n}" for task in ("a", "b") for n in range(10)]
+    items = pd.DataFrame({"task": [n[0] for n in names]}, names)
+    table = Scores(
+        values, items, [f"org/m{n}" for n in range(6)], runs if counted else None
+    )
+    path = tmp_path / "mine_samples.jsonl"
+    export_scores(table, format, path)
+    how = Choices(repeated="trials") if counted and format == "eee" else Choices()
+    again = import_logs(format, path, how).select(items=names)
+    np.testing.assert_array_equal(again.values, table.values)
+    assert list(again.models.index) == list(table.models.index)
+    if counted:
+        np.testing.assert_array_equal(again.trials, table.trials)
+    if format == "eee":
+        assert again.items["task"].tolist() == items["task"].tolist()
+
+
+def test_shares_are_no_responses_of_py_irt(tmp_path):
+    with pytest.raises(ValueError, match="export eee"):
+        export_scores(Scores([[0.5, 1]]), "py-irt", tmp_path / "a.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+# OpenCompass and SWE-bench -------------------------------------------------------
+
+
+def test_replicas_of_opencompass_are_runs(tmp_path):
+    place = tmp_path / "results" / "small" / "aime.json"
+    place.parent.mkdir(parents=True)
+    rows = [{"correct": [True, False, True, True]}, {"correct": [False] * 4}]
+    place.write_text(json.dumps({"accuracy (4 runs average)": 37.5, "details": rows}))
+    scores = import_logs("opencompass", tmp_path / "results")
+    assert scores.values.tolist() == [[0.75, 0]] and scores.trials.tolist() == [[4, 4]]
+    rows[1]["is_correct"] = True
+    place.write_text(json.dumps({"details": rows}))
+    with pytest.raises(AmbiguousFile, match="'correct', 'is_correct'"):
+        read_opencompass(place)
+
+
+def test_a_submission_to_verified_counts_all_instances(tmp_path):
+    path = tmp_path / "verified" / "20260101_mine" / "results" / "results.json"
+    path.parent.mkdir(parents=True)
+    names = load("swebench_verified").items.index
+    path.write_text(json.dumps({"no_logs": [], "resolved": [*names[:3]]}))
+    (log,) = read_swebench(path)
+    assert (
+        log.model == "20260101_mine" and len(log.ids) == 500 and log.scores.sum() == 3
+    )
+    path.write_text(json.dumps({"resolved": ["none__none-1"]}))
+    with pytest.raises(ValueError, match="is no instance of Verified"):
+        read_swebench(path)
