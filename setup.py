@@ -1,9 +1,14 @@
 "Build the package from `settings.ini`; edit that file, not this one."
 
+import io
+import json
+import tarfile
 from configparser import ConfigParser
+from glob import escape
 from pathlib import Path
 
 import setuptools
+from setuptools.command.build_py import build_py
 
 here = Path(__file__).parent
 ini = ConfigParser(delimiters=["="])
@@ -15,9 +20,39 @@ statuses = "1 - Planning,2 - Pre-Alpha,3 - Alpha,4 - Beta,5 - Production/Stable"
 readme = here / "README.md"
 extras = {
     name: cfg[f"{name}_requirements"].split()
-    for name in ["plots", "papers", "llm", "inspect", "cluster", "hub", "dev"]
+    for name in ["plots", "papers", "llm", "inspect", "cluster", "hub", "new", "dev"]
     if f"{name}_requirements" in cfg
 }
+
+
+class WithChapters(build_py):
+    "The notebooks travel with the package, without outputs: `benchnb copy` reads them"
+
+    def run(self):
+        super().run()
+        if not self.editable_mode:
+            place = Path(
+                self.build_lib, cfg["lib_path"], "resources", "chapters.tar.xz"
+            )
+            pack_chapters(place)
+
+
+def pack_chapters(file):
+    "Title, text and code of every notebook, in one archive"
+    nbs = here / cfg["nbs_path"]
+    with tarfile.open(file, "w:xz") as archive:
+        for path in sorted(nbs.rglob("[!_.]*.ipynb")):
+            cells = json.loads(path.read_text("utf-8"))["cells"]
+            kept = [[c["cell_type"], "".join(c["source"])] for c in cells]
+            data = json.dumps(kept, ensure_ascii=False).encode()
+            entry = tarfile.TarInfo(path.relative_to(nbs).with_suffix("").as_posix())
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+
+
+resources = here / cfg["lib_path"] / "resources"
+files = [path for path in resources.rglob("*") if path.is_file()]
+shipped = [path.relative_to(resources.parent).as_posix() for path in files]
 
 setuptools.setup(
     name=cfg["lib_name"],
@@ -37,8 +72,9 @@ setuptools.setup(
     packages=setuptools.find_packages(
         include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]
     ),
-    # what ships beside the code: the zoo, the published tables, stored results
-    package_data={cfg["lib_path"]: ["resources/*", "resources/*/*", "resources/*/*/*"]},
+    # what ships beside the code: tables, stored results, the template of a project
+    package_data={cfg["lib_path"]: [escape(path) for path in shipped]},
+    cmdclass={"build_py": WithChapters},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require=extras,

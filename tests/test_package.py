@@ -56,8 +56,10 @@ def test_wheel_ships_every_module_and_every_data_file(installed):
     kinds = ["*.py", "resources/**/*"]
     files = [path for kind in kinds for path in (ROOT / "benchnb").rglob(kind)]
     names = {path.relative_to(ROOT).as_posix() for path in files if path.is_file()}
+    names |= {"benchnb/resources/chapters.tar.xz"}  # of the notebooks
     there = {path.relative_to(installed).as_posix() for path in installed.rglob("*")}
-    assert "benchnb/resources/zoo.parquet" in names
+    template = "benchnb/resources/project/template"
+    assert {"benchnb/resources/zoo.parquet", f"{template}/.gitignore"} <= names
     assert not names - there
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools.project import TEMPLATE, export_template
 from tools.readme import write_readme
 from tools.run import ROOT, notebooks
 
@@ -66,7 +67,7 @@ def tidy_files(paths):
 def main():
     if paths := [Path(name).resolve() for name in sys.argv[1:]]:
         return tidy_files(paths)
-    for path in notebooks():
+    for path in [*notebooks(), *notebooks(TEMPLATE / "nbs")]:
         tidy_notebook(path)
     python = [sys.executable, "-m"]
     subprocess.run(
@@ -80,6 +81,7 @@ def main():
     env = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
     for step in steps:
         subprocess.run([sys.executable, "-c", step], cwd=ROOT, env=env, check=True)
+    export_template()
     write_readme()
 
 

@@ -26,21 +26,23 @@ from pathlib import Path
 import typer
 
 import benchnb
-from . import compare, drive, imports, plan, publish, run, tables
+from benchnb.cli import (
+    compare,
+    drive,
+    fork,
+    imports,
+    plan,
+    publish,
+    run,
+    tables,
+    transfer,
+)
 from .commands import COMMANDS, Call, as_callback
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
-MODULES = (compare, drive, imports, plan, publish, run, tables)  # each has commands
+MODULES = (compare, drive, fork, imports, plan, publish, run, tables, transfer)
 ORDER = "import compare recommend forecast plan run tell estimate paired".split()
-ORDER += [
-    "fetch",
-    "export",
-    "publish",
-    "bundles",
-    "methods",
-    "data",
-    "tables",
-]  # by --help
+ORDER += "fetch export publish bundles transfer new copy methods data tables".split()
 
 
 def show_version(

@@ -305,6 +305,7 @@ def plan_command(
     method: str | None = None,  # name (default: the better of two, as measured)
     budget: str | None = None,  # items, or tokens as 50000tokens
     width: float | None = None,  # ask until the interval is so wide
+    batch: int | None = None,  # items to hand out at once, to stop early (all)
     harness: str | None = None,  # of the items (that of their logs, or by their kind)
     model: str = "MODEL",  # the new model, for the printed command
     model_type: str = "hf",  # lm-eval's --model: hf, vllm, local-completions, ...
@@ -319,7 +320,7 @@ def plan_command(
     "Begin the evaluation of a new model in a folder"
     how = {"width": width, "seed": seed, "level": level, "shift": shift}
     how |= {"model": model, "model_type": model_type, "model_args": model_args}
-    how = read_budget(budget) | how | {"harness": harness}
+    how = read_budget(budget) | how | {"harness": harness, "batch": batch}
     check_plan(scores, out, method, folds, how)
     bundle = open_bundle(scores, method, how)
     fitted = bundle or fit_on_table(scores, method, folds, how, json, **kwargs)
@@ -464,7 +465,9 @@ def expectation(
     text = f"{method.name}, {count(first, 'item')} to run first"
     if live.plan.width is not None:
         return f"{text}; then more, until the interval is {live.plan.width:g} wide"
-    if isinstance(method, Coreset):
+    if live.plan.batch is not None:
+        text += f", {method.budget_:,} at most, in batches"
+    elif isinstance(method, Coreset):
         text = f"{method.name}, {count(first, 'item')} to run in one round"
     if live.source is None:
         return text

@@ -4,13 +4,14 @@
 
 # %% auto #0
 __all__ = ['TELL', 'NAMED', 'numbered_runs', 'settle', 'table_answers', 'one_model', 'read_answers', 'changed', 'remembered',
-           'keep_choices', 'tell_command', 'next_command', 'print_next', 'estimate_command', 'guess_format',
+           'keep_choices', 'tell_command', 'stand', 'next_command', 'print_next', 'estimate_command', 'guess_format',
            'tell_bundle', 'format_report', 'spent_lines', 'task_lines', 'paired_command', 'read_run']
 
 # %% ../../nbs/cli/run.ipynb #9ead16db
 import dataclasses
 import inspect
 import shlex
+import textwrap
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -165,7 +166,9 @@ TELL = (
     "Of the logs only what was asked counts. How they are read (--metric, "
     "--filter, ...) is remembered. If a part is there, the rest is "
     "asked again; if all is there, the next items or the estimate are printed. For a "
-    "plain list of items LOG is a CSV file with the columns item and score."
+    "plain list of items LOG is a CSV file with the columns item and score. Where DIR "
+    "was planned with --batch, --against and --within say after every batch, as often "
+    "as you like, whether a comparison is decided and the run may stop."
 )
 
 # %% ../../nbs/cli/run.ipynb #b2116f2b
@@ -182,6 +185,8 @@ def tell_command(
     *,
     format: str | None = None,  # of the logs (that of the planned harness)
     give_up: bool = False,  # what is still asked counts as not scored
+    against: str | None = None,  # evaluation of another model: which is better so far?
+    within: float | None = None,  # decided too if known so closely (0.02: 2 points)
     json: bool = False,  # print an object instead
     **kwargs,
 ) -> None:
@@ -191,7 +196,8 @@ def tell_command(
     live = Evaluation.load(dir)
     said, new = remembered(live.plan.choices or {}, kwargs | {"format": format})
     format, choices = said.pop("format"), read_choices(**said)
-    if not log and not give_up:
+    stops = against is not None or within is not None
+    if not log and not give_up and not stops:
         raise ValueError("name the logs to tell, or say --give-up")
     before, answers, model = ({**live.answers}, {**live.runs}), {}, None
     if log:
@@ -201,12 +207,33 @@ def tell_command(
             raise ValueError(
                 f"nothing in {log[0]!r} belongs to the items of this evaluation"
             )
-    live.tell(answers, give_up, choices.model or model)
-    keep_choices(live, new)
+    if log or give_up:
+        live.tell(answers, give_up, choices.model or model)
+        keep_choices(live, new)
     if not json:
         told = changed(live, *before)
         print(f"{told} told, {len(live.answers)} of {len(live.items):,} items in all\n")
-    print_next(live, dir, json)
+    now = stand(live, dir, against, within) if stops else None
+    print_next(live, dir, json, now, against)
+
+# %% ../../nbs/cli/run.ipynb #6f09b18c
+def stand(
+    live,  # the evaluation
+    folder: str,  # as the user named it
+    against: str | None,  # folder of the other model; None: only this one's score
+    within: float | None,  # margin
+):  # -> Standing: A is the model of the folder, B the other
+    "Whether a comparison is decided"
+    from benchnb.live.evaluation import Evaluation
+    from benchnb.live.stopping import standing
+    from benchnb.stats.sample_size import check_share
+
+    if within is not None:
+        check_share("--within", within)
+    if against is not None and Path(against).resolve() == Path(folder).resolve():
+        raise ValueError(f"--against {against!r} is the same evaluation")
+    other = None if against is None else Evaluation.load(against)
+    return standing(live, other, within)
 
 # %% ../../nbs/cli/run.ipynb #b117e771
 def next_command(
@@ -228,12 +255,17 @@ def print_next(
     live,  # the evaluation
     folder: str,  # as the user named it
     json: bool = False,  # as an object
+    stands=None,  # Standing: how it stands now
+    against: str | None = None,  # folder of the other model
 ) -> None:
     "What to run next, and what to tell then; or the estimate"
     todo = live.command()
+    if stands and not json:
+        both = f"A: {folder}\nB: {against}\n" if stands.pair else ""
+        print(f"{both}{textwrap.fill(stands.says(), 79)}\n")
     if json:
-        found = {"ask": live.ask(), "command": todo}
-        print_json(found if todo else live.report())
+        found = {"ask": live.ask(), "command": todo} if todo else live.report()
+        print_json(found | ({"standing": dataclasses.asdict(stands)} if stands else {}))
     elif not todo:
         print(format_report(live.report()))
     else:
@@ -411,7 +443,7 @@ def paired_command(
     json: bool = False,  # print an object instead
     **kwargs,
 ) -> None:
-    "Compare two models on the items that both answered"
+    "Which of two models is better, on the same items or on different ones"
     from benchnb.live.paired import paired_runs
 
     if not 0.5 <= level < 1:
@@ -421,9 +453,9 @@ def paired_command(
     choices = read_choices(**kwargs)
     found = paired_runs(*(read_run(p, format, choices) for p in (a, b)), level)
     if json:
-        return print_json(dataclasses.asdict(found))
+        return print_json(dataclasses.asdict(found) | {"says": found.says()})
     (low, high), level = found.interval, f"{found.level:.0%} interval"
-    print(f"A: {a}\nB: {b}\n")
+    print(f"A: {a}\nB: {b}\n\n{textwrap.fill(found.says(), 79)}\n")
     print(f"A - B     {found.difference:+.3f}   ({level} {low:+.3f} to {high:+.3f})")
     print(f"better    A with probability {found.chance(1)}")
     print(f"items     {found.items} in common")

@@ -263,7 +263,7 @@ class RandomDraw(NamedTuple):
 
 # %% ../../nbs/evaluation/method.ipynb #88170f30
 EXTRAS = {"ot": "papers", "pygam": "papers", "interpret": "papers"}
-EXTRAS |= {"seaborn": "plots", "matplotlib": "plots"}
+EXTRAS |= {"seaborn": "plots", "matplotlib": "plots", "copier": "new"}
 
 
 def install_hint(

@@ -119,7 +119,7 @@ def _prepare(
 @patch
 def ask(self: Evaluation) -> list[str]:  # item names; empty: the estimate is ready
     "The items that are still to be run now"
-    return [name for name in self._wanted() if name not in self.answers]
+    return [n for n in self._wanted() if n not in self.answers][: self.plan.batch]
 
 # %% ../../nbs/live/evaluation.ipynb #2d1806ec
 @patch
@@ -375,7 +375,7 @@ def _begin(self: Evaluation, folder: Path) -> None:
         (self.folder / ".lock").touch()
         for path, text in files.items():
             write_text(self.folder / path.name, text)
-        if self.plan.width is not None and self.source is not None:
+        if (self.plan.width or self.plan.batch) and self.source is not None:
             self.source.to_parquet(self.folder / "sources.parquet")
         save_method(self.method, self.folder)
         for budget, errors in self.errors.items():

@@ -47,6 +47,7 @@ class Plan:
     model_args: str | None = None  # lm-eval's --model_args; None: made from model
     ease: list | None = None  # mean score of the sources on each item
     choices: dict | None = None  # how logs are read: metric, filter, ...
+    batch: int | None = None  # most items to hand out at once; None: all
 
     def __post_init__(self):
         for field in fields(self):
@@ -64,8 +65,9 @@ def check_values(self: Plan) -> None:
     "Refuse a plan that cannot be carried out"
     if self.seed < 0:
         raise ValueError(f"seed must be at least 0, got {self.seed}")
-    if self.most is not None and self.most < 1:
-        raise ValueError(f"most must be at least 1, got {self.most}")
+    for name in ("most", "batch"):
+        if (number := getattr(self, name)) is not None and number < 1:
+            raise ValueError(f"{name} must be at least 1, got {number}")
     if self.harness is not None:
         check_harness(self.harness)
     if self.shift not in SHIFTS:

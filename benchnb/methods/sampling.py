@@ -91,11 +91,19 @@ def estimate(
     seen: np.ndarray,  # scores on the drawn items; NaN: unscored
 ) -> Estimate:  # NaN if nothing was scored
     "Leave out what has no score, then conclude"
-    scored = ~np.isnan(seen)
-    if not scored.any():
-        return Estimate(np.nan)
-    share = self.share_[scored] / self.share_[scored].sum()
-    return self.conclude(Sample(self.coreset_[scored], share, seen[scored]))
+    sample = self.scored(seen)
+    return self.conclude(sample) if len(sample.items) else Estimate(np.nan)
+
+
+@patch
+def scored(
+    self: RandomSampling,
+    seen: np.ndarray,  # scores on the drawn items; NaN: unscored
+) -> Sample:  # empty: none has a score
+    "The drawn items that have a score, and what each of them counts"
+    known = ~np.isnan(seen)
+    share = self.share_[known]
+    return Sample(self.coreset_[known], share / share.sum(), seen[known])
 
 # %% ../../nbs/methods/sampling.ipynb #0ba35951
 @patch
@@ -104,6 +112,12 @@ def conclude(self: RandomSampling, sample: Sample) -> Estimate:
     per_task = task_means(self.items_["task"], sample)
     left = self.unexplained(sample.seen)
     return self.finish(sample, sample.share @ sample.seen, left, per_task=per_task)
+
+# %% ../../nbs/methods/sampling.ipynb #5f1d40fe
+@patch
+def residuals(self: RandomSampling, sample: Sample) -> np.ndarray:
+    "What the estimate leaves unexplained of each answer, shape (n,)"
+    return sample.seen - sample.share @ sample.seen
 
 # %% ../../nbs/methods/sampling.ipynb #bd447a91
 @patch
@@ -146,10 +160,12 @@ def task_means(
     sample: Sample,
 ) -> pd.Series:  # a score for each task; NaN where none of its items is in the sample
     "Weighted mean of the answers in each task"
-    parts = pd.DataFrame({"sum": sample.share * sample.seen, "share": sample.share})
-    parts = parts.groupby(task.to_numpy()[sample.items]).sum()
-    names = pd.Index(task.unique(), name="task")
-    return (parts["sum"] / parts["share"]).reindex(names)
+    codes, names = pd.factorize(task)  # counted by hand: every estimate comes here
+    own, size = codes[sample.items], len(names)
+    share = np.bincount(own, sample.share, size)
+    total = np.bincount(own, sample.share * sample.seen, size)
+    means = np.divide(total, share, out=np.full(size, np.nan), where=share > 0)
+    return pd.Series(means, pd.Index(names, name="task"))
 
 # %% ../../nbs/methods/sampling.ipynb #330c9ae5
 def by_stratum(
@@ -307,8 +323,10 @@ class AIPW(Informed):
 
 # %% ../../nbs/methods/sampling.ipynb #380b761f
 @patch
-def conclude(self: AIPW, sample: Sample) -> Estimate:
-    "Equation 8, with an interval from the leave-one-out residuals"
+def predict(
+    self: AIPW, sample: Sample
+) -> tuple[np.ndarray, np.ndarray]:  # of all items; leave-one-out residuals (n,)
+    "Ridge predictions of a target from its answers"
     known = np.isin(self.coreset_, sample.items)
     cross, values, vectors = self.cross_, self.values_, self.vectors_
     if not known.all():
@@ -317,7 +335,19 @@ def conclude(self: AIPW, sample: Sample) -> Estimate:
     penalties = RIDGE_PENALTIES if self.penalty is None else (self.penalty,)
     alpha, left_out = ridge_loo(values, vectors, sample.seen, penalties)
     guess = (cross @ alpha.astype(np.float32)).astype(np.float64)
-    guess += sample.seen.mean() - guess[sample.items].mean()
+    return guess + sample.seen.mean() - guess[sample.items].mean(), left_out
+
+
+@patch
+def residuals(self: AIPW, sample: Sample) -> np.ndarray:
+    "Each answer less its prediction from the others"
+    return self.predict(sample)[1]
+
+
+@patch
+def conclude(self: AIPW, sample: Sample) -> Estimate:
+    "Equation 8, with an interval from the leave-one-out residuals"
+    guess, left_out = self.predict(sample)
     weight = self.weights_[sample.items]
     score = self.weights_ @ guess + weight @ (sample.seen - guess[sample.items])
     score += (sample.share - weight) @ left_out

@@ -25,13 +25,21 @@ def conformal_interval(
 def pair_errors(
     first: pd.DataFrame,  # truth, estimate and fold of models, by the method of A
     second: pd.DataFrame | None = None,  # the same models by that of B; None: as A
+    near: float | None = None,  # only pairs whose estimates differ about so much
+    share: float = 1 / 3,  # of the pairs that count as near
 ) -> np.ndarray:  # errors of differences, one per ordered pair of one fold
     "How far off the differences between models of one fold are (equation 2)"
     second = first if second is None else second.loc[first.index]
-    off = [(e["estimate"] - e["truth"]).to_numpy(float) for e in (first, second)]
     fold = first["fold"].to_numpy()
     together = (fold[:, np.newaxis] == fold) & ~np.eye(len(fold), dtype=bool)
-    return np.subtract.outer(*off)[together]
+    said, true = (
+        np.subtract.outer(*(e[name].to_numpy(float) for e in (first, second)))[together]
+        for name in ("estimate", "truth")
+    )
+    if near is None or not len(said):
+        return said - true
+    far = np.abs(said - near)
+    return (said - true)[far <= np.quantile(far, share, method="higher")]
 
 # %% ../../nbs/stats/conformal.ipynb #683226f5
 def pair_interval(
@@ -41,7 +49,8 @@ def pair_interval(
     level: float = 0.95,  # nominal coverage
 ) -> tuple[float, float, float]:  # lower and upper end; probability that A is better
     "An interval for the difference of two models, from differences of others"
-    off, pairs = pair_errors(first, second), len(first) / 2
+    off = pair_errors(first, second, near=difference)
+    pairs = min(len(first) / 2, len(off))
     if not len(off):
         return -1.0, 1.0, 0.5
     radius = min(conformal_radius(off, level, pairs), 2.0)

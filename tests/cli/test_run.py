@@ -678,3 +678,22 @@ def test_methods_that_choose_tasks_refuse_a_table_without_tasks(call):
     code, out, _ = call("recommend", "wide.csv", "--tasks", "--budget", 4, "--json")
     found = json.loads(out)
     assert len(found["keep"]) == 4 and len(found["drop"]) == 16
+
+
+def test_a_run_may_stop_when_it_is_decided(call):
+    scores = halves()[0]
+    Scores(scores.values, scores.items.assign(weight=1.0)).to_parquet("s.parquet")
+    plan = ["plan", "s.parquet", "--method", "aipw", "--budget", 40, "--folds", 0]
+    for name in ("a", "b"):
+        code, out, err = call(*plan, "--batch", 20, "--harness", "list", "--out", name)
+        assert code == 0 and "20 items to run first, 40 at most, in batches" in out, err
+        write_list(Evaluation.load(name).ask(), score=int(name == "b"))
+        code, out, err = call("tell", name, "answers.csv", "--within", 0.3)
+        assert code == 0 and "the score lies" in out, err
+    code, out, err = call("tell", "b", "--against", "a")
+    assert code == 0 and "decided: A is better after 20 of 60 items" in out, err
+    assert "A: b\nB: a" in out and "then: benchnb tell b" in out
+    found = json.loads(call("tell", "b", "--against", "a", "--json")[1])
+    assert found["standing"]["decision"] == "A is better" and len(found["ask"]) == 20
+    assert "is the same evaluation" in call("tell", "b", "--against", "./b")[2]
+    assert "0.04 for 4 points" in call("tell", "b", "--within", 2)[2]

@@ -86,6 +86,43 @@ class Meddler(Honest):
         super().fit(source)
 
 
+class Greedy(Honest):
+    name = "greedy"
+
+    def run(self, rng):
+        yield np.arange(self.budget_ + 1)
+        return Estimate(0.5)
+
+
+class Unsaved(Honest):
+    name = "unsaved"
+
+    def fit(self, source, side=None):
+        self.ease = source.values.mean(axis=0)
+        return super().fit(source)
+
+    def estimate(self, seen):
+        return Estimate(float(self.ease.mean()))
+
+
+class Rootless(Honest):
+    name = "rootless"
+
+    def fit(self, source, side=None):
+        return self
+
+
+class Loud(Honest):
+    name = "Loud"
+
+
+class Needy(Honest):
+    name = "needy"
+
+    def __init__(self, size):
+        self.size = size
+
+
 def test_an_honest_method_passes():
     check_method(Honest)
     check_method(Honest())
@@ -100,6 +137,11 @@ def test_an_honest_method_passes():
         (Tipsy, "prepare is not repeatable: prepare must draw from rng alone"),
         (Meddler, "fit returns nothing: return self"),
         (dict, "is no Method: inherit from"),
+        (Greedy, "a run fails .ValueError: Greedy asked for 14 of 13 items"),
+        (Unsaved, "a saved copy differs: what fit and prepare find out ends in an"),
+        (Rootless, "fit forgets the items: begin it with super"),
+        (Loud, "the name 'Loud' is not snake_case: write it in lower case"),
+        (Needy, "it cannot be made without arguments: give every field a default"),
     ],
 )
 def test_a_broken_rule_is_named(cls, says):

@@ -11,6 +11,7 @@ import pytest
 from tools.run import ROOT
 
 PYTHON = Path(os.environ.get("HARNESSES", ROOT / ".venv-harnesses")) / "bin/python"
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
 needed = pytest.mark.skipif(not PYTHON.exists(), reason="run `make harnesses` first")
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -45,17 +46,22 @@ def benchnb(*argv, cwd):
     return call(sys.executable, "-m", "benchnb", *argv, cwd=cwd)
 
 
-def wheel_unpacked(folder):
-    "The wheel, built from a copy of the sources and unpacked into a folder of its own"
-    source, site = folder / "source", folder / "site-packages"
-    junk = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "benchnb", source / "benchnb", ignore=junk)
+def build_wheel(folder):
+    "The wheel, built from a copy of the sources"
+    source, junk = folder / "source", shutil.ignore_patterns("__pycache__", "images")
+    for name in ["benchnb", "nbs"]:
+        shutil.copytree(ROOT / name, source / name, ignore=junk)
     for file in ["settings.ini", "setup.py", "README.md", "LICENSE"]:
         shutil.copy(ROOT / file, source / file)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     build = ["wheel", "--no-deps", "--no-build-isolation", "-w", str(folder)]
-    subprocess.run([*pip, *build, str(source)], check=True)
+    subprocess.run([*PIP, *build, str(source)], check=True)
     (wheel,) = folder.glob("*.whl")
-    target = ["install", "--no-deps", "--target", str(site)]
-    subprocess.run([*pip, *target, str(wheel)], check=True)
+    return wheel
+
+
+def wheel_unpacked(folder):
+    "The wheel, unpacked into a folder of its own"
+    site = folder / "site-packages"
+    target = ["install", "--no-deps", "--target", str(site), str(build_wheel(folder))]
+    subprocess.run([*PIP, *target], check=True)
     return site

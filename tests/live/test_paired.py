@@ -9,7 +9,7 @@ from helpers.small import table
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready
-from benchnb.live.paired import paired, paired_runs
+from benchnb.live.paired import Paired, paired, paired_runs, residual_variance
 
 
 def test_two_runs_are_compared_by_their_method(tmp_path):
@@ -94,3 +94,48 @@ def test_paired_is_even_handed():
     assert np.isclose(one.better, 1 - two.better)
     exact = paired(a, b, total=30)
     assert np.allclose(exact.interval, exact.difference)
+
+
+def test_random_draws_are_compared_whatever_they_have_in_common():
+    same = [evaluate("aipw", row=row, many=True) for row in (0, 5)]
+    found, back = paired_runs(*same), paired_runs(*same[::-1])
+    estimates = [run.conversation.estimate.score for run in same]
+    assert found.difference == pytest.approx(estimates[0] - estimates[1])
+    assert found.how.startswith("estimates from random draws") and found.items == 20
+    assert found.interval[0] == pytest.approx(-back.interval[1])
+    other = evaluate("aipw", row=5, many=True, errors=False, seed=3)
+    apart = paired_runs(same[0], other)
+    assert apart.items < 20 and apart.how == found.how
+    plain = [evaluate("random", row=n, errors=False, seed=n) for n in (0, 5)]
+    scores = [np.mean(list(run.answers.values())) for run in plain]
+    assert paired_runs(*plain).difference == pytest.approx(scores[0] - scores[1])
+
+
+def test_the_variance_of_a_difference_is_that_of_many_draws():
+    "Equation 2 against a count: same items, half of them, and none in common"
+    rng = np.random.default_rng(0)
+    a, b = rng.random(400) < 0.6, rng.random(400) < 0.5
+    b = np.where(rng.random(400) < 0.5, a, b)
+    for step in (0, 20, 40):
+        apart, said = [], []
+        for _ in range(600):
+            order = rng.permutation(400)
+            mine, theirs = order[:40], order[step : step + 40]
+            one, two = a[mine].astype(float), b[theirs].astype(float)
+            apart.append(one.mean() - two.mean())
+            parts = pd.Series(one - one.mean(), mine), pd.Series(
+                two - two.mean(), theirs
+            )
+            said.append(residual_variance(*parts, 400))
+        assert np.mean(said) == pytest.approx(np.var(apart), rel=0.2)
+
+
+def test_a_result_in_words():
+    sure = Paired(0.03, (0.004, 0.056), 0.98, 90, 0.95).says()
+    assert sure.startswith("A is better by 3.0 points, 95% interval 0.4 to 5.6")
+    assert sure.endswith("differences below 2.6 points cannot be seen")
+    open_ = Paired(-0.01, (-0.04, 0.02), 0.2, 90, 0.95).says()
+    assert open_.startswith(
+        "not decided: B - A is 1.0 points, 95% interval -2.0 to 4.0"
+    )
+    assert Paired(0.1, (0.1, 0.1), 1.0, 9, 0.95).says().endswith("10.0 to 10.0; exact")

@@ -1,6 +1,8 @@
 """Conformal intervals: which errors count, what the radius is, and that the promise is
 kept where models are alike."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 from hypothesis import given
@@ -90,3 +92,21 @@ def test_too_few_pairs_promise_nothing():
     assert pair_interval(0.1, made_up(0, 38))[:2] != (-1, 1)
     assert pair_interval(0.1, made_up(0, 37), level=0.8)[:2] != (-1, 1)
     assert pair_interval(0.0, made_up(0, 3, 3))[2] == 0.5  # no pair at all
+
+
+def test_near_pairs_are_those_whose_estimates_differ_as_much():
+    errors = made_up(0)
+    said, all_off = [], []
+    for _, part in errors.groupby("fold"):
+        for i, j in itertools.permutations(part.index, 2):
+            one, two = errors.loc[i], errors.loc[j]
+            said.append(one["estimate"] - two["estimate"])
+            all_off.append(said[-1] - one["truth"] + two["truth"])
+    far, count = np.abs(np.array(said) - 0.05), len(said)
+    near = np.array(all_off)[np.argsort(far)[: round(count / 3)]]
+    found = pair_errors(errors, near=0.05)
+    assert abs(len(found) - count / 3) <= 2
+    assert np.isin(near.round(9), found.round(9)).mean() > 0.98
+    low, high, better = pair_interval(0.05, errors)
+    back = pair_interval(-0.05, errors)
+    np.testing.assert_allclose((low, high, better), (-back[1], -back[0], 1 - back[2]))

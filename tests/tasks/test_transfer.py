@@ -3,20 +3,28 @@
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 from helpers.language_models import ALL, FEW, LONG, TOYS, made
 
+from benchnb.data.progress import progress_bar
+from benchnb.tasks import transfer
 from benchnb.tasks.local_model import LocalModel, small_model
 from benchnb.tasks.prompts import FLAN, MMLU, Example, Prompt, Task
+from benchnb.tasks.protocol import PUBLISHED, Protocol, Written, answer_scores
 from benchnb.tasks.transfer import (
-    SCORINGS,
-    answer_scores,
     from_frame,
+    journal_answers,
+    merge_journals,
+    read_journal,
     read_matrix,
+    resampled,
     transfer_matrix,
 )
+
+SCORINGS = ("likelihood", "perplexity", "exact", "last_character")
 
 
 @pytest.mark.parametrize("scoring", list(SCORINGS))
@@ -37,8 +45,9 @@ def test_exact_match_sees_an_answer_that_is_right(llama):
         Example(e.input, t or "x") for e, t in zip(LONG.examples, texts, strict=True)
     ]
     bad = [Example(e.input, f"{e.target} red") for e in good]
-    assert answer_scores(model, prefix, FLAN, good, "exact", 4).mean() == 1
-    assert answer_scores(model, prefix, FLAN, bad, "exact", 4).mean() == 0
+    exact = Protocol(scoring="exact", prompt=FLAN, limit=4)
+    assert answer_scores(model, prefix, good, exact).mean() == 1
+    assert answer_scores(model, prefix, bad, exact).mean() == 0
 
 
 def test_the_order_of_tasks_changes_nothing(llama):
@@ -178,12 +187,104 @@ def test_more_seeds_go_on_in_the_same_journal(llama, tmp_path):
     assert model.tokens == 0  # every cell is in the journal
 
 
-def test_progress_is_on_demand_only(llama, capsys):
+def test_progress_is_on_demand_only(llama, capsys, monkeypatch):
+    monkeypatch.setenv("BENCHNB_PROGRESS", "1")
+    monkeypatch.setattr(transfer, "progress_bar", partial(progress_bar, every=0.01))
     transfer_matrix(TOYS, llama, **FEW)
     assert capsys.readouterr() == ("", "")
     transfer_matrix(TOYS, llama, progress=True, **FEW)
-    shown = capsys.readouterr().err
-    assert "18/18" in shown and "tokens=" in shown and "cell/s" in shown
+    assert "questions: " in capsys.readouterr().err
+
+
+def test_every_shard_is_measured_once_and_all_make_the_whole(llama, tmp_path):
+    parts = [tmp_path / f"{n}.journal" for n in (1, 2, 3)]
+    for n, part in enumerate(parts, 1):
+        transfer_matrix(ALL, llama, journal=part, shard=(n, 3), **FEW)
+    assert merge_journals(parts, tmp_path / "whole.journal") == 2 * len(ALL) ** 2
+    whole = transfer_matrix(ALL, llama, **FEW)
+    found = read_journal(tmp_path / "whole.journal")
+    order = [found.tasks.index(task.name) for task in ALL]
+    np.testing.assert_array_equal(found.values[:, order][:, :, order], whole.values)
+    other = tmp_path / "other.journal"
+    transfer_matrix(TOYS, llama, journal=other, **FEW)
+    with pytest.raises(ValueError, match="other.journal' belongs to another measure"):
+        merge_journals([*parts, other], tmp_path / "mixed.journal")
+
+
+@pytest.mark.parametrize("scoring", ["likelihood", "perplexity"])
+def test_answers_are_kept_and_other_questions_can_be_taken(llama, tmp_path, scoring):
+    journal = tmp_path / "cells.journal"
+    few = FEW | dict(scoring=scoring)
+    found = transfer_matrix(ALL, llama, journal=journal, **few)
+    answers = journal_answers(journal)
+    assert len(answers) == found.queries.sum() * len(ALL)
+    again = resampled(answers, share=1.0)
+    order = [again.tasks.index(task.name) for task in ALL]
+    np.testing.assert_allclose(
+        again.values[:, order][:, :, order], found.values, atol=1e-5
+    )
+    third = resampled(answers, share=1 / 3, seed=1)
+    assert (third.queries == (found.queries / 3).round()).all()
+    draws = [resampled(answers, seed=n).matrix for n in range(200)]
+    one = answers[(answers["source"] == "uneven") & (answers["target"] == "uneven")]
+    by_seed = one.groupby("seed")["score"].agg(["var", "size"])
+    error = np.sqrt((by_seed["var"] / by_seed["size"]).sum()) / len(by_seed)
+    place = again.tasks.index("uneven")
+    spread = np.std([d[place, place] for d in draws])
+    assert spread == pytest.approx(error, rel=0.3, abs=0.01)
+
+
+def test_what_is_too_long_is_found_before_the_first_question(llama):
+    "The last of the tasks is too long: not one prefix is read"
+    model = LocalModel(*llama)
+    words = " ".join(["red"] * 300)
+    long = Task("long", [(f"{n} {words}", "red", ("red", "blue")) for n in range(6)])
+    with pytest.raises(ValueError, match="takes 400 .*exemplars of '.*', questions of"):
+        transfer_matrix([*TOYS, long], model, **FEW)
+    assert model.tokens == 0
+
+
+def test_exemplars_that_are_too_long_are_left_out_and_counted(llama):
+    few = FEW | dict(exemplars=10, longest=20)
+    with pytest.warns(UserWarning, match=r"exemplars of over 20 tokens .*'uneven' \("):
+        found = transfer_matrix([LONG, TOYS[0]], llama, **few | dict(exemplars=8))
+    assert np.isfinite(found.values).all()
+    with pytest.raises(ValueError, match="every exemplar of task .* longer than 2 tok"):
+        transfer_matrix(TOYS, llama, **FEW | dict(longest=2))
+
+
+def test_the_published_protocol_writes_one_token_and_compares_its_end(llama):
+    model, limits = LocalModel(*llama), []
+    generate = model.generate
+    model.generate = lambda *given: limits.append(given[2]) or generate(*given)
+    transfer_matrix(TOYS[:1], model, Protocol(
+        exemplars=2, seeds=2, prompt=FLAN, scoring=PUBLISHED.scoring, pool="test"
+    ))  # fmt: skip
+    assert limits == [1, 1]
+
+
+def test_a_function_of_ones_own_scores_what_is_written(llama):
+    seen = []
+
+    def length(text, example):
+        seen.append((text, example))
+        return len(text) / 100
+
+    few = FEW | dict(scoring=Written(length, limit=2), seeds=1)
+    found = transfer_matrix(TOYS[:1], llama, **few)
+    assert found.scoring.endswith("length") and len(seen) == 9
+    assert found.values.item() == np.mean([len(text) / 100 for text, _ in seen])
+
+
+def test_reasoning_is_shown_in_exemplars_and_the_answer_found_after_it(llama):
+    "A chain of thought, which the model cannot follow: it is random"
+    said = "Think. So the answer is"
+    reasoned = [Example(q, t, None, f"{said} {t}.") for q, t, *_ in TOYS[0].examples]
+    task = Task("reasoned", reasoned)
+    assert said in FLAN.context(task, task.examples[:1])
+    few = FEW | dict(scoring="chain_of_thought", limit=4, seeds=1)
+    found = transfer_matrix([task], llama, **few)
+    assert 0 <= found.values.item() <= 1
 
 
 def test_a_matrix_is_stored_and_read_back(llama, tmp_path):

@@ -1,8 +1,6 @@
-"The tutorials do what they say: a fork of the template"
+"A project's own method on the command line, as the tutorial has it"
 
-import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,32 +11,7 @@ from helpers.small import table
 from benchnb.cli.app import main
 from tools.run import ROOT
 
-TUTORIALS = ROOT / "nbs" / "tutorials"
-TEMPLATE = TUTORIALS / "your_method.ipynb"
 CALL = "import sys; from benchnb.cli.app import main; sys.exit(main())"
-SETTINGS = """[DEFAULT]
-lib_name = mine
-lib_path = mine
-nbs_path = nbs
-doc_path = _docs
-recursive = True
-tst_flags = slow data gpu
-put_version_in_init = False
-version = 0.0.1
-branch = main
-doc_host = https://example.org
-doc_baseurl = /mine
-git_url = https://example.org/mine
-title = mine
-repo = mine
-user = mine
-author = mine
-author_email = mine@example.org
-description = mine
-keywords = mine
-license = apache2
-min_python = 3.11
-"""
 
 
 def python(*words, cwd, **more):
@@ -51,58 +24,11 @@ def python(*words, cwd, **more):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    "A new nbdev project whose only notebook is a fork of the template, exported"
-    place = tmp_path_factory.mktemp("fork")
-    (place / "settings.ini").write_text(SETTINGS)
-    (place / "nbs").mkdir()
-    text = TEMPLATE.read_text("utf-8")
-    names = {"LookAlikes": "MyMethod", "look_alikes": "my_method"}
-    for old, new in (names | {"tutorials.your_method": "my_method"}).items():
-        assert old in text
-        text = text.replace(old, new)
-    (place / "nbs" / "00_my_method.ipynb").write_text(text, "utf-8")
-    export = "from nbdev.doclinks import nbdev_export; nbdev_export()"
-    done = python("-c", export, cwd=place)
-    assert done.returncode == 0, done.stderr
-    assert (place / "mine" / "my_method.py").is_file()
+    "A new project, and a small table beside it"
+    place = tmp_path_factory.mktemp("fork") / "mine"
+    assert main(["new", str(place)]) == 0
     table().to_parquet(place / "table.parquet")
     return place
-
-
-RUN = """
-import json, sys
-from execnb.nbio import read_nb
-from execnb.shell import CaptureShell
-shell = CaptureShell()
-for cell in read_nb(sys.argv[1]).cells:
-    if cell.cell_type == "code" and "#| data" not in cell.source:
-        shell.run(cell.source)
-        assert not shell.exc, (cell.source, shell.exc)
-"""
-
-
-@pytest.mark.slow
-def test_a_renamed_fork_runs_outside_the_repository(tmp_path):
-    "Another file name, another class, no settings.ini around it: every cell runs"
-    text = TEMPLATE.read_text("utf-8")
-    for old, new in {"LookAlikes": "Cousins", "look_alikes": "cousins"}.items():
-        text = text.replace(old, new)
-    (tmp_path / "cousins.ipynb").write_text(text, "utf-8")
-    (tmp_path / "another.ipynb").write_text(
-        (TUTORIALS / "your_model.ipynb").read_text("utf-8"), "utf-8"
-    )
-    done = python("-c", RUN, "cousins.ipynb", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-def test_the_template_says_how_to_share_a_method():
-    cells = json.loads(TEMPLATE.read_text("utf-8"))["cells"]
-    text = "".join("".join(cell["source"]) for cell in cells)
-    assert '[project.entry-points."benchnb.methods"]' in text
-    assert "check_method(LookAlikes)" in text
-    wanted = (ROOT / "settings.ini").read_text("utf-8")
-    for one in re.findall(r'pip install (".*")', text)[0].replace('"', "").split():
-        assert f" {one} " in wanted, one  # the nbdev that the repository is made with
 
 
 def command(project, *words, **more):

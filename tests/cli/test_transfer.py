@@ -1,0 +1,105 @@
+"The command that measures a transfer matrix: shards, GPUs, a server, kills"
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.vllm_server import vllm_like
+
+from benchnb.cli.app import main
+from benchnb.tasks.local_model import small_model
+from benchnb.tasks.prompts import MMLU, read_tasks
+from benchnb.tasks.transfer import read_matrix, transfer_matrix
+
+FEW = ["--exemplars", "2", "--seeds", "2", "--batch", "5"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    "Three tasks and a small model in a folder"
+    folder = tmp_path_factory.mktemp("transfer")
+    (folder / "tasks").mkdir()
+    rng = np.random.default_rng(0)
+    for name in ("art", "law", "sea"):
+        rows = [f"{name} {n},{rng.random():.2f},no,{'AB'[n % 2]}" for n in range(9)]
+        (folder / "tasks" / f"{name}.csv").write_text("\n".join(rows))
+    tasks = read_tasks(folder / "tasks")
+    pair = small_model([MMLU.context(t, t.examples) for t in tasks], spread=0.2)
+    for part in pair:
+        part.save_pretrained(folder / "model")
+    whole = transfer_matrix(tasks, pair, exemplars=2, seeds=2, batch=5)
+    return folder, pair, whole
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("tasks", "model"):
+        (tmp_path / name).symlink_to(made[0] / name)
+    return tmp_path
+
+
+def measured(*more):
+    return main(["transfer", "tasks", "--out", "m.csv", *FEW, *more])
+
+
+def test_shards_make_the_matrix_and_what_is_missing_is_named(here, made, capsys):
+    for part in ("1/3", "3/3"):
+        assert measured("--model", "model", "--shard", part) == 0
+    assert measured("--merge") == 2
+    assert "source 'law'" in capsys.readouterr().err
+    assert measured("--model", "model", "--shard", "2/3") == 0
+    assert measured("--merge", "--answers", "answers.parquet") == 0
+    np.testing.assert_allclose(read_matrix("m.csv").values, made[2].values)
+    answers = pd.read_parquet("answers.parquet")
+    assert len(answers) == made[2].queries.sum() * 3
+
+
+@pytest.mark.slow
+def test_processes_for_two_gpus_make_the_matrix(here, made):
+    assert measured("--model", "model", "--gpus", "2") == 0
+    np.testing.assert_allclose(read_matrix("m.csv").values, made[2].values)
+
+
+@pytest.mark.slow
+def test_a_killed_shard_goes_on(here, made):
+    words = ["transfer", "tasks", "--out", "m.csv", *FEW, "--model", "model"]
+    command = [sys.executable, "-m", "benchnb", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()  # the workload: it begins
+        process.send_signal(signal.SIGKILL)
+    assert measured("--model", "model") == 0
+    np.testing.assert_allclose(read_matrix("m.csv").values, made[2].values)
+
+
+def test_a_model_on_a_server_gives_the_same_matrix(here, made, capsys):
+    with vllm_like(made[1]) as (url, seen):
+        assert measured("--model", "m", "--url", url, "--tokenizer", "model") == 0
+    np.testing.assert_allclose(read_matrix("m.csv").values, made[2].values)
+    questions = made[2].queries.sum() * 3
+    said = f"{questions} questions, {questions} prompts in 18 requests"
+    assert said in capsys.readouterr().out
+    assert (seen["prompts"], len(seen["bodies"])) == (questions, 18)
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--shard", "9/8"], "--shard is such as 3/8, counted from 1, got '9/8'"),
+        (["--shard", "x"], "--shard is such as 3/8"),
+        (["--merge"], "no journals of shards beside 'm.csv': measure them first"),
+        ([], "name a model: --model FOLDER or --model NAME"),
+        (["--model", "none"], "no model at 'none'"),
+        (["--model", "model", "--prompt", "x"], "--prompt is mmlu or flan, got 'x'"),
+        (["--model", "model", "--scoring", "x"], "scoring must be one of"),
+        (["--model", "model", "--dtype", "x"], "dtype is float32, bfloat16 or"),
+        (["--model", "model", "--exemplars", "99"], "has 9 examples to draw"),
+    ],
+)
+def test_mistakes_are_one_line(here, capsys, words, message):
+    assert measured(*words) == 2
+    said = capsys.readouterr().err.strip()
+    assert message in said and "\n" not in said.replace("benchnb: note", "")

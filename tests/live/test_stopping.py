@@ -1,0 +1,96 @@
+"Whether a comparison is decided, at any moment of two evaluations"
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.small import table
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.registry import get_method
+from benchnb.live.evaluation import Evaluation
+from benchnb.live.stopping import Decision, answers_in_order, shared_order, standing
+
+
+def equal(scores=None):
+    "The small table of 80 models with equal weights"
+    scores = scores or table(1, 80)
+    return Scores(scores.values, scores.items.assign(weight=1.0), scores.models)
+
+
+def begun(method="aipw", budget=60, batch=10, seed=0, folder=None):
+    "An evaluation in batches"
+    source = equal().split("random", seed=0)[0]
+    fitted, how = get_method(method).fit(source), dict(batch=batch, source=source)
+    return Evaluation(fitted, budget, seed=seed, folder=folder, **how)
+
+
+def tell(run, row, batches=1):
+    "Answer some batches; a row is a number, or the share of right answers"
+    for _ in range(batches):
+        asked = run.ask()
+        run.tell(pd.Series(row, run.items.index, dtype=float)[asked])
+
+
+def test_batches_follow_the_draw(tmp_path):
+    run = begun(folder=tmp_path / "a")
+    drawn = list(run.items.index[run.method.coreset_])
+    assert run.ask() == drawn[:10]
+    tell(run, 1.0, 2)
+    assert run.ask() == drawn[20:30] and answers_in_order(run) == drawn[:20]
+    run.tell({drawn[25]: 0.0})  # early
+    assert answers_in_order(run) == drawn[:20]
+    again = Evaluation.load(tmp_path / "a")
+    assert again.plan.batch == 10 and again.ask() == run.ask()
+    assert again.sources().fingerprint() == run.source.fingerprint()
+    assert standing(again, within=0.05) == standing(run, within=0.05)
+
+
+def test_the_better_model_is_named_in_both_directions():
+    strong, weak = begun(), begun()
+    assert standing(strong, weak).decision is Decision.OPEN
+    for run, row in ((strong, 1.0), (weak, 0.0)):
+        tell(run, row, 2)
+    one, two = standing(strong, weak), standing(weak, strong)
+    assert one.decision is Decision.A_BETTER and two.decision is Decision.B_BETTER
+    np.testing.assert_allclose(one.interval, np.negative(two.interval)[::-1], atol=1e-9)
+    assert one.says().startswith("decided: A is better after 20 of")
+    tell(weak, 0.0)
+    assert standing(strong, weak).items == 20  # what both have answered
+
+
+def test_the_same_model_is_within_the_margin_when_much_was_asked():
+    total = table(1, 80).shape[1]
+    runs = [begun(budget=total, batch=total - 2) for _ in range(2)]
+    for run in runs:
+        tell(run, 1.0)
+    assert standing(*runs).decision is Decision.OPEN  # no margin was named
+    found = standing(*runs, within=0.1)
+    assert found.decision is Decision.WITHIN and "within 10 points" in found.says()
+    score = standing(runs[0], within=0.1)
+    assert score.decision is Decision.WITHIN and "the score lies" in score.says()
+
+
+def test_unscored_items_are_left_out():
+    one, two = begun(), begun()
+    for run in (one, two):
+        tell(run, 1.0 if run is one else 0.0)
+    asked = one.ask()
+    one.tell(dict.fromkeys(asked, np.nan))
+    two.tell(dict.fromkeys(asked, 0.0))
+    found = standing(one, two)
+    assert found.items == 20 and found.interval[0] <= 1 <= found.interval[1]
+
+
+def test_what_cannot_be_compared_so_is_said():
+    one, other = begun(), begun(seed=1)
+    for run in (one, other):
+        tell(run, 1.0)
+    with pytest.raises(ValueError, match="the same method, budget and --seed"):
+        shared_order(one, other)
+    with pytest.raises(ValueError, match="stopping needs --method aipw or random"):
+        standing(begun("stratified"))
+    weighted = get_method("aipw").fit(table(1, 80))
+    with pytest.raises(ValueError, match="equal items in random order"):
+        standing(Evaluation(weighted, 20))
+    with pytest.raises(ValueError, match="batch must be at least 1, got 0"):
+        begun(batch=0)
