@@ -77,7 +77,7 @@ docs: $(VENV)/.dev
 # needs Quarto or a site in _docs, Chromium or Chrome, and npm
 look: $(VENV)/.dev
 	$(BIN)/pip install -q --disable-pip-version-check "playwright>=1.40"
-	npm install --silent --no-save --prefix $(VENV) axe-core
+	$(BIN)/python -c "from tools.assets import install; install()"
 	$(BIN)/python -m pytest -q -m slow tests/test_rendered.py
 
 preview: $(VENV)/.dev

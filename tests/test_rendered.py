@@ -1,7 +1,7 @@
 """The rendered site, looked at in Chromium (`pytest -m slow tests/test_rendered.py`).
 
 Where Quarto is on the PATH and _docs is missing, the site is rendered first. Nothing is
-loaded from elsewhere but MathJax, which is refused here: pages must stand without it.
+loaded from elsewhere: what a page asks for from another site is refused here.
 """
 
 import functools
@@ -22,7 +22,7 @@ from benchnb.stats.sample_size import textbook_items
 from tools.run import ROOT
 
 pytestmark = pytest.mark.slow
-LONGEST = 15_000  # pixels of a page at 1,280
+LONGEST, ALL = 15_000, 1_000_000  # pixels of a page at 1,280, and of all pages
 HEAVIEST = {"index.html": 600_000, "": 1_500_000}  # bytes that are sent for a page
 LOOK = """() => {
   const all = (s) => [...document.querySelectorAll(s)];
@@ -39,6 +39,7 @@ LOOK = """() => {
     tables: all('main table').filter((e) => over(e) && !boxed(e)).length,
     silent: all('main img').filter((e) => !e.alt).map((e) => e.src.slice(-40)),
     raw: text(document.querySelector('main')).match(RAW) || [],
+    formulas: all('main mjx-container[display="true"]').filter(over).length,
     errors: all('mjx-merror').length,
   };
 }"""
@@ -113,25 +114,32 @@ def visit(browser, address):
         context.close()
 
 
+SET = "window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => 1) : 0"
+
+
 def looked_at(visit, address, docs, width):
+    "What is seen of every page, after its formulas are set"
     tab = visit("index.html", width)
     for page in pages(docs):
+        if "<main" not in (docs / page).read_text("utf-8"):
+            continue  # slides
         tab.goto(address + page, wait_until="load")
+        tab.evaluate(SET)
         yield page, tab.evaluate(LOOK)
 
 
 def test_wide_pages_are_short_and_nothing_is_cut_off(visit, address, docs):
-    faults, total, most = [], 0, LONGEST
+    faults, total = [], 0
     for page, seen in looked_at(visit, address, docs, 1280):
         total += seen["height"]
-        if seen["height"] > most:
+        if seen["height"] > LONGEST:
             faults.append(f"{page} is {seen['height']} pixels high")
         for key in ("code", "cells", "silent", "raw"):
             faults += [f"{page}, {key}: {what}" for what in seen[key]]
         faults += [f"{page}: {seen['errors']} formulas"] * bool(seen["errors"])
         faults += [f"{page} is {seen['width']} wide"] * (seen["width"] > 1280)
     none_of(faults, "at 1,280 pixels:")
-    print(f"{total} pixels in all")
+    assert total < ALL, f"all pages together are {total:,} pixels high"
 
 
 def test_narrow_pages_do_not_scroll_sideways(visit, address, docs):
@@ -139,6 +147,7 @@ def test_narrow_pages_do_not_scroll_sideways(visit, address, docs):
     for page, seen in looked_at(visit, address, docs, 390):
         faults += [f"{page} is {seen['width']} wide"] * (seen["width"] > 390)
         faults += [f"{page}: {seen['tables']} tables"] * bool(seen["tables"])
+        faults += [f"{page}: {seen['formulas']} formulas"] * bool(seen["formulas"])
     none_of(faults, "at 390 pixels:")
 
 
@@ -231,7 +240,45 @@ def test_machines_find_every_page(docs):
     assert 'property="og:image"' in (docs / "index.html").read_text("utf-8")
 
 
-AXE = ROOT / ".venv/node_modules/axe-core/axe.min.js"
+def test_formulas_are_set_by_the_site_itself(visit, docs):
+    asked = re.compile(r'<(?:script|img)\b[^>]*src="(https?:[^"]+)"')
+    sheets = re.compile(r'<link\b[^>]*href="(https?:[^"]+)"[^>]*rel="stylesheet"')
+    faults = []
+    for page in pages(docs):
+        html = (docs / page).read_text("utf-8")
+        faults += [f"{page}: {u}" for u in asked.findall(html) + sheets.findall(html)]
+    none_of(faults, "asked from elsewhere:")
+    tab = visit("stats/irt.html")
+    tab.evaluate(SET)
+    assert tab.locator("main mjx-container").count() > 20
+    assert "$" not in tab.inner_text("main p:has(mjx-container) >> nth=0")
+
+
+def test_the_best_figures_are_bold(visit):
+    tab = visit("studies/all_methods.html")
+    table = tab.locator(".best-low table").first
+    best = [float(text) for text in table.locator("td.best").all_inner_texts()]
+    columns = table.locator("thead tr").last.locator("th").count() - 1
+    assert len(best) >= columns and max(best) < 1
+    high = tab.locator(".best-high table").first.locator("td.best").all_inner_texts()
+    assert min(map(float, high)) > 0.5
+    weights = table.locator("td.best").evaluate_all(
+        "cells => cells.map((cell) => getComputedStyle(cell).fontWeight)"
+    )
+    assert set(weights) == {"700"}
+
+
+def test_a_link_opens_what_it_leads_to(visit):
+    tab = visit("reference/data/scores.html#check_values")
+    fold = "#check_values details.parameters"
+    assert tab.get_attribute(fold, "open") is not None
+    assert tab.get_attribute("#name_facts details.parameters", "open") is None
+    assert tab.get_attribute("#scores details.parameters", "open") is not None
+    tab.click("text=Show all parameters")
+    assert tab.get_attribute("#name_facts details.parameters", "open") is not None
+
+
+AXE = ROOT / ".npm/node_modules/axe-core/axe.min.js"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -14,8 +14,9 @@ import yaml
 from helpers.faults import none_of
 from nbdev.config import get_config
 
+from tools.assets import own_mathjax, used_icons
 from tools.chapters import fold, imported, plain_output, relink
-from tools.docs import TABLE, tidy_table, write_texts
+from tools.docs import SIGNATURE, TABLE, tidy_table, write_texts
 from tools.pages import Site, undocumented
 from tools.preview import (
     finish_page,
@@ -25,7 +26,7 @@ from tools.preview import (
     read_processed,
     render,
 )
-from tools.reference import entries
+from tools.reference import Entry, Parameter, entries, entry_text
 from tools.run import ROOT, notebooks
 
 SKIP = [".*", "_proc", "_docs", "_html", "build", "dist", "out", "*.egg-info"]
@@ -367,6 +368,80 @@ def test_tables_scroll_in_boxes_and_errors_stay_whole():
     assert '<div class="table-scroll tall" tabindex="0"><table' in table
     assert "NaN" not in table and "<td>29</td>" in table
     assert "0.9&nbsp;±&nbsp;0.1" in tidied("<table><tr><td>0.9 ± 0.1</td></tr></table>")
+
+
+ROLE = ' data-quarto-table-cell-role="th"'
+BODY = f"<tbody><tr><td{ROLE}>random</td><td>0.1</td></tr></tbody>"
+
+
+@pytest.mark.parametrize(
+    "over, kept",
+    [("<th></th><th>mae</th>", 1), ("<th>data</th><th>zoo</th>", 1)]
+    + [("<th>budget</th><th>20</th>", 2)],  # a number alone says nothing
+)
+def test_names_of_labels_stand_in_one_row_with_the_others(over, kept):
+    head = f"<thead><tr>{over}</tr><tr><th>method</th><th></th></tr></thead>"
+    table = tidied(f"<table>{head}{BODY}</table>")
+    assert table.count("<tr>") == kept + 1
+    assert '<th class="label">method</th>' in table
+    assert '<th class="label">mae' not in table and ">0.1<" in table
+
+
+def test_a_signature_does_not_say_its_name_twice():
+    shown = SIGNATURE.sub(r"\1[\2]", '<code class="signature">class Box(size=1)</code>')
+    assert shown == '<code class="signature">[class Box](size=1)</code>'
+
+
+def test_parameters_of_what_people_type_are_open():
+    given = [Parameter("level", "float", "0.95", "of the interval")]
+    entry = Entry("put", "function", "Put it", 3, given)
+    closed, shown = entry_text(entry, "x.py"), entry_text(entry, "x.py", shown=True)
+    assert '<details class="parameters">' in closed
+    assert '<details class="parameters" open>' in shown
+    assert "level: float = 0.95" in closed and "of the interval" in closed
+
+
+@pytest.fixture
+def rendered(tmp_path):
+    "A site of one page, and the packages that npm would bring"
+    place = tmp_path / "site/site_libs/bootstrap"
+    place.mkdir(parents=True)
+    address = "https://cdn.jsdelivr.net/npm/mathjax@3/es5/tex-chtml-full.js"
+    page = f'<i class="bi bi-github"></i><script src="{address}"></script>'
+    (tmp_path / "site/a").mkdir()
+    (tmp_path / "site/a/b.html").write_text(page)
+    fonts = tmp_path / "npm/mathjax/es5/output/chtml/fonts/woff-v2"
+    fonts.mkdir(parents=True)
+    (fonts / "MathJax_Zero.woff").write_text("a font")
+    (fonts.parents[3] / "tex-chtml-full.js").write_text("a script")
+    return tmp_path / "site", tmp_path / "npm"
+
+
+def test_formulas_need_no_other_site(rendered):
+    site, packages = rendered
+    own_mathjax(site, packages)
+    page = (site / "a/b.html").read_text()
+    assert 'src="../site_libs/mathjax/tex-chtml-full.js"' in page
+    assert "https" not in page
+    assert (site / "site_libs/mathjax/tex-chtml-full.js").exists()
+    assert list((site / "site_libs/mathjax").rglob("*.woff"))
+
+
+def test_icons_that_no_page_shows_are_left_out(rendered):
+    import matplotlib
+    from fontTools.ttLib import TTFont
+
+    folder = rendered[0] / "site_libs/bootstrap"
+    font = folder / "bootstrap-icons.woff"
+    shutil.copy(Path(matplotlib.get_data_path(), "fonts/ttf/DejaVuSans.ttf"), font)
+    codes = {"123": "0040", "alarm": "0041", "github": "0042"}
+    rules = [f'.bi-{n}::before {{ content: "\\{c}"; }}\n' for n, c in codes.items()]
+    sheet = folder / "bootstrap-icons.css"
+    sheet.write_text("@font-face {}\n" + "".join(rules))
+    used_icons(rendered[0])
+    left = sheet.read_text()
+    assert "bi-github" in left and "bi-alarm" not in left and "@font-face" in left
+    assert list(TTFont(font).getBestCmap()) == [0x42]
 
 
 def test_columns_are_as_wide_as_what_they_hold():

@@ -14,7 +14,7 @@ import nbformat
 
 from tools.reference import chapter, entries, modules
 
-LONG = 12  # lines of code that stay open where the cell shows a result
+LONG = 9  # lines of code that stay open where the cell shows a result
 # sections for those who want to know how it was made: closed until somebody opens them
 DETAILS = (
     "Appendix.*|How a table is judged|Three ways to compare|The catalogue|Stored"
@@ -28,6 +28,11 @@ DETAILS = (
     "|Settings|One trial|One experiment, one line|How the work is organised"
     "|Two baselines from practice|Four kinds of new agents|Old sources"
     "|Two small benchmarks|How many abilities?|The paper's Table 1"
+    "|Does it find groups that are known?|Training and marking|Reproducing the paper"
+    "|How the cells were measured|Figure 8: the seven hyper-parameters|Large clouds"
+    "|Table 3: seconds for one model|Ranks, SMART, and HellaSwag at 50"
+    "|All settings by name|Keys|What each idea buys|Side by side|On a leaderboard"
+    "|Items that no model was trained on|Which pairs are hard?"
 )
 FOLDED = re.compile(f"^## ({DETAILS.replace('?', '[?]')})$", flags=re.M)
 LINK = re.compile(r"\\?\[`([^`\]]+)`\]\((https?://[^)#\s]+)#([^)\s]+)\)")
@@ -94,7 +99,8 @@ def fold(cell, here=""):
     if re.search(r"^#\| *echo: *false", cell.source, flags=re.M):
         return
     name = summary(cell)
-    if name == "Imports" and here.startswith(("index", "tutorials/your_", "course/")):
+    guide = here.startswith(("index", "tutorials/your_", "course/"))
+    if guide and name in ("Imports", "Code"):
         name = None
     kept = re.sub(r"^#\| *code-(fold|summary):.*\n", "", cell.source, flags=re.M)
     head = f'#| code-fold: true\n#| code-summary: "{name}"\n' if name else ""

@@ -13,6 +13,7 @@ import nbformat
 import yaml
 from nbdev.config import get_config
 
+from tools.assets import lighten
 from tools.preview import (
     front_matter,
     lectures,
@@ -25,6 +26,7 @@ from tools.preview import (
 from tools.run import ROOT
 
 TABLE = re.compile(r"<table\b.*?</table>", flags=re.S)
+SIGNATURE = re.compile(r'(<code class="signature">)((?:class )?[\w.]+)')
 NUMBER = re.compile(r"^[\s\d.,+<>%±–−()*/$-]*$")
 
 
@@ -58,6 +60,34 @@ def column_widths(table):
     return f"{head}<colgroup>{''.join(cols)}</colgroup>{mark}{rest}"
 
 
+def row_labels(table):
+    "Names of the labels of rows stand left, above them, and in a row less"
+    head, mark, rest = table.partition("</thead>")
+    first = re.search(r"<tr.*?</tr>", rest, flags=re.S)
+    if not mark or not first:
+        return table
+    kinds = re.findall(r"<t[dh]([^>]*)>", first[0])
+    count = next((n for n, k in enumerate(kinds) if 'role="th"' not in k), 0)
+    cell = r"(<th)(?![^>]*colspan)([^>]*>)(.*?)(</th>)"
+    rows = re.findall(r"<tr.*?</tr>", head, flags=re.S)
+    texts = [re.findall(r"<th[^>]*>(.*?)</th>", row, flags=re.S) for row in rows]
+    alone = len(rows) > 1 and not any(texts[-1][count:])  # only names of the labels
+    numbers = alone and NUMBER.match("".join(texts[-2][count:]))
+    if alone and not (numbers and any(texts[-2][:count])):
+        names = iter(texts[-1][:count])
+
+        def named(found):
+            return found[1] + found[2] + next(names) + found[4]
+
+        row = re.sub(cell, named, rows[-2], count=count)
+        head = head.replace(rows[-1], "").replace(rows[-2], row)
+        rows = [*rows[:-2], row]
+    for row in rows if count else []:
+        marked = re.sub(cell, r'\1 class="label"\2\3\4', row, count=count, flags=re.S)
+        head = head.replace(row, marked)
+    return head + mark + rest
+
+
 def tidy_table(match):
     "A table in a box that scrolls; cells of words wrap, numbers with errors do not"
 
@@ -72,8 +102,8 @@ def tidy_table(match):
         return f"<td{attributes}{mark}>{plain}</td>"
 
     table = re.sub(r"<td([^>]*)>(.*?)</td>", cell, match[0], flags=re.S)
-    table = column_widths(table)
-    tall = "dataframe" in table[:200] and table.count("<tr") > 18
+    table = column_widths(row_labels(table))
+    tall = "dataframe" in table[:200] and table.count("<tr") > 17
     box = "table-scroll tall" if tall else "table-scroll"
     return f'<div class="{box}" tabindex="0">{table}</div>'
 
@@ -85,6 +115,7 @@ def tidy_pages(site):
             continue
         text = path.read_text("utf-8")
         head, main, rest = text.partition("<main")
+        rest = SIGNATURE.sub(r'\1<span class="repeated">\2</span>', rest)
         rest = TABLE.sub(tidy_table, rest)
         widgets = r'<script src="[^"]*(?:require|jquery)[^"]*"[^>]*></script>'
         head = re.sub(widgets, "", head)
@@ -147,6 +178,7 @@ def build():
     shutil.rmtree(site, ignore_errors=True)
     shutil.move(proc / site.name, site)
     tidy_pages(site)
+    lighten(site)
     write_texts(proc, site)
     return site
 

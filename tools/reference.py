@@ -9,11 +9,13 @@ import json
 import re
 import tokenize
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 
 from tools.run import ROOT
 
 PACKAGE = ROOT / "benchnb"
+SUMMARY = "<summary>Parameters</summary>"
 
 
 @dataclass
@@ -196,8 +198,8 @@ def code_cell(text):
     return f"<code>{escape(text, quote=False).replace('|', '&#124;')}</code>"
 
 
-def entry_text(entry, source):
-    "A definition on the page of its module"
+def entry_text(entry, source, shown=False):
+    "A definition on the page of its module; its parameters are open where `shown`"
     level = "###" if entry.kind in ("method", "property") else "##"
     back = f" → {entry.returns.type}" if entry.returns and entry.returns.type else ""
     word = "class " if entry.kind == "class" else ""
@@ -210,8 +212,9 @@ def entry_text(entry, source):
     if entry.returns and entry.returns.meaning:
         rows.append(("returns", cell(entry.returns.meaning)))
     if rows:
-        lines += ["::: {.parameters}", "| parameter | meaning |", "|:--|:-----|"]
-        lines += [*(f"| {a} | {b} |" for a, b in rows), ":::"]
+        lines += [f'<details class="parameters"{" open" * shown}>', "", SUMMARY, ""]
+        lines += ["| parameter | meaning |", "|:--|:-----|"]
+        lines += [*(f"| {a} | {b} |" for a, b in rows), "", "</details>"]
     return "\n".join(lines) + "\n"
 
 
@@ -224,9 +227,13 @@ def module_page(path, title, repository):
     told = json.dumps(title, ensure_ascii=False)
     front = f"---\ntitle: {name}\ndescription: {told}\ntoc-depth: 3\n---\n"
     lead = f"Explained in the chapter [{title}]({up}{chapter(path)}).\n"
-    return "\n".join([front, lead, *(entry_text(e, source) for e in found)])
+    place = path.relative_to(PACKAGE).with_suffix("").as_posix()
+    typed = [name for name, home in public_names().items() if home == place]
+    texts = [entry_text(e, source, e.name.split(".")[0] in typed) for e in found]
+    return "\n".join([front, lead, *texts])
 
 
+@cache
 def public_names():
     "What `benchnb` itself offers, and the module of each name"
     import benchnb

@@ -53,7 +53,7 @@ def write_project(
 # %% ../../nbs/cli/fork.ipynb #9c3906a2
 @command(
     "new",
-    "benchnb new my_benchmark --author 'Ada Lovelace' --user ada",
+    "benchnb new my_benchmark --user ada",
     more="FOLDER gets notebooks for a benchmark and for a method, tests, a site and a "
     "workflow; the package is named like the folder. In the folder, copier update "
     "merges a newer version of the template.",
@@ -108,6 +108,7 @@ def find_chapter(
 
     asked = name.removesuffix(".ipynb").replace(".", "/").strip("/")
     found = [one for one in known if f"/{one}".endswith(f"/{asked}")]
+    found = [one for one in found if not one.startswith("course/")] or found
     if len(found) > 1:
         raise ValueError(f"{name!r} names several chapters: write {' or '.join(found)}")
     if not found:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from .files import FileError, replace_file, resource_path, unknown_name
+from .sources import SOURCES
 
 # %% ../../nbs/data/catalog.ipynb #3a843efa
 CATALOG = pd.read_csv(
@@ -45,6 +46,8 @@ def hub_source(
     part: str | None,  # such as a benchmark, where a source is in parts
 ) -> pd.Series:  # its row of CATALOG
     "A source that can be fetched from the hub; for others, how to get them"
+    if name in SOURCES.index.difference(CATALOG.index):
+        raise ValueError(f"{name} has a name, and is fetched when it is used")
     if name not in CATALOG.index:
         raise unknown_name("source", name, CATALOG.index, "'benchnb fetch' lists all")
     row = CATALOG.loc[name]

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['MEMORY_GB', 'TooLarge', 'memory_limit', 'check_memory', 'json_size', 'parse_json', 'read_stream', 'check_archive',
-           'Stream', 'open_zstd', 'text_size', 'written_out', 'check_columns', 'parquet_batches', 'escaped',
-           'write_csv', 'unmarked', 'without_apostrophe']
+           'Stream', 'open_zstd', 'text_size', 'written_out', 'Thrift', 'thrift_value', 'thrift_fields', 'column_sizes',
+           'check_columns', 'parquet_batches', 'escaped', 'write_csv', 'unmarked', 'without_apostrophe']
 
 # %% ../../nbs/data/foreign.ipynb #e6ed0643
 import bz2
@@ -163,22 +163,93 @@ def written_out(
         return pa.struct([field.with_type(written_out(field.type)) for field in kind])
     return pa.list_(written_out(kind.value_type)) if pa.types.is_list(kind) else kind
 
+# %% ../../nbs/data/foreign.ipynb #thriftc1
+class Thrift:
+    "Values in Thrift's compact form, one after the other; damage is an IndexError"
+
+    def __init__(self, data: bytes):
+        self.data, self.at = data, 0
+
+    def take(self, size: int = 1) -> bytes:
+        "The next bytes"
+        self.at += size
+        if size < 0 or self.at > len(self.data):
+            raise IndexError("its end is damaged")
+        return self.data[self.at - size : self.at]
+
+    def number(self) -> int:
+        "A number of up to 64 bits, seven in a byte"
+        found = shift = 0
+        while (byte := self.take()[0]) > 127 and shift < 63:
+            found, shift = found | (byte & 127) << shift, shift + 7
+        return found | byte << shift
+
+# %% ../../nbs/data/foreign.ipynb #thriftc2
+def thrift_value(
+    data: Thrift,
+    kind: int,  # as Thrift numbers them
+) -> object:  # a number, bytes, a list, or a dict by the numbers of fields
+    "The next value"
+    if kind in (1, 2):
+        return kind == 1
+    if kind in (3, 7):
+        return data.take({3: 1, 7: 8}[kind])
+    if kind in (4, 5, 6):
+        found = data.number()
+        return found >> 1 ^ -(found & 1)
+    if kind == 8:
+        return data.take(data.number())
+    if kind in (9, 10):
+        head = data.take()[0]
+        size = head >> 4 if head < 240 else data.number()
+        kind = 3 if head & 15 in (1, 2) else head & 15
+        return [thrift_value(data, kind) for _ in range(size)]
+    if kind != 12:
+        raise IndexError("its end is damaged")
+    return thrift_fields(data)
+
+
+def thrift_fields(data: Thrift) -> dict[int, object]:
+    "A structure"
+    fields, number = {}, 0
+    while head := data.take()[0]:
+        step = head >> 4
+        number = number + step if step else thrift_value(data, 5)
+        fields[number] = thrift_value(data, head & 15)
+    return fields
+
+# %% ../../nbs/data/foreign.ipynb #thriftc3
+def column_sizes(
+    path: str | Path,  # a Parquet file
+) -> list[tuple[list[str], int, int]]:  # of each piece: column, bytes, values
+    "What the end of a Parquet file says of its columns"
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - 8))
+        tail = file.read()
+        size = int.from_bytes(tail[:4], "little")
+        check_memory(60 * size, "its list of columns")
+        file.seek(max(0, os.path.getsize(path) - 8 - size))
+        groups = thrift_fields(Thrift(file.read(size)))[4]
+    chunks = [chunk[3] for group in groups for chunk in group[1]]
+    return [
+        ([part.decode() for part in about[3]], about[6], about[5]) for about in chunks
+    ]
+
 # %% ../../nbs/data/foreign.ipynb #42e6de5d
 def check_columns(
-    about,  # the metadata of a Parquet file
+    path: str | Path,  # a Parquet file
 ) -> list[str]:  # paths of the columns of text
     "Refuse a file with a column that does not fit into memory"
-    texts = []
-    for number in range(about.num_columns):
-        column = about.schema.column(number)
-        if column.logical_type.type == "STRING":
-            texts.append(column.path)
-        for group in range(about.num_row_groups):
-            chunk = about.row_group(group).column(number)
-            size = 8 * chunk.num_values if column.max_repetition_level else 0
-            size = max(size, chunk.total_uncompressed_size)
-            check_memory(size, f"column {column.path[:60]!r}")
-    return texts
+    import pyarrow.parquet as pq
+
+    schema = pq.read_metadata(path).schema
+    columns = [schema.column(number) for number in range(len(schema))]
+    repeated = {column.path: column.max_repetition_level for column in columns}
+    for names, size, values in column_sizes(path):
+        name = ".".join(names)
+        size = max(size, 8 * values if repeated[name] else 0)
+        check_memory(size, f"column {name[:60]!r}")
+    return [c.path for c in columns if c.logical_type.type == "STRING"]
 
 # %% ../../nbs/data/foreign.ipynb #bee2b4de
 def parquet_batches(
@@ -190,7 +261,7 @@ def parquet_batches(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    texts = check_columns(pq.read_metadata(path))
+    texts = check_columns(path)
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         for batch in file.iter_batches(rows, columns=columns):
             check_memory(sum(map(text_size, batch.columns)), f"{len(batch):,} rows")

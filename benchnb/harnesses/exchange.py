@@ -26,7 +26,6 @@ from benchnb.harnesses.logs import (
     Log,
     as_hash,
     as_ids,
-    as_number,
     choose,
     dig,
     read_json,
@@ -72,9 +71,8 @@ def eee_rows(
     "The fields of all lines; another version of the schema is refused"
     rows = []
     for block in typed_lines(path, Instance):
-        if odd := [
-            r.schema_version for r in block if not VERSION.fullmatch(r.schema_version)
-        ]:
+        versions = {row.schema_version for row in block}
+        if odd := [said for said in versions if not VERSION.fullmatch(said)]:
             problem = f"{str(path)!r} has the schema {odd[0][:40]!r}"
             raise FileError(f"{problem}: the versions 0.2 and 0.3 are read")
         for row in block:
@@ -104,7 +102,7 @@ def one_metric(
         names = rows["metric"].unique().tolist()
         rows = rows[rows["metric"] == choose(names, wanted, "metric", where)]
     field = "is_correct" if "is_correct" in choices.metric else "score"
-    return rows.assign(value=rows[field].map(as_number).astype(float))
+    return rows.assign(value=rows[field].astype(float))
 
 # %% ../../nbs/harnesses/exchange.ipynb #142be5cc
 def eee_about(

@@ -104,7 +104,6 @@ MISTAKES = {
     "copy xyz full": "no chapter 'xyz': take the last word of a page's address",
     "copy metrics full/a.txt": "'full/a.txt' is a file: name a folder",
     "copy metrics . --name a-b": "'a-b' is no name of a module: use letters and _",
-    "copy index full": "no chapter 'index': take the last word of a page's address",
 }
 
 

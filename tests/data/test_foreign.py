@@ -27,6 +27,7 @@ from benchnb.data.foreign import (
     MEMORY_GB,
     Stream,
     check_memory,
+    column_sizes,
     escaped,
     json_size,
     memory_limit,
@@ -380,3 +381,45 @@ def test_escaped_text_does_nothing(name):
 def test_the_limits_in_the_security_page_are_those_of_the_code():
     text = Path(__file__).parents[2].joinpath("SECURITY.md").read_text()
     assert f"may take {MEMORY_GB:g} GB of memory. `BENCHNB_MEMORY_GB=" in text
+
+
+FLIPS = """
+import sys
+from pathlib import Path
+from benchnb.data.foreign import parquet_batches
+path = Path(sys.argv[1])
+whole, refused = path.read_bytes(), 0
+start = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+for at in range(start, len(whole), 3):
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    try:
+        list(parquet_batches(path, 10))
+    except Exception:
+        refused += 1
+print(refused)
+"""
+
+
+def test_a_damaged_end_of_a_parquet_file_does_not_end_the_process(tmp_path):
+    "Arrow 26 aborts where the sizes of a column contradict each other"
+    scores = [{"metric": [{"name": "acc"}], "value": [1.0]}] * 2
+    columns = {"response": ["a", "b"], "model": [{"name": "m"}] * 2, "scores": scores}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    command = [sys.executable, "-c", FLIPS, tmp_path / "a.parquet"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and int(done.stdout) > 100, done.stderr[-500:]
+
+
+def test_columns_are_as_large_as_arrow_says(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {f"c{n}": rng.random(500) for n in range(20)}
+    columns["nested"] = [[{"a": "x" * n, "b": [n] * 3}] for n in range(500)]
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=200)
+    about, found = pq.read_metadata(path), []
+    for group in range(about.num_row_groups):
+        chunks = [about.row_group(group).column(n) for n in range(about.num_columns)]
+        for c in chunks:
+            found.append((c.path_in_schema, c.total_uncompressed_size, c.num_values))
+    sizes = [(".".join(names), *more) for names, *more in column_sizes(path)]
+    assert sizes == found and len(sizes) == 66
