@@ -3,7 +3,7 @@
 # make test     the whole suite: notebooks and pytest (no network once installed)
 # make format   formatted, cleaned, exported: what the tests ask for
 # make notebooks NB=nbs/evaluation/plots.ipynb FLAGS="data slow"   run it, store its outputs
-# make preview  the pages without Quarto, in _html      make docs   the site (needs Quarto)
+# make preview  the pages without Quarto, in _html      make docs   the site (Quarto, npm)
 # make look     the site in Chromium: lengths, what is cut off, contrast, the explorer
 # make harnesses   lm-evaluation-harness and Inspect, beside this environment, for their tests
 # make bench    speed report                            make hooks  nbdev's git hooks

@@ -407,7 +407,9 @@ def rendered(tmp_path):
     place = tmp_path / "site/site_libs/bootstrap"
     place.mkdir(parents=True)
     address = "https://cdn.jsdelivr.net/npm/mathjax@3/es5/tex-chtml-full.js"
-    page = f'<i class="bi bi-github"></i><script src="{address}"></script>'
+    old = "https://cdnjs.cloudflare.com/polyfill/v3/polyfill.min.js?features=es6"
+    page = '<i class="bi bi-github"></i>'
+    page += "".join(f'<script src="{place}"></script>' for place in (old, address))
     (tmp_path / "site/a").mkdir()
     (tmp_path / "site/a/b.html").write_text(page)
     fonts = tmp_path / "npm/mathjax/es5/output/chtml/fonts/woff-v2"

@@ -11,6 +11,7 @@ import subprocess
 from tools.run import ROOT
 
 REMOTE = re.compile(r"https://cdn\.jsdelivr\.net/npm/mathjax@3/es5/")
+OLD = re.compile(r'<script src="[^"]*/polyfill[^"]*"></script>')  # for browsers of 2015
 NPM = ROOT / ".npm"
 
 
@@ -40,7 +41,7 @@ def own_mathjax(site, packages):
     shutil.copytree(source / fonts, target / fonts, dirs_exist_ok=True)
     shutil.copy(source / "tex-chtml-full.js", target)
     for page in pages(site):
-        text = page.read_text("utf-8")
+        text = OLD.sub("", page.read_text("utf-8"))
         place = os.path.relpath(target, page.parent) + "/"
         page.write_text(REMOTE.sub(place, text), encoding="utf-8")
 

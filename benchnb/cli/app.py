@@ -33,6 +33,7 @@ from benchnb.cli import (
     imports,
     plan,
     publish,
+    race,
     run,
     tables,
     transfer,
@@ -40,8 +41,19 @@ from benchnb.cli import (
 from .commands import COMMANDS, Call, as_callback
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
-MODULES = (compare, drive, fork, imports, plan, publish, run, tables, transfer)
-ORDER = "import compare recommend forecast plan run tell estimate paired".split()
+MODULES = (
+    compare,
+    drive,
+    fork,
+    imports,
+    plan,
+    publish,
+    race,
+    run,
+    tables,
+    transfer,
+)
+ORDER = "import compare recommend forecast plan run tell estimate paired race".split()
 ORDER += "fetch export publish bundles transfer new copy methods data tables".split()
 
 

@@ -333,15 +333,14 @@ def open_bundle(
     how: dict,  # of the evaluation; gets the harness of a bundle
 ):  # -> the fitted method of a bundle, or None
     "The method of a bundle, with its own items; a table needs a budget or a width"
-    from benchnb.live.bundles import find_bundle, read_bundle, shipped
-    from benchnb.live.left_out import read_errors
+    from benchnb.live.bundles import bundle_plan, find_bundle, read_bundle, shipped
 
     place = find_bundle(scores) if scores in shipped() else Path(scores)
     if any((place / name).is_file() for name in ("method.json", "subset.json")):
         found = read_bundle(place)
         check_bundle_options(scores, found, method, how)
         how["harness"] = choose_harness(how["harness"], found.items_)
-        how["errors"] = read_errors(place, found.budget_).get(found.budget_)
+        how |= bundle_plan(place, found)
         return found
     if how.keys().isdisjoint(("budget", "tokens")) and how["width"] is None:
         raise ValueError(

@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['TELL', 'NAMED', 'numbered_runs', 'settle', 'table_answers', 'one_model', 'read_answers', 'changed', 'remembered',
            'keep_choices', 'tell_command', 'stand', 'next_command', 'print_next', 'estimate_command', 'guess_format',
-           'tell_bundle', 'format_report', 'spent_lines', 'task_lines', 'paired_command', 'read_run']
+           'tell_bundle', 'format_report', 'spent_lines', 'certificate_lines', 'task_lines', 'paired_command',
+           'read_run']
 
 # %% ../../nbs/cli/run.ipynb #9ead16db
 import dataclasses
@@ -286,6 +287,7 @@ def estimate_command(
     bundle: str | None = None,  # a small benchmark that ships, or a folder
     format: str | None = None,  # of the results (as the bundle's items suggest)
     level: float | None = None,  # coverage of the intervals (as planned)
+    shift: str = "aipw",  # for a model outside the bundle's certificate, see plan
     json: bool = False,  # print an object instead
     **kwargs,
 ) -> None:
@@ -293,7 +295,7 @@ def estimate_command(
     from benchnb.live.evaluation import Evaluation
 
     if bundle:
-        live = tell_bundle(bundle, dir, format, read_choices(**kwargs))
+        live = tell_bundle(bundle, dir, format, read_choices(**kwargs), shift)
     else:
         live = Evaluation.load(dir)
     if live.finished is None and (todo := live.ask()):
@@ -341,12 +343,13 @@ def tell_bundle(
     results: str,  # logs, or a list of items and scores
     format: str | None,  # of the results
     choices,  # Choices
+    shift: str,  # for a model outside the certificate: report, aipw, abstain
 ):  # -> a finished evaluation, in memory
     "What a bundle makes of results; items that are missing are named"
     from benchnb.data.files import read_object
     from benchnb.live.bundles import find_bundle, load_bundle
 
-    live = load_bundle(find_bundle(name))
+    live = load_bundle(find_bundle(name), shift=shift)
     format = format or guess_format(results)
     if format == "scores":
         answers, model = read_object(results, "write item and score"), None
@@ -381,7 +384,7 @@ def format_report(
         lines.append(f"rank      {report['rank']:g} of {report['models']} models")
         if best is not None:
             lines[1] += f"   (the score's interval, ranked: {best:g} to {worst:g})"
-    lines += spent_lines(report)
+    lines += [*spent_lines(report), *certificate_lines(report["certificate"])]
     if report["how"]:
         lines += wrap("interval", report["how"])
     if "runs" in report:
@@ -404,6 +407,22 @@ def spent_lines(
         if part.get("spent") is not None and part["full"]:
             counts = f"{part['spent']:,.0f} of {part['full']:,.0f}"
             yield f"{name:<10}{counts} ({part['spent'] / part['full']:.1%})"
+
+# %% ../../nbs/cli/run.ipynb #e5325bc8
+def certificate_lines(
+    certificate: dict | None,  # of a bundle; None: there is none
+) -> list[str]:
+    "For which models a bundle was measured, and how well it did"
+    from benchnb.live.certificate import figures_text, valid_for
+
+    if certificate is None:
+        return []
+    lines = wrap("valid for", valid_for(certificate))
+    for kind, found in certificate["measured"].items():
+        lines += wrap("", f"{kind}: {figures_text(found)}")
+    if again := certificate["check_again"]:
+        lines += wrap("", f"check the certificate again after {again}")
+    return lines
 
 # %% ../../nbs/cli/run.ipynb #5fcffa12
 def task_lines(

@@ -49,6 +49,7 @@ class Flag(StrEnum):
     UNSCORED = "unscored"  # some items that were asked have no score
     NOTHING_SCORED = "nothing scored"  # none has
     NOT_CONVERGED = "not converged"  # a fit stopped before it settled
+    OUTSIDE_CERTIFICATE = "outside certificate"  # unlike what a bundle was tested on
     FALLBACK = "fallback"  # another estimator answered in the method's place
     ABSTAINED = "abstained"  # there is no estimate, as requested
 

@@ -39,6 +39,7 @@ from benchnb.live.budgets import (
     next_budget,
     pilot_budget,
 )
+from .certificate import certified_flags
 from benchnb.live.folder import (
     FILE,
     Plan,
@@ -334,7 +335,8 @@ def unlike(
 ) -> list[tuple[Flag, str]]:  # empty: like the sources, as far as is known
     "How the model is unlike the sources"
     errors = self.left_out(talk.method.budget_)
-    return shift_flags(talk, found, self.plan.ease, errors)
+    flags = shift_flags(talk, found, self.plan.ease, errors)
+    return certified_flags(flags, self.plan.certificate)
 
 # %% ../../nbs/live/evaluation.ipynb #fdbbddaa
 @patch
@@ -479,7 +481,7 @@ def report(
     report = make_report(self.estimate(level), method, self.answers, errors)
     if self.runs:
         report["runs"] = sum(pooled(runs)[1] for runs in self.runs.values())
-    return report
+    return report | {"certificate": self.plan.certificate}
 
 # %% ../../nbs/live/evaluation.ipynb #b9a73ae3
 @patch

@@ -46,6 +46,7 @@ class Plan:
     model_type: str = "hf"  # lm-eval's --model
     model_args: str | None = None  # lm-eval's --model_args; None: made from model
     ease: list | None = None  # mean score of the sources on each item
+    certificate: dict | None = None  # of the bundle, if it is one
     choices: dict | None = None  # how logs are read: metric, filter, ...
     batch: int | None = None  # most items to hand out at once; None: all
 

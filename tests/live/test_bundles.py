@@ -4,18 +4,22 @@ import json
 import pickle
 import re
 import shlex
+import shutil
 
 import numpy as np
 import pytest
 from helpers.small import estimates, files_in, fitted, halves, prepared, table
 
 from benchnb.cli.app import main
+from benchnb.data.files import FileError
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
+from benchnb.evaluation.compare import compare, over_trials, summary
+from benchnb.evaluation.method import Flag
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import find_bundle, kept_tables, load_bundle, publish
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.left_out import left_out_errors, read_errors
+from benchnb.live.left_out import read_errors
 
 
 @pytest.mark.parametrize(
@@ -85,12 +89,16 @@ def test_a_bundle_says_how_it_was_made_and_how_accurate_it_is(tmp_path, capsys):
     source.to_parquet(tmp_path / "s.parquet")
     place = str(tmp_path / "small")
     publish_ = ["publish", str(tmp_path / "s.parquet"), "--method", "kmeans"]
-    assert main([*publish_, "--budget", "20", "--seed", "3", "--out", place]) == 0
+    publish_ += ["--budget", "20", "--seed", "3"]
+    assert main([*publish_, "--folds", "4", "--out", place]) == 0
     text = (tmp_path / "small" / "README.md").read_text()
     assert "benchnb publish TABLE --method kmeans --budget 20 --seed 3" in text
-    errors = left_out_errors(get_method("kmeans"), source, 20, seed=3)
-    mae = 100 * (errors["estimate"] - errors["truth"]).abs().mean()
-    assert f"absolute error is {mae:.1f} points" in " ".join(text.split())
+    said = json.loads((tmp_path / "small" / "certificate.json").read_text())
+    near = compare(source, ["kmeans"], [20], trials=4, seed=3)
+    mean, error = over_trials(summary(near)).loc[0, ["mae", "mae_se"]]
+    assert said["measured"]["like the sources"]["error"] == pytest.approx(mean, 1e-3)
+    assert f"| {100 * mean:.1f} ± {100 * error:.1f} |" in text
+    assert said["sources"] == source.fingerprint() and "newer" in said["measured"]
     assert "`answers.csv` is a file of yours" in text and "item,score\n" in text
     kept = read_errors(tmp_path / "small", 20)[20]
     assert not {*kept.index} & {*source.models.index}  # no names of models
@@ -99,10 +107,44 @@ def test_a_bundle_says_how_it_was_made_and_how_accurate_it_is(tmp_path, capsys):
     live.tell({name: row[name] for name in live.ask()})
     wide, narrow = live.estimate().interval, live.estimate(0.8).interval
     assert narrow[1] - narrow[0] < wide[1] - wide[0]
-    assert (
-        main([*publish_, "--budget", "20", "--folds", "0", "--out", place + "2"]) == 0
-    )
+    assert main([*publish_, "--folds", "0", "--out", place + "2"]) == 0
     assert "was not measured" in (tmp_path / "small2" / "README.md").read_text()
+
+
+def test_a_model_outside_the_certificate_is_flagged(tmp_path, capsys):
+    live = load_bundle(find_bundle("terminal-bench-20"))
+    agents = load("terminal_bench")
+    row = dict(zip(agents.items.index, agents.values[40].tolist(), strict=True))
+    live.tell({name: row[name] for name in live.ask()})
+    assert Flag.OUTSIDE_CERTIFICATE not in live.estimate().flags
+    strong = load_bundle(find_bundle("swebench-verified-50"))
+    strong.tell(dict.fromkeys(strong.ask(), 1.0))
+    assert {Flag.OUT_OF_RANGE, Flag.OUTSIDE_CERTIFICATE} <= strong.estimate().flags
+    (tmp_path / "r.json").write_text(json.dumps(strong.answers))
+    line = ["estimate", "--bundle", "swebench-verified-50", str(tmp_path / "r.json")]
+    assert main(line) == 0
+    said = capsys.readouterr().out
+    assert "valid for" in said and "outside the certificate" in said
+    assert main([*line, "--shift", "abstain", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["score"] is None and "outside certificate" in report["flags"]
+    folder = str(tmp_path / "mine")  # a folder keeps the certificate
+    assert main(["plan", "terminal-bench-20", "--out", folder]) == 0
+    again = Evaluation.load(folder)
+    again.tell(dict.fromkeys(again.ask(), 1.0))
+    assert Flag.OUTSIDE_CERTIFICATE in Evaluation.load(folder).estimate().flags
+
+
+@pytest.mark.parametrize("name", ["subset", "sources"])
+def test_the_certificate_of_another_bundle_is_refused(name, tmp_path):
+    shutil.copytree(find_bundle("terminal-bench-20"), tmp_path / "b")
+    path = tmp_path / "b" / "certificate.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: "0" * 16}))
+    with pytest.raises(ValueError, match=f"certifies another bundle .{name} 0000"):
+        load_bundle(tmp_path / "b")
+    path.write_text("{}")
+    with pytest.raises(FileError, match="is damaged"):
+        load_bundle(tmp_path / "b")
 
 
 @pytest.mark.parametrize("kind", ["report", "mapping", "csv"])
