@@ -1,5 +1,6 @@
 "What the chapter on transfer does not show: scorings, kills, journals, bad input"
 
+import re
 import signal
 import subprocess
 import sys
@@ -276,15 +277,30 @@ def test_a_function_of_ones_own_scores_what_is_written(llama):
     assert found.values.item() == np.mean([len(text) / 100 for text, _ in seen])
 
 
-def test_reasoning_is_shown_in_exemplars_and_the_answer_found_after_it(llama):
-    "A chain of thought, which the model cannot follow: it is random"
-    said = "Think. So the answer is"
-    reasoned = [Example(q, t, None, f"{said} {t}.") for q, t, *_ in TOYS[0].examples]
-    task = Task("reasoned", reasoned)
-    assert said in FLAN.context(task, task.examples[:1])
-    few = FEW | dict(scoring="chain_of_thought", limit=4, seeds=1)
-    found = transfer_matrix([task], llama, **few)
-    assert 0 <= found.values.item() <= 1
+class Reasoner:
+    "A model of one's own that reasons, and is right where the number is even"
+
+    tokens, tokenizer, seen = 0, None, []
+    identity = staticmethod(lambda: "reasoner")
+
+    def start(self, context):
+        self.seen.append(context)
+        return context
+
+    def generate(self, prefix, queries, limit, stop):
+        self.seen.append((limit, stop))
+        ends = (int(re.search(r"n(\d+)", query)[1]) % 2 for query in queries)
+        return [f"Think.\nSo the answer is ({'BA'[n == 0]})." for n in ends]
+
+
+def test_reasoning_is_shown_in_exemplars_and_the_answer_found_after_it():
+    said = "Think. So the answer is A."
+    reasoned = [Example(f"n{n}", "(A)", None, said) for n in range(12)]
+    task, model = Task("reasoned", reasoned[:8], dev=reasoned[8:]), Reasoner()
+    few = FEW | dict(scoring="chain_of_thought", seeds=1)
+    found = transfer_matrix([task], model, **few)
+    assert found.values.item() == 0.5
+    assert model.seen[0].count(said) == 3 and model.seen[1] == (512, "\n\n")
 
 
 def test_a_matrix_is_stored_and_read_back(llama, tmp_path):
