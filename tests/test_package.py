@@ -70,6 +70,19 @@ def test_data_is_found_in_an_installed_package(installed):
     assert models > 100 and cells > 100
 
 
+CHAPTERS = """
+import json, zlib
+from benchnb.cli.fork import read_chapters
+print(zlib.crc32(json.dumps(read_chapters(), sort_keys=True).encode()))
+"""
+
+
+def test_chapters_are_those_of_the_book(installed):
+    "`benchnb copy` finds the same text in the wheel as in a checkout"
+    packed = python(CHAPTERS, PYTHONPATH=str(installed))
+    assert packed == python(CHAPTERS, PYTHONPATH=str(ROOT))
+
+
 def test_metadata_says_what_settings_say(installed):
     settings = ConfigParser(delimiters=["="])
     settings.read(ROOT / "settings.ini", encoding="utf-8")

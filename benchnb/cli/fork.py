@@ -260,7 +260,7 @@ def copy_place(
     "benchnb copy guarded_irt my_folder",
     more="CHAPTER is the last word of its page's address, such as guarded_irt. FOLDER "
     "gets a notebook whose last cell writes the module. In a project of nbdev the "
-    "notebook goes to nbs/, and nbdev_export does the same.",
+    "notebook goes to nbs/, and nbdev-export does the same.",
 )
 def copy_command(
     chapter: str,  # such as guarded_irt, or stats/irt

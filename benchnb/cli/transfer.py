@@ -198,7 +198,7 @@ def transfer_command(
     if gpus and gpus > 1:
         on_gpus(gpus, as_words(**given))
         return merge_shards(out, answers)
-    from benchnb.tasks.prompts import read_tasks
+    from benchnb.tasks.task_files import read_tasks
 
     names = "prompt exemplars seeds scoring pool queries".split()
     protocol, part = as_protocol(**{n: given[n] for n in names}), read_shard(shard)

@@ -56,10 +56,10 @@ def effective_models(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
 ) -> float:  # between 1 and the number of models
     "How many unrelated models differ as much as these do (equation 3)"
-    seen = ~np.isnan(values)
-    rest = values - item_means(values)
-    rest = rest - np.nanmean(np.where(seen.any(1)[:, None], rest, 0), axis=1)[:, None]
-    rest, mask = np.where(seen, rest, 0).astype(np.float32), seen.astype(np.float32)
+    mask = (~np.isnan(values)).astype(np.float32)
+    rest = np.nan_to_num(values - item_means(values).astype(np.float32))
+    rest *= mask
+    rest -= mask * (rest.sum(1) / np.maximum(mask.sum(1), 1))[:, np.newaxis]
     common, squares = mask @ mask.T, rest**2 @ mask.T
     with np.errstate(invalid="ignore", divide="ignore"):
         r2 = (rest @ rest.T) ** 2 / (squares * squares.T)

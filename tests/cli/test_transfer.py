@@ -11,7 +11,8 @@ from helpers.vllm_server import vllm_like
 
 from benchnb.cli.app import main
 from benchnb.tasks.local_model import small_model
-from benchnb.tasks.prompts import MMLU, read_tasks
+from benchnb.tasks.prompts import MMLU
+from benchnb.tasks.task_files import read_tasks
 from benchnb.tasks.transfer import read_matrix, transfer_matrix
 
 FEW = ["--exemplars", "2", "--seeds", "2", "--batch", "5"]

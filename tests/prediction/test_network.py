@@ -43,6 +43,27 @@ def test_the_batch_is_the_same_networks(group, table):
         assert np.allclose(many.weights[0][seed], weight, atol=1e-4)
 
 
+def one_by_one(many, x):
+    "The slow reference: the predictions of each network for itself"
+    found = []
+    for layers in zip(*many.weights, *many.biases, strict=True):
+        h, half = np.asarray(x, dtype=np.float32), len(layers) // 2
+        pairs = zip(layers[:half], layers[half:], strict=True)
+        for number, (weight, bias) in enumerate(pairs):
+            h = (np.maximum(h, 0) if number else h) @ weight + bias
+        found.append(h[:, 0].clip(0, 1))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("group", [1, 2, 64])
+def test_predictions_together_are_those_of_each_network(group, table):
+    x, y, part = table
+    many = fit_networks(x, y, part > 0, part == 0, **SMALL)
+    found = many.predict(x, group=group)
+    np.testing.assert_allclose(found, one_by_one(many, x), atol=1e-6)
+    assert np.ptp(found, axis=0).max() > 0.01  # the networks differ
+
+
 def test_weights_count_records(table):
     x, y, part = table
     train, dev = (part[:1] > 0).astype(float), part[:1] == 0

@@ -2,15 +2,12 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from benchnb.tasks.prompts import (
-    Task,
-    answer_position,
-    draw_exemplars,
-    draw_queries,
-    read_tasks,
-)
+from benchnb.tasks.prompts import Task, draw_exemplars, draw_queries
+from benchnb.tasks.task_files import answer_position, read_tasks, tasks_of
 
 
 def test_no_question_is_among_its_own_exemplars():
@@ -97,7 +94,7 @@ def test_what_an_answer_means():
         ("a.jsonl", "{", "a.jsonl' is no list of records"),
         ("a.json", '{"a": 1}', "a.json' is no list of records"),
         ("a_dev.csv", "q,yes\n", "task 'a' has no questions: add a_test"),
-        ("a.txt", "q", "holds no csv, json or jsonl file"),
+        ("a.txt", "q", "holds no csv, json, jsonl or par"),
         ("a.csv", "", "task 'a' has no examples"),
         ("a.csv", "q,x,,A\n", "a.csv' in record 1: option 2 is empty: correct"),
         ("a.csv", "q,x,y,\n", "record 1: its answer is empty"),
@@ -177,3 +174,114 @@ def test_a_path_that_does_not_exist(tmp_path):
 def test_bad_tasks(examples, message):
     with pytest.raises(ValueError, match=message):
         Task("t", examples)
+
+
+def hub_folder(folder):
+    "MMLU as the hub has it: a folder for each subject, and two that are none"
+    rows = {
+        "law": ("Who judges?", ["a cook", "a court", "a cow", "a cat"], 1),
+        "art": ("Who paints?", ["a painter", "a tree", "a sea", "an oak"], 0),
+    }
+    records = {
+        name: {"question": q, "subject": name, "choices": c, "answer": a}
+        for name, (q, c, a) in rows.items()
+    }
+    for name, record in records.items():
+        for part in ("test", "validation", "dev"):
+            write_parquet(folder / name / f"{part}-00000-of-00001.parquet", [record])
+    every = list(records.values())
+    write_parquet(folder / "all" / "test-00000-of-00001.parquet", every)
+    other = [{"question": "?", "subject": "", "choices": ["a", "b"], "answer": 0}]
+    for place in ("all", "auxiliary_train"):
+        path = folder / place / "auxiliary_train-00000-of-00001.parquet"
+        write_parquet(path, other)
+    return every
+
+
+def write_parquet(path, records):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame(records).to_parquet(path)
+
+
+def test_mmlu_as_the_hub_has_it(tmp_path):
+    every = hub_folder(tmp_path)
+    tasks = read_tasks(tmp_path)
+    assert [task.name for task in tasks] == ["art", "law"]
+    assert tasks[1].examples[0].target == "B" and len(tasks[1].dev) == 1
+    arrays = [row | {"choices": np.array(row["choices"])} for row in every]
+    loaded = tasks_of({"test": arrays, "dev": arrays, "auxiliary_train": [{"x": 1}]})
+    assert loaded == tasks
+    assert read_tasks(tmp_path / "all/test-00000-of-00001.parquet")[0].name == "art"
+
+
+def test_parts_in_several_files_are_one_task(tmp_path):
+    for n in range(3):
+        path = tmp_path / "sums" / f"test-0000{n}-of-00003.parquet"
+        write_parquet(path, [{"input": f"{n} + 1", "target": str(n + 1)}])
+    (task,) = read_tasks(tmp_path)
+    assert [e.input for e in task.examples] == ["0 + 1", "1 + 1", "2 + 1"]
+
+
+@pytest.mark.parametrize("layout", ["jsonl", "parquet"])
+def test_flan_in_one_file_and_in_many(tmp_path, layout):
+    rows = [
+        {"inputs": f"{t} {n}", "targets": "yes", "_task_name": t}
+        for t in ("rte", "anli") for n in range(2)
+    ]  # fmt: skip
+    if layout == "jsonl":
+        for name in ("rte", "anli"):
+            some = [json.dumps(r) for r in rows if r["_task_name"] == name]
+            path = tmp_path / "test" / f"{name}_test.jsonl"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("\n".join(some))
+    else:
+        write_parquet(tmp_path / "train-00000-of-00001.parquet", rows)
+    tasks = read_tasks(tmp_path)
+    assert [(t.name, len(t.examples)) for t in tasks] == [("anli", 2), ("rte", 2)]
+    assert tasks[0].examples[0][:2] == ("anli 0", "yes")
+
+
+COT = """Evaluate the result of a random Boolean expression.
+
+Q: not ( True ) is
+A: Let's think step by step.
+Not True is False. So the answer is False.
+
+Q: True and True is
+A: Let's think step by step.
+So the answer is True."""
+
+
+def test_bbh_with_its_reasoning(tmp_path):
+    for folder in ("bbh", "cot-prompts"):
+        (tmp_path / folder).mkdir()
+    one = {"input": "not False is", "target": "True"}
+    examples = {"canary": "x", "examples": [one]}
+    (tmp_path / "bbh/boolean_expressions.json").write_text(json.dumps(examples))
+    (tmp_path / "cot-prompts/boolean_expressions.txt").write_text(COT)
+    (tmp_path / "README.txt").write_text("no task")
+    (task,) = read_tasks(tmp_path)
+    assert task.examples[0][:2] == ("not False is", "True")
+    assert [e.target for e in task.dev] == ["False", "True"]
+    assert task.dev[0].input == "not ( True ) is"
+    assert task.dev[0].reason.endswith("Not True is False. So the answer is False.")
+
+
+AGIEVAL = {
+    "passage": "Three cats.", "question": "How many?", "options": ["(A)2", "(B)3"],
+    "label": "B", "answer": None, "other": {"solution": "count"},
+}  # fmt: skip
+HUB_AGIEVAL = {"query": "How many?", "choices": ["(A)2", "(B)3"], "gold": [1]}
+
+
+def test_agieval_in_both_layouts(tmp_path):
+    (tmp_path / "lsat-ar.jsonl").write_text(json.dumps(AGIEVAL))
+    math = AGIEVAL | {"options": None, "label": None, "answer": "3", "passage": None}
+    (tmp_path / "math.jsonl").write_text(json.dumps(math))
+    path = tmp_path / "agieval-sat-math/data/test-00000-of-00001-abc.parquet"
+    write_parquet(path, [HUB_AGIEVAL])
+    hub, lsat, free = read_tasks(tmp_path)
+    assert (hub.name, hub.examples[0].target) == ("agieval-sat-math", "B")
+    assert hub.examples[0].input == "How many?\nA. 2\nB. 3"
+    assert lsat.examples[0].input == "Three cats.\nHow many?\nA. 2\nB. 3"
+    assert free.examples[0][:3] == ("How many?", "3", None)
