@@ -311,7 +311,7 @@ def acceleration() -> pd.DataFrame:  # one row per cell
 # %% ../../nbs/papers/essence_bench.ipynb #c8b53022
 MISSING_HERE = {  # pattern of table, row and column to what is missing
     "against": "follows from the two rows above it",
-    "GSM8K / MetaBench": "not run: our budgets end at 200 and 500",
+    "GSM8K / (Essence|Meta)Bench": "not run: our budgets are 50 to 200 and 500",
     "PPL": "needs the models' probabilities; see the row PPL-like",
     "acceleration|compression": "HellaSwag's 10,000 items are not public",
     "GraNd": "needs the gradients of a model in training",

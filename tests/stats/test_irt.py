@@ -236,3 +236,15 @@ def test_two_skills_ask_for_two_dimensions():
     only_one = (slopes[:, 1] > 0) / 40  # the score counts one of the skills
     errors = compare_dims(values, (1, 2), only_one, every=True)["error"]
     assert errors[2] < 0.95 * errors[1]
+
+
+@pytest.mark.parametrize("shape", [(30, 6), (6, 30), (9, 9), (9, 2), (9, 1)])
+def test_the_start_takes_the_smaller_product(shape):
+    "The directions of the models' large product; beyond the rank any will do"
+    table = np.random.default_rng(shape).standard_normal(shape)
+    slow = np.linalg.eigh(table @ table.T)[1][:, ::-1][:, :3]
+    fast = irt_fit.principal_vectors(table, min(3, shape[0]))
+    np.testing.assert_allclose(fast.T @ fast, np.eye(3), atol=1e-9)
+    rank = min(3, *shape)
+    alike = np.abs((fast * slow)[:, :rank].sum(axis=0))
+    np.testing.assert_allclose(alike, 1, atol=1e-9)
