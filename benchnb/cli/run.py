@@ -211,8 +211,7 @@ def tell_command(
     if not json:
         told = changed(live, *before)
         print(f"{told} told, {len(live.answers)} of {len(live.items):,} items in all\n")
-    stops = against or within is not None
-    now = standing_beside(live, against, within) if stops else None
+    now = standing_beside(live, against, within)
     print_next(live, dir, json, now, against)
 
 # %% ../../nbs/cli/run.ipynb #b117e771

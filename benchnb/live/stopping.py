@@ -137,12 +137,12 @@ def standing_beside(
     run: Evaluation,  # A
     against: str | None,  # folder of B; None: only the score of A
     within: float | None,  # margin
-) -> Standing:
+) -> Standing | None:  # None: neither was named
     "How an evaluation stands beside one in another folder"
     if within is not None:
         check_share("--within", within)
     if against is None:
-        return standing(run, None, within)
+        return None if within is None else standing(run, None, within)
     if run.folder and Path(against).resolve() == Path(run.folder).resolve():
         raise ValueError(f"--against {against!r} is the same evaluation")
     return standing(run, Evaluation.load(against), within)
