@@ -28,7 +28,8 @@ LOOK = """() => {
   const all = (s) => [...document.querySelectorAll(s)];
   const over = (e) => e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 2;
   const text = (e) => e.innerText.trim();
-  const thin = (e) => text(e).length > 3 && e.getBoundingClientRect().width < 30;
+  const shown = (e) => e.getBoundingClientRect().width > 0;
+  const thin = (e) => text(e).length > 3 && shown(e) && e.offsetWidth < 30;
   const boxed = (e) => e.closest('.table-scroll');
   const RAW = /\\?@\\w+|@sec-|^:::.*|np\\.float64\\(/gm;
   return {

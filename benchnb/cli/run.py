@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['TELL', 'NAMED', 'numbered_runs', 'settle', 'table_answers', 'one_model', 'read_answers', 'changed', 'remembered',
-           'keep_choices', 'tell_command', 'stand', 'next_command', 'print_next', 'estimate_command', 'guess_format',
+           'keep_choices', 'tell_command', 'next_command', 'print_next', 'estimate_command', 'guess_format',
            'tell_bundle', 'format_report', 'spent_lines', 'certificate_lines', 'task_lines', 'paired_command',
            'read_run']
 
@@ -174,10 +174,7 @@ TELL = (
 
 # %% ../../nbs/cli/run.ipynb #b2116f2b
 @command(
-    "tell",
-    "benchnb tell my_model my_model/logs --metric acc",
-    more=TELL,
-    plugins=True,
+    "tell", "benchnb tell my_model my_model/logs --metric acc", more=TELL, plugins=True
 )
 @delegates(read_choices)
 def tell_command(
@@ -193,12 +190,12 @@ def tell_command(
 ) -> None:
     "Tell an evaluation what a harness logged"
     from benchnb.live.evaluation import Evaluation
+    from benchnb.live.stopping import standing_beside
 
     live = Evaluation.load(dir)
     said, new = remembered(live.plan.choices or {}, kwargs | {"format": format})
     format, choices = said.pop("format"), read_choices(**said)
-    stops = against is not None or within is not None
-    if not log and not give_up and not stops:
+    if not (log or give_up or against or within is not None):
         raise ValueError("name the logs to tell, or say --give-up")
     before, answers, model = ({**live.answers}, {**live.runs}), {}, None
     if log:
@@ -214,27 +211,8 @@ def tell_command(
     if not json:
         told = changed(live, *before)
         print(f"{told} told, {len(live.answers)} of {len(live.items):,} items in all\n")
-    now = stand(live, dir, against, within) if stops else None
+    now = standing_beside(live, against, within)
     print_next(live, dir, json, now, against)
-
-# %% ../../nbs/cli/run.ipynb #6f09b18c
-def stand(
-    live,  # the evaluation
-    folder: str,  # as the user named it
-    against: str | None,  # folder of the other model; None: only this one's score
-    within: float | None,  # margin
-):  # -> Standing: A is the model of the folder, B the other
-    "Whether a comparison is decided"
-    from benchnb.live.evaluation import Evaluation
-    from benchnb.live.stopping import standing
-    from benchnb.stats.sample_size import check_share
-
-    if within is not None:
-        check_share("--within", within)
-    if against is not None and Path(against).resolve() == Path(folder).resolve():
-        raise ValueError(f"--against {against!r} is the same evaluation")
-    other = None if against is None else Evaluation.load(against)
-    return standing(live, other, within)
 
 # %% ../../nbs/cli/run.ipynb #b117e771
 def next_command(

@@ -13,6 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
+from fastcore.basics import patch
 
 from ..evaluation.method import RandomDraw, parameters
 from .evaluation import Evaluation
@@ -41,23 +42,6 @@ class Paired:
             return f"> {1 - self.least:.{digits}%}"
         return f"{self.better:.{digits}%}"
 
-    def says(self) -> str:  # in points of 100
-        "Which is better, by how much, and what this budget cannot see"
-        (low, high), apart = self.interval, self.difference
-        names, sign = ("AB", 1) if apart >= 0 else ("BA", -1)
-        ends = sorted((sign * low, sign * high))
-        text = f"{names[0]} is better by {100 * abs(apart):.1f} points, "
-        if ends[0] <= 0 and high > low:
-            text = f"not decided: {names[0]} - {names[1]} is {100 * abs(apart):.1f} "
-            text += "points, "
-        text += f"{self.level:.0%} interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
-        unseen = 50 * (high - low)
-        return (
-            text
-            + "; at this budget differences below " * (unseen > 0)
-            + (f"{unseen:.1f} points cannot be seen" if unseen else "; exact")
-        )
-
     def __repr__(self) -> str:
         low, high = self.interval
         text = f"A - B = {self.difference:+.3f} ({self.level:.0%} interval {low:+.3f} "
@@ -65,6 +49,25 @@ class Paired:
         return f"{text}; A is better with probability {self.chance()}" + (
             f"; {self.note}" if self.note else ""
         )
+
+# %% ../../nbs/live/paired.ipynb #6ca56f26
+@patch
+def says(self: Paired) -> str:  # in points of 100
+    "Which is better, by how much, and what this budget cannot see"
+    (low, high), apart = self.interval, self.difference
+    names, sign = ("AB", 1) if apart >= 0 else ("BA", -1)
+    ends = sorted((sign * low, sign * high))
+    text = f"{names[0]} is better by {100 * abs(apart):.1f} points, "
+    if ends[0] <= 0 and high > low:
+        text = f"not decided: {names[0]} - {names[1]} is {100 * abs(apart):.1f} "
+        text += "points, "
+    text += f"{self.level:.0%} interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
+    unseen = 50 * (high - low)
+    return (
+        text
+        + "; at this budget differences below " * (unseen > 0)
+        + (f"{unseen:.1f} points cannot be seen" if unseen else "; exact")
+    )
 
 # %% ../../nbs/live/paired.ipynb #3a61a636
 def difference_shares(
