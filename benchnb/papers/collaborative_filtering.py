@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['FIGURE_5', 'OTHER_SETTINGS', 'FEW', 'LARGER', 'SWEEPS', 'leaderboard', 'subjects', 'Setting', 'rivals',
            'task_figures', 'task_trial', 'measure_tasks', 'errors_by_ratio', 'against', 'transport_gains',
-           'sweep_methods', 'sweeps', 'item_descriptions', 'is_personal', 'complements', 'timed', 'of_mmlu_size',
-           'seconds_table', 'filtering_cells', 'reproduce_collaborative_filtering']
+           'sweep_methods', 'sweeps', 'sweep_changes', 'item_descriptions', 'is_personal', 'complements', 'timed',
+           'of_mmlu_size', 'seconds_table', 'sweep_cells', 'filtering_cells', 'reproduce_collaborative_filtering']
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #2466b39a
 import time
@@ -235,14 +235,28 @@ def sweep_methods() -> dict[str, Method]:  # label to method, not fitted
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #e79f1327
 def sweeps(
-    setting: str,  # a name in FIGURE_5
-    runs: Runs,  # two trials show enough
-) -> pd.DataFrame:  # one row per parameter, value and trial
-    "What figure 8 shows, at a ratio of .1"
+    setting: str,  # a name in FIGURE_5 or OTHER_SETTINGS
+    runs: Runs,  # trials, processors, journals
+    ratios: tuple = (0.1, 0.2, 0.3, 0.4, 0.5),
+) -> pd.DataFrame:  # one row per parameter, value, ratio and trial
+    "What figure 8 shows"
     name = "cf_sweep_" + setting.lower().replace(", ", "_").replace("-", "_")
-    found = measure_tasks(runs, name, setting, sweep_methods(), (0.1,), targets=30)
+    found = measure_tasks(runs, name, setting, sweep_methods(), ratios, targets=30)
     found[["parameter", "value"]] = found["method"].str.split(" = ", expand=True)
     return found
+
+# %% ../../nbs/papers/collaborative_filtering.ipynb #cfswp002
+def sweep_changes(
+    swept: pd.DataFrame,  # errors in one setting, from sweeps
+    usual: str = "rounds = 3",  # a row in which everything is at its default
+) -> pd.DataFrame:  # row, change; one line per value and trial
+    "Change of the error against the default, in per cent, mean over the ratios"
+    wide = swept.pivot(index=["trial", "ratio"], columns="method", values="mae")
+    share = wide.div(wide[usual], axis=0).drop(
+        columns=[usual, "task_similarity = 0.95"]
+    )
+    change = 100 * (share.groupby("trial").mean() - 1)
+    return change.melt(var_name="row", value_name="change")
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #349bd54b
 def item_descriptions(
@@ -350,11 +364,25 @@ def seconds_table(
     frame = pd.DataFrame(rows)
     return frame.assign(total=frame["select"] + frame["predict"])
 
+# %% ../../nbs/papers/collaborative_filtering.ipynb #cfswp004
+def sweep_cells(
+    swept: pd.DataFrame,  # errors in one setting, from sweeps
+    setting: str,  # its name
+    facts: dict,  # paper, table, data, verdict, reason
+) -> list[pd.DataFrame]:  # of cells
+    "The errors of figure 8, and the changes against the default"
+    rows = swept["method"] + ", ratio " + swept["ratio"].astype(str)
+    columns = {"mae": f"{setting} / mae", "weighted": f"{setting} / weighted mae"}
+    errors = mean_cells(swept.assign(row=rows), "row", columns, **facts)
+    columns = {"change": f"{setting} / change of the error %"}
+    return [errors, mean_cells(sweep_changes(swept), "row", columns, **facts)]
+
 # %% ../../nbs/papers/collaborative_filtering.ipynb #22b49db2
 def filtering_cells(
     errors: pd.DataFrame,  # from errors_by_ratio, of all settings
     described: pd.DataFrame,  # from item_descriptions
     seconds: pd.DataFrame,  # from seconds_table
+    swept: pd.DataFrame,  # from sweeps, of several settings
 ) -> pd.DataFrame:  # one row per cell, as store_results wants it
     "Every measured cell"
     facts = dict(paper="collaborative_filtering", verdict=Verdict.OTHER_DATA)
@@ -373,6 +401,9 @@ def filtering_cells(
         parts.append(mean_cells(part, "row", columns, table="figure 5", **where))
         columns, gains = {"gain": f"{setting} / gain"}, transport_gains(part)
         parts.append(mean_cells(gains, "row", columns, table="figure 7", **where))
+    for setting, part in swept.groupby("setting", sort=False):
+        where = other | dict(data=setting, table="figure 8")
+        parts += sweep_cells(part, setting, where)
     return pd.concat(parts, ignore_index=True)
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #ff3df998
@@ -386,7 +417,8 @@ def reproduce_collaborative_filtering(
     runs = Runs(trials, n_jobs, journals)
     names = [*FIGURE_5, "SWE-bench, by date"]
     errors = pd.concat([errors_by_ratio(name, runs) for name in names])
+    swept = sweeps(names[-1], replace(runs, trials=min(trials, 3)))
     cells = filtering_cells(
-        errors, item_descriptions(runs), seconds_table(min(trials, 2))
+        errors, item_descriptions(runs), seconds_table(min(trials, 2)), swept
     )
     return store_results(cells, "collaborative_filtering", folder)

@@ -104,6 +104,24 @@ def test_personal_and_complementary_are_told_apart():
     assert chapter.is_personal(ours, target) and chapter.complements(ours, one)
 
 
+def swept():
+    "Two trials of three settings: the last has half as much error again, then twice"
+    rows = [
+        (label, ratio, trial, ratio * (1 + (label == "quantile = 1") * (1 + trial) / 2))
+        for label in ("rounds = 3", "task_similarity = 0.95", "quantile = 1")
+        for ratio in (0.1, 0.2)
+        for trial in (0, 1)
+    ]
+    frame = pd.DataFrame(rows, columns=["method", "ratio", "trial", "mae"])
+    return frame.assign(weighted=0.1, setting="s")
+
+
+def test_figure_8_is_a_change_against_the_default_in_the_same_trial():
+    changes = chapter.sweep_changes(swept())
+    assert changes["row"].unique().tolist() == ["quantile = 1"]
+    assert changes["change"].tolist() == pytest.approx([50, 100])
+
+
 def test_cells_find_their_printed_neighbours(tmp_path):
     described = pd.DataFrame(
         {
@@ -121,7 +139,7 @@ def test_cells_find_their_printed_neighbours(tmp_path):
     ]
     errors = pd.DataFrame(errors, columns=["method", "ratio", "trial", "mae"])
     errors = errors.assign(weighted=0.2, rank=3.0, setting="s")
-    cells = chapter.filtering_cells(errors, described, seconds)
+    cells = chapter.filtering_cells(errors, described, seconds, swept())
     chapter.store_results(cells, "collaborative_filtering", tmp_path)
     both = table_cells("collaborative_filtering", tmp_path).set_index(["row", "column"])
     cell = both.loc["clustering / historical results", "performance / mae"]
@@ -130,6 +148,8 @@ def test_cells_find_their_printed_neighbours(tmp_path):
     assert both.loc["Collaborative filtering, ratio 0.5", "s / mae"]["trials"] == 2
     gain = both.loc["Gain by transport, ratio 0.5", "s / gain"]  # of paired trials
     assert gain["reproduced"] == pytest.approx(0.2) and gain["stderr"] < 1e-9
+    cell = both.loc["quantile = 1, ratio 0.2", "s / weighted mae"]
+    assert cell["reproduced"] == pytest.approx(0.1) and cell["trials"] == 2
 
 
 def test_the_split_by_date_keeps_the_new_models_for_the_targets():
