@@ -217,13 +217,13 @@ def show_warning(message, *where):
 
     print(f"benchnb: note: {escaped(message)}", file=sys.stderr)
 
-
+# %% ../../nbs/cli/app.ipynb #e19e4746
 def plain_warnings() -> None:
     "Warnings and logged lines as notes, in this process"
     warnings.showwarning = show_warning
     logging.basicConfig(format="benchnb: note: %(message)s")
 
-
+# %% ../../nbs/cli/app.ipynb #bd77f80e
 def processes(jobs: int) -> contextlib.AbstractContextManager:
     "Processes whose warnings are notes too"
     if jobs == 1:
@@ -232,7 +232,7 @@ def processes(jobs: int) -> contextlib.AbstractContextManager:
 
     return parallel_config(backend="loky", initializer=plain_warnings)
 
-
+# %% ../../nbs/cli/app.ipynb #45fe8e63
 @contextmanager
 def quiet_when_stopped() -> Generator:
     "Hold back what threads say, and drop it if the run was stopped by Ctrl-C"
@@ -277,7 +277,7 @@ class Printable:
     def __getattr__(self, name):  # isatty, flush, fileno, ...
         return getattr(self.stream, name)
 
-
+# %% ../../nbs/cli/app.ipynb #010971be
 def run_call(call: Call) -> None:
     "Run a command with the user's own methods and short notes"
     shown = contextlib.redirect_stdout(Printable(sys.stdout))

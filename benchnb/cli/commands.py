@@ -46,7 +46,7 @@ class Command:
     plugins: bool = False  # takes --plugin F.py
     resumes: bool = False  # goes on after a stop if --out or --rows was given
 
-
+# %% ../../nbs/cli/commands.ipynb #be5cdafc
 @dataclass(frozen=True)
 class Call:
     "A command and the arguments that were typed"
@@ -194,7 +194,7 @@ def count(
     number = things if isinstance(things, int) else len(things)
     return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
 
-
+# %% ../../nbs/cli/commands.ipynb #fbeca2c9
 def wrap(
     head: str,  # such as note
     text: str,

@@ -38,7 +38,7 @@ def figure(
     parts = [mean] if error != error else [mean, error]
     return " ±".join(re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in parts)
 
-
+# %% ../../nbs/cli/compare.ipynb #438e5619
 def money(dollars: float) -> str:  # such as $25, or $0.40
     "An amount; cents below 10 dollars"
     return f"${dollars:,.{0 if dollars >= 10 else 2}f}"
@@ -206,7 +206,7 @@ def method_names(
         sys.path.append(os.getcwd())
     return chosen
 
-
+# %% ../../nbs/cli/compare.ipynb #3596f430
 def read_side(
     transfer: str | None,  # a CSV file
 ):  # -> a transfer matrix, or None

@@ -32,7 +32,7 @@ def items_file(
     names = [live.folder / kind.format(last) for kind in kinds]
     return next(path for path in names if path.is_file())
 
-
+# %% ../../nbs/cli/drive.ipynb #03c90271
 def round_words(
     typed: list[str],  # the harness's command
     live,  # an evaluation in a folder, which asks for something
@@ -52,7 +52,7 @@ def round_words(
         typed = [word.replace(name, value) for word in typed]
     return typed
 
-
+# %% ../../nbs/cli/drive.ipynb #01c47564
 def is_program(
     typed: list[str],  # a command
     name: str,  # of a harness
@@ -75,7 +75,7 @@ def call_program(
             "command again, which goes on from here"
         )
 
-
+# %% ../../nbs/cli/drive.ipynb #2081e3be
 def inspect_words(
     typed: list[str],  # inspect eval TASK and options
     folder: Path,  # of the evaluation
@@ -110,7 +110,7 @@ def run_round(
         call_lm_eval(words) if here else call_program(words)
     part.rename(part.with_suffix(""))
 
-
+# %% ../../nbs/cli/drive.ipynb #41490749
 def call_lm_eval(words: list[str]) -> None:
     "Run lm-evaluation-harness in this process"
     from benchnb.plugins.lm_eval import call_in_process
@@ -118,7 +118,7 @@ def call_lm_eval(words: list[str]) -> None:
     with contextlib.redirect_stdout(sys.stderr):
         call_in_process(words[1:])
 
-
+# %% ../../nbs/cli/drive.ipynb #ed959736
 def whole_rounds(
     folder: Path,  # of an evaluation
 ) -> list[Path]:  # in order

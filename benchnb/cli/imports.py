@@ -155,7 +155,7 @@ def table_shape(
     named = ("an item", "a model") if "item" in columns else ("a model", "an item")
     return ["read as a wide table: a row is {}, a column {}".format(*named)]
 
-
+# %% ../../nbs/cli/imports.ipynb #d85d1cc0
 def read_frame(
     path: str,  # CSV, TSV, Parquet or JSONL
 ):  # -> data frame

@@ -371,7 +371,7 @@ def check_bundle_options(
                 f"{found.name}: leave {option} out (its maker can publish another)"
             )
 
-
+# %% ../../nbs/cli/plan.ipynb #4731a33d
 def check_table_plan(
     table,  # Scores
     how: dict,  # of the evaluation; gets the harness
@@ -437,7 +437,7 @@ def choose_harness(
         export_subset(make_subset(items, list(items.index)), harness, place)
     return harness
 
-
+# %% ../../nbs/cli/plan.ipynb #63e80a48
 def begin(
     method,  # fitted
     out: str,  # folder of the evaluation

@@ -39,7 +39,7 @@ def harness_files(
 
     return task_file(method, out, metric)
 
-
+# %% ../../nbs/cli/publish.ipynb #187030d5
 def print_published(
     method: str,  # name
     subset,  # the items

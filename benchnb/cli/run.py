@@ -149,7 +149,7 @@ def remembered(
     once = ("interrupted", "model")
     return given | known | new, {n: v for n, v in new.items() if n not in once}
 
-
+# %% ../../nbs/cli/run.ipynb #4350c6a1
 def keep_choices(
     live,  # the evaluation
     new: dict,  # choices
@@ -229,7 +229,7 @@ def next_command(
         logs = f"*.{run_id(live.plan.model)}.json"
     return f"benchnb tell {shlex.quote(folder)} {shlex.quote(logs)}"
 
-
+# %% ../../nbs/cli/run.ipynb #625ca868
 def print_next(
     live,  # the evaluation
     folder: str,  # as the user named it

@@ -39,7 +39,7 @@ def cannot_write(
     why = error.strerror or getattr(error.__cause__, "strerror", None) or error
     return OSError(f"cannot write {str(path)!r} ({why}): choose another place")
 
-
+# %% ../../nbs/data/files.ipynb #be2b7c68
 def check_place(
     path: str | Path,  # a file to be written, now or after long work
 ) -> None:
@@ -216,7 +216,7 @@ def unique(
         raise ValueError(f"it has {twice!r} twice")
     return found
 
-
+# %% ../../nbs/data/files.ipynb #82092fd3
 def parse_object(
     text: bytes,
 ) -> dict:
@@ -226,7 +226,7 @@ def parse_object(
         raise TypeError("it is no JSON object")
     return found
 
-
+# %% ../../nbs/data/files.ipynb #f4788765
 def read_object(
     path: str | Path,
     remedy: str,  # such as "copy it again", for messages

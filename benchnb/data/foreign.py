@@ -99,7 +99,7 @@ def check_archive(
     with zipfile.ZipFile(file) as archive:
         check_memory(sum(info.file_size for info in archive.infolist()), what)
 
-
+# %% ../../nbs/data/foreign.ipynb #a34bd55d
 class Stream(io.RawIOBase):
     "The bytes of a text file, unpacked; a part that is too large is refused"
 
@@ -208,7 +208,7 @@ def thrift_value(
         raise IndexError("its end is damaged")
     return thrift_fields(data)
 
-
+# %% ../../nbs/data/foreign.ipynb #e3c56e4d
 def thrift_fields(data: Thrift) -> dict[int, object]:
     "A structure"
     fields, number = {}, 0
@@ -312,7 +312,7 @@ def unmarked(
     marked = isinstance(cell, str) and cell[:1] == "'" and _FORMULA.match(cell)
     return cell[1:] if marked else cell
 
-
+# %% ../../nbs/data/foreign.ipynb #584d37c9
 def without_apostrophe(
     frame: pd.DataFrame,  # as a CSV file has it
 ) -> pd.DataFrame:  # as write_csv was given it

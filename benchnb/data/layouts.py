@@ -60,7 +60,7 @@ def read_columns(
         found[name] = other
     return found
 
-
+# %% ../../nbs/data/layouts.ipynb #ffd0628f
 def rename_columns(
     frame: pd.DataFrame,
     columns: Mapping[str, str],  # a name here -> the name in the file
@@ -90,7 +90,7 @@ def no_column(
         "item, score (say which is which by --columns model=NAME,item=NAME,score=NAME)"
     )
 
-
+# %% ../../nbs/data/layouts.ipynb #1e1eb56e
 def looks_long(
     frame: pd.DataFrame,  # not known to be long
     names: str,  # its column of names
@@ -120,7 +120,7 @@ def counted(names: list[str]) -> bool:
     found = [re.fullmatch(rf"(|.*/|({words})[ _-]?)\d+", n.lower()) for n in names]
     return sum(map(bool, found)) > 0.9 * len(names)
 
-
+# %% ../../nbs/data/layouts.ipynb #b4336621
 def check_sides(
     frame: pd.DataFrame,  # wide, with the names of models in its first column
     first: str,  # this column
@@ -149,7 +149,7 @@ def check_cells(
             ["items", "tasks"],
         )
 
-
+# %% ../../nbs/data/layouts.ipynb #d3b8e306
 def with_tasks(
     scores,  # Scores
     layout: Layout,

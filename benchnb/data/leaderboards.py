@@ -141,7 +141,7 @@ def _draw_pairs(half, digits, allowed, count, rng):
     first, second = pairs.T
     return pairs[(first != second) & allowed(digits[first], digits[second])][:count]
 
-
+# %% ../../nbs/data/leaderboards.ipynb #5440fa05
 def pair_tasks(
     seed: int = 0,  # draws the halves and the pairs
 ) -> list[ZooTask]:

@@ -41,11 +41,11 @@ def example(
     facts |= {"text": [f"question {n}" for n in range(items)], "cost": 10.0}
     return Scores(right * 1.0, pd.DataFrame(facts, [f"i{n}" for n in range(items)]))
 
-
+# %% ../../nbs/evaluation/checks.ipynb #6d3b0cf9
 class BrokenRule(AssertionError):
     "A rule that a method does not keep"
 
-
+# %% ../../nbs/evaluation/checks.ipynb #bfd861cc
 def rule(
     holds: bool,
     says: str,  # the rule

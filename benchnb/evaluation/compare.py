@@ -165,12 +165,12 @@ def piece_key(
     given = json.dumps(parameters(method), default=_as_text, sort_keys=True)
     return f"{label} {method.name} {given} {_code(method)} {budget} {trial}"
 
-
+# %% ../../nbs/evaluation/compare.ipynb #9ea10adc
 def _as_text(value):
     "A parameter that is no plain value; of a method also its code"
     return f"{value!r} {_code(value)}" if isinstance(value, Method) else repr(value)
 
-
+# %% ../../nbs/evaluation/compare.ipynb #2e6d9636
 def _code(method):
     "A hash of the source of a method's classes: old pieces are of no use to new code"
     import benchnb
@@ -215,7 +215,7 @@ def alone(
         error.method = cls.name, cls.__module__  # comes along from another process
         raise
 
-
+# %% ../../nbs/evaluation/compare.ipynb #da0ff0c9
 def _fit(label, method, source, side):
     "Fit a copy on one processor, so that results do not depend on their number"
     with alone(method):
@@ -224,7 +224,7 @@ def _fit(label, method, source, side):
         raise TypeError(f"{type(method).__name__}.fit must return self")
     return label, fitted
 
-
+# %% ../../nbs/evaluation/compare.ipynb #1ed08f0a
 def _run(key, method, *piece):
     "One piece of work on one processor"
     with alone(method):

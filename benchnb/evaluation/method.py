@@ -102,7 +102,7 @@ def rank(self: Estimate) -> float:  # 1: best; NaN: unknown
     table = self.source_scores
     return np.nan if table is None else _rank(self.score, table[:, 0])
 
-
+# %% ../../nbs/evaluation/method.ipynb #3a1d5b1a
 @patch(as_prop=True)
 def task_ranks(self: Estimate) -> pd.Series | None:  # None: no task scores
     "The same for every task"
@@ -130,7 +130,7 @@ def estimate_facts(
         facts["tokens"] = f"{estimate.cost:,.0f}"
     return facts
 
-
+# %% ../../nbs/evaluation/method.ipynb #7bc78298
 @patch
 def _repr_html_(self: Estimate) -> str:
     return html_card("Estimate", estimate_facts(self), self.notes)
@@ -193,7 +193,7 @@ def allowed_values(
         text += "".join(f", not {value}" for value in param.barred)
     return text + (", or None" if param.optional else "")
 
-
+# %% ../../nbs/evaluation/method.ipynb #1b41fb4a
 def param(
     default: object,
     meaning: str,  # in a few words
@@ -207,7 +207,7 @@ def parameters(method: object) -> dict:  # field name to value
     "The parameters that a method was made with"
     return {part.name: getattr(method, part.name) for part in fields(method)}
 
-
+# %% ../../nbs/evaluation/method.ipynb #4e790289
 def check_parameters(
     method: object,  # a Method: any dataclass
 ) -> None:
@@ -274,7 +274,7 @@ def install_hint(
     extra = EXTRAS.get(package, package)
     return f"{package} is not installed: pip install 'benchnb[{extra}]'"
 
-
+# %% ../../nbs/evaluation/method.ipynb #10666dac
 def missing_packages(
     method: object,  # a Method, or its class
 ) -> list[str]:  # modules

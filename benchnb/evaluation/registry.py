@@ -81,7 +81,7 @@ def installed() -> dict[str, EntryPoint]:  # by the name of the method
     found = entry_points(group="benchnb.methods")
     return {entry.name: entry for entry in found if entry.name not in LIBRARY}
 
-
+# %% ../../nbs/evaluation/registry.ipynb #9b5fcd48
 def list_methods(
     table: Scores | None = None,  # leave out methods whose needs it does not meet
 ) -> list[str]:  # in alphabetical order
@@ -188,7 +188,7 @@ def save_method(
     for name, content in {"arrays.npz": data, "method.json": text.encode()}.items():
         replace_file(Path(folder, name), lambda p, c=content: Path(p).write_bytes(c))
 
-
+# %% ../../nbs/evaluation/registry.ipynb #bb7068c9
 def _digest(state, data):
     "A hash of both files: if one is damaged, or of another day, it does not fit"
     text = json.dumps(state, sort_keys=True)

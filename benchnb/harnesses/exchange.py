@@ -40,14 +40,14 @@ class Usage(msgspec.Struct):
 
     total_tokens: int | None = None
 
-
+# %% ../../nbs/harnesses/exchange.ipynb #b4924fc8
 class Outcome(msgspec.Struct):
     "How a sample was scored"
 
     score: float | None
     is_correct: bool | None = None
 
-
+# %% ../../nbs/harnesses/exchange.ipynb #7894e48d
 class Instance(msgspec.Struct):
     "What is read of a line"
 

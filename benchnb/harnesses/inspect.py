@@ -305,7 +305,7 @@ def inspect_ids(
             )
     return ",".join(glob.escape(str(name)) for name in ids)
 
-
+# %% ../../nbs/harnesses/inspect.ipynb #15bfd2fc
 def inspect_command(
     ids: dict[str, list],  # task -> ids
     model: str = "MODEL",  # as Inspect names it, such as openai/gpt-4o

@@ -129,7 +129,7 @@ def many_hashes(
     digits = bytes.fromhex("".join([text[:16] for text in texts]))
     return np.frombuffer(digits, ">u8").tolist()
 
-
+# %% ../../nbs/harnesses/lm_eval.ipynb #bad42b2c
 FIELDS_OF_ROW = [attrgetter(name) for name in ("filter", "doc_id", "value", "doc_hash")]
 
 

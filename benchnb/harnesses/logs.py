@@ -59,7 +59,7 @@ def task_word(
         )
     return name
 
-
+# %% ../../nbs/harnesses/logs.ipynb #ddab1681
 def as_number(
     value: object,  # what a log gives as a score
 ) -> float | None:  # NaN: not scored; None: no number
@@ -98,7 +98,7 @@ def text_hash(
     start = text.strip()[:1000].encode("utf-8", "replace")
     return int.from_bytes(hashlib.sha256(start).digest()[:8], "big")
 
-
+# %% ../../nbs/harnesses/logs.ipynb #cb3bb798
 HEX = re.compile(r"[0-9a-f]{16,}").fullmatch
 
 

@@ -99,7 +99,7 @@ def run_id(model: str) -> str:  # without a slash: it is part of file names
     "The name of a run"
     return model.replace("/", "__")
 
-
+# %% ../../nbs/harnesses/swebench.ipynb #f1c9b073
 def swebench_command(
     ids: list[str],  # instances
     model: str = "MODEL",  # names the run

@@ -46,7 +46,7 @@ def known_costs(
         raise ValueError("the table has no costs: give the budget in items")
     return cost.fillna(cost.mean()).to_numpy()
 
-
+# %% ../../nbs/live/budgets.ipynb #50ee194b
 def items_for_tokens(
     method: Method,  # fitted, on a table with costs
     tokens: float,  # that may be spent

@@ -221,7 +221,7 @@ def bundle_plan(
         plan |= {"ease": said.pop("ease"), "certificate": said}
     return plan
 
-
+# %% ../../nbs/live/bundles.ipynb #c559a7f1
 def load_bundle(
     folder: str | Path,  # written by publish
     save_to: str | Path | None = None,  # folder of the evaluation; None: in memory
@@ -237,7 +237,7 @@ def shipped() -> dict[str, Path]:  # name, with hyphens -> folder
     folders = sorted(Path(str(resource_path("bundles"))).iterdir())
     return {place.name.replace("_", "-"): place for place in folders if place.is_dir()}
 
-
+# %% ../../nbs/live/bundles.ipynb #6e8bbc69
 def find_bundle(
     name: str | Path,  # of a bundle that ships, or a folder
 ) -> Path:

@@ -187,7 +187,7 @@ def valid_for(
         text += f" and an item fit of at least {certificate['fit']:.2f}"
     return text
 
-
+# %% ../../nbs/live/certificate.ipynb #1b1fe9d4
 def figures_text(
     found: dict,  # figures of one kind of models
 ) -> str:
@@ -197,7 +197,7 @@ def figures_text(
         text += f", {found['coverage']:.0%} of the intervals held"
     return text
 
-
+# %% ../../nbs/live/certificate.ipynb #a9c7e3d0
 def outside_certificate(
     certificate: dict,  # a certificate as plain values
 ) -> tuple[Flag, str]:
@@ -207,7 +207,7 @@ def outside_certificate(
         text += f"; for stronger models it found: {figures_text(far)}"
     return Flag.OUTSIDE_CERTIFICATE, text
 
-
+# %% ../../nbs/live/certificate.ipynb #15c3b9db
 def certified_flags(
     flags: list[tuple[Flag, str]],  # from shift_flags
     certificate: dict | None,  # of the bundle; None: it has none
@@ -230,7 +230,7 @@ def figure_cell(
     text = f"{scale * mean:.{digits}f}"
     return text if error is None else f"{text} ± {scale * error:.{digits}f}"
 
-
+# %% ../../nbs/live/certificate.ipynb #8ae1171b
 PAGE_FIGURES = {"error": (100, 1), "coverage": (100, 0)}
 PAGE_FIGURES |= {"kendall": (1, 2), "difference": (100, 1)}  # scale and digits
 

@@ -96,9 +96,7 @@ class Evaluation:
 
 # %% ../../nbs/live/evaluation.ipynb #78f7fce2
 @patch
-def _prepare(
-    self: Evaluation, method: Method, budget: int | None, tokens: float | None
-) -> None:
+def _prepare(self: Evaluation, method: Method, budget, tokens) -> None:
     "Prepare the method for its budget, or for the first stage towards a width"
     plan, total = self.plan, len(method.items_)
     if plan.level is not None:

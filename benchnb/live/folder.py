@@ -119,7 +119,7 @@ def check_known(
                 "evaluation for another run"
             )
 
-
+# %% ../../nbs/live/folder.ipynb #cc0a3c1e
 def check_asked(
     new: dict[str, float],  # item -> score
     asked: list[str],  # items that are to be run
@@ -179,7 +179,7 @@ def by_run(
         item: pooled(found)[0] for item, found in runs.items()
     }, runs
 
-
+# %% ../../nbs/live/folder.ipynb #448ac7e8
 def pooled(
     runs: dict,  # name -> mean score, number of runs
 ) -> tuple[float, int]:  # NaN: no run has a score; the number of runs that have one
@@ -237,7 +237,7 @@ def read_state(
         check_model(raw["model"])
         return text, state
 
-
+# %% ../../nbs/live/folder.ipynb #5d31a836
 def check_model(
     name: str | None,  # None: unknown
 ) -> None:
@@ -300,7 +300,7 @@ def check_links(folder: Path) -> None:
                 f"{str(path)!r} is a link, which could lead anywhere: delete it"
             )
 
-
+# %% ../../nbs/live/folder.ipynb #45b96544
 @contextmanager
 def locked(folder: Path) -> Generator[None]:
     "Nobody else changes this folder meanwhile; links are not followed"

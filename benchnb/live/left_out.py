@@ -102,7 +102,7 @@ def write_errors(
     path = folder / f"left_out_{budget}.parquet"
     replace_file(path, lambda name: errors.to_parquet(name))
 
-
+# %% ../../nbs/live/left_out.ipynb #b237a3cd
 def read_errors(
     folder: Path,  # of an evaluation
     budget: int,  # with which the sources were left out

@@ -63,7 +63,7 @@ class RaceResult:
             f"({self.share:.0%} of all)"
         )
 
-
+# %% ../../nbs/live/race.ipynb #d03247df
 def batches(
     total: int,  # items of the benchmark
     first: int = 20,  # items in the first batch
@@ -99,7 +99,7 @@ def race(
     items = dict(zip(names, map(int, asked), strict=True))
     return RaceResult(best, items, len(order), within, level)
 
-
+# %% ../../nbs/live/race.ipynb #701f71dc
 def check_race(candidates: Scores, within: float, level: float) -> None:
     "Refuse what is no race"
     if len(candidates) < 2:

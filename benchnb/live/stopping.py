@@ -75,7 +75,7 @@ def answers_in_order(
     names = run.items.index[method.coreset_]
     return list(takewhile(run.answers.__contains__, names))
 
-
+# %% ../../nbs/live/stopping.ipynb #bcea7000
 def shared_order(
     a: Evaluation,
     b: Evaluation,
@@ -116,7 +116,7 @@ def standing(
     where = decision_of(ends, within, pair=b is not None)
     return Standing(where, ends, len(names), total, within, level, b is not None)
 
-
+# %% ../../nbs/live/stopping.ipynb #f79ca6ff
 def decision_of(
     ends: tuple[float, float],  # of the interval
     within: float | None,  # margin

@@ -94,7 +94,7 @@ def estimate(
     sample = self.scored(seen)
     return self.conclude(sample) if len(sample.items) else Estimate(np.nan)
 
-
+# %% ../../nbs/methods/sampling.ipynb #df91d216
 @patch
 def scored(
     self: RandomSampling,
@@ -337,13 +337,13 @@ def predict(
     guess = (cross @ alpha.astype(np.float32)).astype(np.float64)
     return guess + sample.seen.mean() - guess[sample.items].mean(), left_out
 
-
+# %% ../../nbs/methods/sampling.ipynb #b26a9e96
 @patch
 def residuals(self: AIPW, sample: Sample) -> np.ndarray:
     "Each answer less its prediction from the others"
     return self.predict(sample)[1]
 
-
+# %% ../../nbs/methods/sampling.ipynb #f8d7f391
 @patch
 def conclude(self: AIPW, sample: Sample) -> Estimate:
     "Equation 8, with an interval from the leave-one-out residuals"

@@ -24,7 +24,7 @@ def lower_is_better(
     "Errors, scatter, ranks missed and times should be small; everything else large"
     return bool(re.search(r"mae|rmse|error|second|days|variance|\bsd$", column))
 
-
+# %% ../../nbs/papers/claims.ipynb #891efcd6
 def gains(
     cells: pd.DataFrame,  # stored results of one table or figure
     pairs: list,  # of pairs; each half is (row, column) or a number
@@ -65,7 +65,7 @@ def beats(
 
     return pairs
 
-
+# %% ../../nbs/papers/claims.ipynb #c7bfbd66
 def together(
     *claims: Callable,  # from stored results to pairs
 ) -> Callable:
@@ -79,7 +79,7 @@ class Claim(NamedTuple):
     tables: tuple[str, ...]  # where its numbers are stored
     pairs: Callable[[pd.DataFrame], list]  # from stored results to pairs
 
-
+# %% ../../nbs/papers/claims.ipynb #ecc4ff47
 def read_claims() -> dict[str, dict[str, Claim]]:  # paper to figure to claim
     "The claims of all figures, from the package's file"
     path, found = resource_path("claims.csv"), {}

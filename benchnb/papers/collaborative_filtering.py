@@ -287,7 +287,7 @@ def is_personal(
     asked = [frozenset(estimate.items) for estimate in simulate(method, targets)]
     return len(set(asked)) > 1
 
-
+# %% ../../nbs/papers/collaborative_filtering.ipynb #997642fd
 def complements(
     method: Method,  # fitted and prepared
     target: Scores,  # one model

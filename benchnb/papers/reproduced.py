@@ -86,7 +86,7 @@ class How(StrEnum):
     CLAIM = "pairs as claimed"
     NOTHING = ""
 
-
+# %% ../../nbs/papers/reproduced.ipynb #6d6dbd46
 class Compared(NamedTuple):
     "How a table compares with the paper"
 
@@ -97,7 +97,7 @@ class Compared(NamedTuple):
     other: bool = False  # was it on other data?
     size: float = np.inf  # median relative difference of cells that disagree
 
-
+# %% ../../nbs/papers/reproduced.ipynb #48278c37
 AGREES = (Verdict.REPRODUCED, Verdict.RESCORED)  # verdicts on cells
 DISAGREES = (Verdict.CLOSE, Verdict.NOT_REPRODUCED)
 
@@ -171,7 +171,7 @@ def common_reasons(
     words = "; ".join(counts.index[:most]).split("; ")
     return "; ".join(dict.fromkeys(words))
 
-
+# %% ../../nbs/papers/reproduced.ipynb #9437f79a
 def explain(
     cells: pd.DataFrame,  # all printed cells of the table
     verdict: Verdict,  # on the table
@@ -212,7 +212,7 @@ def compare_claim(
     other = not used.isdisjoint(zip(there["row"], there["column"], strict=True))
     return Compared(How.CLAIM, *tally(gains(cells, pairs)), other)
 
-
+# %% ../../nbs/papers/reproduced.ipynb #baf1e894
 def table_verdict(
     compared: Compared,
     cells: pd.DataFrame,  # printed cells of the table, perhaps none
@@ -297,7 +297,7 @@ def headline_text(
         text += f" ± {line['stderr']:{'.1g' if small else f'.{digits}f'}}"
     return text + (f" ({line['trials']:.0f} trials)" if line["trials"] > 1 else "")
 
-
+# %% ../../nbs/papers/reproduced.ipynb #d6079a04
 def comparison_text(
     line: pd.Series,  # a row of report
 ) -> str:

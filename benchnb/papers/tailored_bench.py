@@ -145,7 +145,7 @@ def rival_methods() -> dict[str, Method]:  # label to method, not fitted
         "AIPW": get_method("aipw"),
     }
 
-
+# %% ../../nbs/papers/tailored_bench.ipynb #c90e0369
 def main_methods() -> dict[str, Method]:  # label to method, not fitted
     "The rows of table 6 with fewer trials, and settings of ours beside them"
     rivals = rival_methods()
@@ -260,7 +260,7 @@ def native_families(
             rows.append({"trial": trial, "target": of.iloc[place], **counts})
     return pd.DataFrame(rows).groupby(["trial", "target"]).mean().reset_index()
 
-
+# %% ../../nbs/papers/tailored_bench.ipynb #152cc8df
 def family_affinity(
     runs: Runs,  # trials
 ) -> pd.DataFrame:  # one row per cell
@@ -291,7 +291,7 @@ def with_and_without(
         tables[name] = table
     return tables
 
-
+# %% ../../nbs/papers/tailored_bench.ipynb #372bd483
 def without_family(
     runs: Runs,  # trials, each with other sources left out; processors
 ) -> pd.DataFrame:  # one row per cell
@@ -378,7 +378,7 @@ def figure_methods() -> dict[str, dict[str, Method]]:  # figure to row to method
     figure_4 = {f"the nearest {k} sources": OtherNatives(count=k) for k in counts}
     return {"figure 3": figure_3, "figure 4": figure_4}
 
-
+# %% ../../nbs/papers/tailored_bench.ipynb #0a1a0bc7
 def native_figures(
     runs: Runs,  # trials, processors, journals
 ) -> pd.DataFrame:  # one row per cell

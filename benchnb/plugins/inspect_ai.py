@@ -42,7 +42,7 @@ def fitted_on(
     table = load_table(sources)
     return table, get_method(method).fit(table)
 
-
+# %% ../../nbs/plugins/inspect_ai.ipynb #28931648
 def fresh_evaluation(
     sources: str,  # a table, a published benchmark, or a folder of benchnb plan
     method: str = "guarded_irt",  # name; the folders know theirs
@@ -85,7 +85,7 @@ def sample_items(
             found[name] = known[0]
     return found
 
-
+# %% ../../nbs/plugins/inspect_ai.ipynb #30a2e775
 def check_complete(
     items: pd.DataFrame,  # facts about items, indexed by name, with their task
     names: dict[str, str],  # from sample_items
@@ -257,7 +257,7 @@ def load_task(
         )
     return found[0]
 
-
+# %% ../../nbs/plugins/inspect_ai.ipynb #ed76adb8
 def task_samples(
     task,  # Task
     items: pd.DataFrame,  # facts about the items of the sources

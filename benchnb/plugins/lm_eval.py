@@ -59,7 +59,7 @@ def bundle_estimate(
     live.tell(dict(told))
     return {} if live.ask() else log_metrics(live.estimate())
 
-
+# %% ../../nbs/plugins/lm_eval.ipynb #e95b8322
 def aggregate(
     folder: Path,  # of the bundle
     names: list[str],  # of its items, as the pairs count them
@@ -260,7 +260,7 @@ class LoadedOnce:
             self.models[repr(given)] = self.kind.create_from_arg_obj(*given)
         return self.models[repr(given)]
 
-
+# %% ../../nbs/plugins/lm_eval.ipynb #e753f4fd
 @lru_cache
 def keep_models() -> None:
     "From now on the harness keeps the models that it has loaded in this process"
@@ -269,7 +269,7 @@ def keep_models() -> None:
     find = registry.get_model
     registry.get_model = lru_cache(lambda name: LoadedOnce(find(name)))
 
-
+# %% ../../nbs/plugins/lm_eval.ipynb #4ad5c43c
 def call_in_process(
     words: list[str],  # arguments of lm_eval
 ) -> None:

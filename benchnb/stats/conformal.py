@@ -70,7 +70,7 @@ def mixture(
     share = float(np.clip(share, 0, 1))
     return share, float((first - share * gap).mean())
 
-
+# %% ../../nbs/stats/conformal.ipynb #7145da81
 def blend(
     first: np.ndarray,  # errors of one estimate on other models, shape (m,)
     second: np.ndarray,  # errors of another on the same models

@@ -137,7 +137,7 @@ def run_noise(
     once = np.where(often, once, once[often].mean())
     return float((share * weight) @ (once / trials))
 
-
+# %% ../../nbs/stats/intervals.ipynb #a6bf8434
 def runs_interval(
     score: float,  # the estimate; values outside [0, 1] are clipped
     seen: np.ndarray,  # mean scores of the items asked, shape (n,)

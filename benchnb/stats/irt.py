@@ -62,7 +62,7 @@ def discrimination(
     one = self.slopes.shape[1] == 1
     return self.slopes[:, 0] if one else np.linalg.norm(self.slopes, axis=1)
 
-
+# %% ../../nbs/stats/irt.ipynb #1ef41e35
 @patch(as_prop=True)
 def difficulty(
     self: IRT,
@@ -83,7 +83,7 @@ def select(
     arrays = {k: v[items] for k, v in parts.items() if isinstance(v, np.ndarray)}
     return replace(self, **arrays)
 
-
+# %% ../../nbs/stats/irt.ipynb #9b87d4e2
 @patch
 def arrays(self: IRT) -> dict[str, np.ndarray]:
     "What a fitted method has to keep of a bank: `IRT(**arrays)` makes it again"

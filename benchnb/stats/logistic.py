@@ -36,7 +36,7 @@ def newton_step(
     step = np.linalg.solve(hessian, gradient[..., np.newaxis])[..., 0]
     return step / np.maximum(1, np.linalg.norm(step, axis=-1, keepdims=True) / longest)
 
-
+# %% ../../nbs/stats/logistic.ipynb #c5172eba
 class NormalPrior(NamedTuple):
     "A normal prior of some coefficients"
 

@@ -51,7 +51,7 @@ def cosine(
 
     return cosine_distances(table.T, table[:, to].T).astype(np.float32)
 
-
+# %% ../../nbs/stats/medoids.ipynb #032ad20d
 def correlation(
     table: np.ndarray,  # features x items
     to: np.ndarray,  # positions of the items to measure to

@@ -165,7 +165,7 @@ def stored_means(
     table.insert(0, "trials", groups.size())
     return table.reset_index()
 
-
+# %% ../../nbs/studies/agents.ipynb #fca6d333
 def agent_results(
     kind: str,  # methods, prior, runs or age
 ) -> pd.DataFrame:

@@ -40,7 +40,7 @@ def difference_spread(
     apart = np.diff(known.values[order].astype(float), axis=0)
     return float(np.sqrt(np.nanmean(np.nanvar(apart, axis=1))))
 
-
+# %% ../../nbs/studies/power.ipynb #8e243794
 def items_for_error(
     spread: float,  # standard deviation of one item's part
     error: float,  # wanted standard deviation of the mean

@@ -427,10 +427,8 @@ def by_next_token(
         ([prefix + asked[n].ids for n in some], fixed | {"allowed_token_ids": tokens})
         for tokens, some in groups.items()
     ]
-    found = [None] * len(asked)
-    for (tokens, some), choices in zip(
-        groups.items(), self.complete(jobs), strict=True
-    ):
+    found, done = [None] * len(asked), self.complete(jobs)
+    for (tokens, some), choices in zip(groups.items(), done, strict=True):
         for number, choice in zip(some, choices, strict=True):
             found[number] = self.next_logprobs(choice, tokens)
     return found

@@ -83,7 +83,7 @@ def device(self: LocalModel):  # of torch
         return embeddings.weight.device
     return torch.device(embeddings._hf_hook.execution_device)  # of accelerate
 
-
+# %% ../../nbs/tasks/local_model.ipynb #7dcf4970
 @patch(as_prop=True)
 def most_tokens(self: LocalModel) -> int | None:  # None: it sets no limit
     "Tokens of the longest prompt that the model takes"
@@ -306,10 +306,8 @@ def greedy(
         if all(self.text_of(ids, stop)[1] for ids in written):
             break
         if out.get("past_key_values") is None:
-            kind = type(self.model).__name__
-            raise ValueError(
-                f"{kind} keeps no cache to write with: scoring='likelihood'"
-            )
+            kind, remedy = type(self.model).__name__, "scoring='likelihood'"
+            raise ValueError(f"{kind} keeps no cache to write with: {remedy}")
         mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
         given = {"input_ids": token[:, None].to(self.device)}
         given["past_key_values"] = out.past_key_values
@@ -423,7 +421,7 @@ def number_type(
         raise ValueError(f"dtype is float32, bfloat16 or float16, not {name!r}")
     return getattr(torch, name)
 
-
+# %% ../../nbs/tasks/local_model.ipynb #736b5cd1
 def load_model(
     name: str | Path,  # a folder, or a name on the hub
     dtype: str | None = None,  # of weights; None: bfloat16 on a GPU, else float32

@@ -101,7 +101,7 @@ def shown(
     target = example.reason or example.target
     return self.exemplar.format(input=example.input, target=target)
 
-
+# %% ../../nbs/tasks/prompts.ipynb #eabf7048
 @patch
 def context(
     self: Prompt,

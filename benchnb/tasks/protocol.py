@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
+from fastcore.basics import patch
 
 from ..evaluation.method import check_whole
 from .prompts import EXEMPLAR_POOLS, MMLU, Example, Prompt
@@ -33,7 +34,7 @@ def same_answer(
     "Is the text the target, letter by letter?"
     return float(text.strip() == example.target.strip())
 
-
+# %% ../../nbs/tasks/protocol.ipynb #6a77e7b8
 def same_last_character(
     text: str,  # what the model wrote
     example: Example,
@@ -41,7 +42,7 @@ def same_last_character(
     "Do text and target end with the same character? (the authors' rule for MMLU)"
     return float(text.strip()[-1:] == example.target.strip()[-1:])
 
-
+# %% ../../nbs/tasks/protocol.ipynb #c1e75c95
 def same_final_answer(
     text: str,  # what the model wrote, with its reasoning
     example: Example,
@@ -95,14 +96,13 @@ class Protocol:
         judge = self.scoring.judge
         return getattr(judge, "__qualname__", type(judge).__name__)
 
-    @property
-    def identity(self) -> tuple:
-        "What must be equal for two runs to share a journal; more draws may be added"
-        values = {part.name: getattr(self, part.name) for part in fields(self)}
-        values |= {"scoring": self.name, "written": self.written and self.written[1:]}
-        return tuple(
-            (k, repr(v)) for k, v in values.items() if k not in ("seed", "seeds")
-        )
+# %% ../../nbs/tasks/protocol.ipynb #prtident
+@patch(as_prop=True)
+def identity(self: Protocol) -> tuple:
+    "What must be equal for two runs to share a journal; more draws may be added"
+    values = {part.name: getattr(self, part.name) for part in fields(self)}
+    values |= {"scoring": self.name, "written": self.written and self.written[1:]}
+    return tuple((k, repr(v)) for k, v in values.items() if k not in ("seed", "seeds"))
 
 # %% ../../nbs/tasks/protocol.ipynb #92508db8
 def check_settings(given: Protocol) -> None:

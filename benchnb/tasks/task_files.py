@@ -216,7 +216,7 @@ def grouped_examples(
             found.setdefault(name, []).append(record_example(record, letters))
     return found
 
-
+# %% ../../nbs/tasks/task_files.ipynb #c6daf346
 def read_examples(
     path: Path,  # csv, json, jsonl, parquet, or txt with reasoning
     letters: bool = True,  # list the options and answer by letter

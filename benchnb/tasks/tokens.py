@@ -115,7 +115,7 @@ def tails(
         raise ValueError(f"to the tokenizer, some are alike or empty: {options}")
     return found
 
-
+# %% ../../nbs/tasks/tokens.ipynb #cea2007c
 @patch
 def as_asked(
     self: Reader,

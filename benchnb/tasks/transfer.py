@@ -186,7 +186,7 @@ def transfer_cells(
     pairs = list(product(seeds, mine))[part - 1 :: parts]
     return [(seed, source, target) for seed, source in pairs for target in tasks]
 
-
+# %% ../../nbs/tasks/transfer.ipynb #feee2e10
 def measured(
     found: np.ndarray,  # the score of each question
     tokens: int,
@@ -197,7 +197,7 @@ def measured(
     row = {"score": float(found.mean()), "queries": len(found), "tokens": int(tokens)}
     return row | {"answers": answers.tolist()}
 
-
+# %% ../../nbs/tasks/transfer.ipynb #a263f43e
 def measure_cells(
     book: Journal,
     model,  # LocalModel or Endpoint
@@ -295,7 +295,7 @@ def journal_cells(
             f"{str(path)!r} is no journal of transfer: check it"
         ) from error
 
-
+# %% ../../nbs/tasks/transfer.ipynb #b1921c79
 def merge_journals(
     parts: Sequence[str | Path],  # journals of shards of one run
     path: str | Path,  # of the whole
@@ -314,7 +314,7 @@ def merge_journals(
                 whole.add(key, cells[key])
         return len(whole.done)
 
-
+# %% ../../nbs/tasks/transfer.ipynb #e49a71c9
 def read_journal(
     path: str | Path,
     scoring: str = "likelihood",
@@ -339,7 +339,7 @@ def journal_answers(
         tables.append(pd.DataFrame(names | answers))
     return pd.concat(tables, ignore_index=True)
 
-
+# %% ../../nbs/tasks/transfer.ipynb #41a24478
 def resampled(
     answers: pd.DataFrame,  # by journal_answers
     share: float | None = None,  # of the questions; None: a bootstrap sample

@@ -20,7 +20,7 @@ class Drawn(NamedTuple):
     shown: list[Example]  # exemplars
     questions: list[Example]
 
-
+# %% ../../nbs/tasks/workload.ipynb #bd9a851a
 def short_enough(
     model,  # LocalModel or Endpoint
     shown: list[Example],  # exemplars
@@ -68,7 +68,7 @@ class Lengths(NamedTuple):
     tokens: int  # of all prompts, without exemplars
     longest: int  # with what may be written after it
 
-
+# %% ../../nbs/tasks/workload.ipynb #3be0674b
 def question_lengths(
     model,  # LocalModel or Endpoint, with a tokenizer
     questions: list[Example],
