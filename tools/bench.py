@@ -104,11 +104,11 @@ def zoo_comparison(some):
 def mmlu_size(name, tasks, items):
     "One new model, task by task at a ratio of .1: choose, ask and predict"
     import numpy as np
-    from benchnb.reproduce import collaborative_filtering as chapter
 
     from benchnb.evaluation.per_task import PerTask
     from benchnb.evaluation.registry import get_method
     from benchnb.methods.collaborative_filtering import CollaborativeFiltering
+    from benchnb.papers import collaborative_filtering as chapter
 
     chapter.transport_plan(np.eye(2))  # loading POT is nobody's time
     source, target = chapter.of_mmlu_size(tasks=tasks, items=items)
@@ -273,6 +273,42 @@ def many_cells():
     pair, sources = small_model(texts, positions=512), [f"t{n}" for n in range(10)]
     seconds = cpu(lambda: transfer_matrix(tasks, pair, seeds=1, sources=sources))
     return seconds, f"{64_980 / seconds:,.0f} questions/s"
+
+
+def to_a_server(queries):
+    "Questions to a server that answers as vLLM; the note: one request for each option"
+    import numpy as np
+
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tests"))
+    from helpers.vllm_server import vllm_like
+
+    from benchnb.tasks.api_model import Endpoint
+    from benchnb.tasks.prompts import MMLU
+
+    tasks, options = two_tasks(queries), tuple(f" {o}" for o in "ABCD")
+    asks = [(MMLU.query.format(input=e.input), options)
+            for task in tasks for e in task.examples]  # fmt: skip
+    pair, context = large_enough(tasks), MMLU.context(tasks[0], tasks[0].dev[:5])
+    rows = []
+    for prompts in (32, 1):
+        with vllm_like(pair) as (url, seen):
+            server = Endpoint(url, "m", tokenizer=pair[1], prompts=prompts)
+            server.echoes = prompts == 1  # score the prompt with each option
+            prefix, found = server.start(context), []
+            seconds = cpu(
+                lambda s=server, f=found, p=prefix: f.extend(s.logprobs(p, asks))
+            )
+            sent = len(seen["bodies"]), seen["tokens"], seen["connections"]
+        rows.append((seconds, np.array(found)[..., 0], *sent))
+    (seconds, ours, *now), (_, echoed, *before) = rows
+    same = np.mean(ours.argmax(axis=1) == echoed.argmax(axis=1))
+    count, shown = len(asks), np.isfinite(ours)  # the likeliest tokens are
+    return seconds, (
+        f"{count} questions: {now[0]} requests and {now[1] / count:.0f} tokens for one "
+        f"over {now[2]} connections; with a request for each option {before[0]} and "
+        f"{before[1] / count:.0f}; the same answer to {same:.0%}, log-probabilities "
+        f"differ by up to {abs(ours - echoed)[shown].max():.0e}"
+    )
 
 
 PEAK = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L4": 121e12}  # bfloat16
@@ -510,6 +546,7 @@ WORK = {
     "transfer, GPU, 1.1B weights": (transfer_gpu, (2000,), None),
     "transfer, GPU, 6.7B weights": (transfer_gpu, (2000, 4096, 32), None),
     "transfer, 57 tasks x 10 sources": (many_cells, (), 30),
+    "transfer, a server, 200 questions": (to_a_server, (100,), None),
     "100 networks on BBH together": (networks, (100,), 30),
     "100 networks on BBH together, GPU": (networks, (100, "cuda"), None),
     "2,000 subsets of BBH's tasks": (subsets, (), 5),

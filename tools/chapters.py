@@ -154,6 +154,8 @@ def relink(text, here, site, known):
         if not address.startswith(site):
             return match[0]
         page = address.removeprefix(site).removesuffix(".html")
+        entry = catalogue().get(f"{page}.ipynb", {}).get(name.partition("(")[0])
+        anchor = entry.anchor() if entry else anchor
         if page == here.removesuffix(".ipynb"):
             return f"[`{name}`](#{anchor})" if means(name, page, known) else f"`{name}`"
         to = os.path.relpath(f"{page}.ipynb", os.path.dirname(here) or ".")

@@ -43,6 +43,7 @@ class Entry:
     line: int
     parameters: list = field(default_factory=list)
     returns: Parameter | None = None
+    twin: bool = False  # a class beside a function of the same letters
 
     def signature(self):
         "The call, without types: compare(scores, methods, budgets=(20, 50, 100))"
@@ -55,7 +56,7 @@ class Entry:
 
     def anchor(self):
         "Where it stands on its page, as nbdev writes it"
-        return self.name.lower()
+        return self.name.lower() + "-class" * self.twin
 
 
 def comments(text):
@@ -165,6 +166,9 @@ def entries(path):
         return next(n for n, e in enumerate(found) if e.name == owner or e is entry)
 
     found = [e for e in found if "._" not in e.name]
+    functions = {e.name for e in found if e.kind == "function"}
+    for entry in found:
+        entry.twin = entry.kind == "class" and entry.name.lower() in functions
     return sorted(found, key=place) if classes else found
 
 
@@ -251,7 +255,7 @@ def index_page(titles):
     for name, place in public_names().items():
         found = {e.name: e for e in entries(PACKAGE / f"{place}.py")}
         told = cell(found[name].doc.splitlines()[0])
-        parts.append(f"| [`{name}`]({place}.qmd#{name.lower()}) | {told} |")
+        parts.append(f"| [`{name}`]({place}.qmd#{found[name].anchor()}) | {told} |")
     package = None
     for path in modules():
         place = path.relative_to(PACKAGE).with_suffix("").as_posix()

@@ -27,6 +27,7 @@ def read_choices(
     match: str = "id",  # what makes an item: id or hash
     model: str | None = None,  # name, where the log has none
     task: str | None = None,  # name, where the log has none
+    cost: str = "tokens",  # of an item: tokens, seconds or usd, where a log has them
 ):  # -> Choices
     "The choices that were made on the command line"
     from benchnb.harnesses.logs import Choices
@@ -44,7 +45,7 @@ def read_choices(
     chosen["filter"] = tuple(listed(filter, "--filter") or ())
     chosen |= {"split": split, "reducer": reducer, "values": tuple(values)}
     chosen |= {"repeated": repeated, "interrupted": interrupted, "match": match}
-    return Choices(**chosen, model=model, task=task)
+    return Choices(**chosen, model=model, task=task, cost=cost)
 
 # %% ../../nbs/cli/imports.ipynb #b8e2f14c
 IMPORT = (
@@ -105,6 +106,8 @@ def import_figures(
     out: str,  # the table that was written
 ) -> dict:
     "What was read: its size, its ends, and what is known of the items"
+    from benchnb.data.costs import cost_unit
+
     means, items = scores.performance(), scores.items
     ends = {"lowest": means.idxmin(), "highest": means.idxmax()}
     known = {n: items[n].notna().mean() if n in items else 0 for n in ("cost", "hash")}
@@ -114,6 +117,7 @@ def import_figures(
         "tasks": items["task"].nunique(),
         **{name: {"model": at, "score": float(means[at])} for name, at in ends.items()},
         "known": {name: float(share) for name, share in known.items()},
+        "cost_unit": cost_unit(items),
         "written": out,
     }
 
@@ -129,7 +133,8 @@ def print_figures(
             figures[name]["model"]
         )
         print(f"{line} ({at})" if len(line + at) < 78 else f"{line}\n  {at}")
-    for name, what in (("cost", "token costs"), ("hash", "hashes of documents")):
+    costs = f"costs in {figures['cost_unit']}" if figures["cost_unit"] else "costs"
+    for name, what in (("cost", costs), ("hash", "hashes of documents")):
         share = figures["known"][name]
         print(f"{what}: {f'{share:.0%} of the items' if share else 'none'}")
     print(f"\nwritten: {figures['written']}")

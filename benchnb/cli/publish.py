@@ -16,8 +16,10 @@ from benchnb.cli.commands import (
     count,
     format_table,
     print_json,
+    read_budget,
     read_scores,
 )
+from .compare import priced_table
 from .plan import calibrate
 
 # %% ../../nbs/cli/publish.ipynb #5b0c1de2
@@ -94,8 +96,9 @@ def publish_command(
     scores: str,  # zoo, a named data set, or a file
     *,
     method: str,  # with one subset for all models
-    budget: int,  # items
+    budget: str,  # items, or an amount such as 20ktokens, 5usd, 15min
     out: str,  # DIR, a new or empty folder
+    dollars: str | None = None,  # price of an item, or 3/Mtokens, 2/h
     title: str = "A small benchmark",  # of its README
     seed: int = 0,  # of the choice
     harness: str | None = None,  # lm-eval: also as a task for its --include_path
@@ -112,8 +115,9 @@ def publish_command(
     from benchnb.live.folder import check_new
 
     check_new(out)
-    table, fresh = read_scores(scores, **kwargs), get_method(method)
-    fitted = ready(get_method(method).fit(table), budget, seed)
+    paid, fresh = read_budget(budget), get_method(method)
+    table = priced_table(read_scores(scores, **kwargs), dollars)
+    fitted = ready(get_method(method).fit(table), paid, seed)
     measured = measure(fresh, fitted, table, folds, json)
     files = harness_files(fitted, out, harness, metric)
     subset = publish(fitted, out, title, with_sources, *measured, files)

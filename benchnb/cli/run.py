@@ -379,12 +379,19 @@ def format_report(
 def spent_lines(
     report: dict,  # of an evaluation
 ) -> Iterator[str]:
-    "Items and tokens spent, of what the benchmark costs"
-    for name in ("items", "tokens"):
+    "Items and tokens, time or money spent, of what the benchmark costs"
+    from benchnb.data.costs import in_words
+
+    for name in ("items", "cost"):
         part = report[name] or {}
-        if part.get("spent") is not None and part["full"]:
-            counts = f"{part['spent']:,.0f} of {part['full']:,.0f}"
-            yield f"{name:<10}{counts} ({part['spent'] / part['full']:.1%})"
+        if part.get("spent") is None or not part["full"]:
+            continue
+        unit = part.get("unit") or "items"
+        ends = [f"{part[end]:,.0f}" for end in ("spent", "full")]
+        if unit in ("seconds", "usd"):
+            ends = [in_words(part[end], unit) for end in ("spent", "full")]
+        share = part["spent"] / part["full"]
+        yield f"{unit:<10}{ends[0]} of {ends[1]} ({share:.1%})"
 
 # %% ../../nbs/cli/run.ipynb #e5325bc8
 def certificate_lines(

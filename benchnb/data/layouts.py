@@ -19,7 +19,16 @@ from .files import AmbiguousFile
 
 # %% ../../nbs/data/layouts.ipynb #deae8345
 KNOWN_COLUMNS = ("model", "item", "score", "successes", "trials", "doc_id", "hash")
-KNOWN_COLUMNS += ("task", "weight", "cost", "text", "family", "released", "part")
+KNOWN_COLUMNS += (
+    "task",
+    "weight",
+    "cost",
+    "cost_unit",
+    "text",
+    "family",
+    "released",
+    "part",
+)
 KNOWN_COLUMNS += ("n_params", "full_score", "llm", "scaffold")
 
 

@@ -219,7 +219,7 @@ def long_table(
     if {"model", "item"} <= set(frame.columns):
         raise no_column("score", frame.columns)
     if "item" in frame:
-        facts = ("task", "weight", "cost", "text", "doc_id", "hash")
+        facts = ("task", "weight", "cost", "cost_unit", "text", "doc_id", "hash")
         names, other = ["item", *(c for c in facts if c in frame)], "model"
     else:
         first = "model" if "model" in frame or frame.empty else frame.columns[0]

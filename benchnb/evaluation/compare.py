@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['METRICS', 'run_trial', 'add_tasks', 'named_methods', 'check_table', 'check_budgets', 'piece_key', 'comparison_hash',
-           'alone', 'Trials', 'compare', 'trial_metrics', 'summary', 'over_trials', 'best_rows', 'TableHTML', 'show']
+           'alone', 'Trials', 'compare', 'trial_metrics', 'summary', 'over_trials', 'best_rows', 'TableHTML', 'show',
+           'spending']
 
 # %% ../../nbs/evaluation/compare.ipynb #f13ebf7b
 import copy
@@ -25,6 +26,7 @@ import numpy as np
 import pandas as pd
 from fastcore.basics import patch
 
+from ..data.costs import Amount, Unit, known_costs, read_amount
 from ..data.progress import progress_bar
 from ..data.scores import Scores
 from .journal import Journal
@@ -44,7 +46,7 @@ def run_trial(
     method: Method,  # fitted on the sources
     label: str,  # its name in the frame
     targets: Scores,  # models to estimate
-    budget: int,  # items that may be asked of each
+    budget: int | Amount,  # items that may be asked of each, or an amount
     trial: int,  # number of the trial, for the frame
     seed: int,  # of the random choices
     by: str | None = None,  # "task": also a row for every task
@@ -55,7 +57,7 @@ def run_trial(
     rows = pd.DataFrame(
         {
             "method": label,
-            "budget": budget,
+            "budget": getattr(budget, "value", budget),
             "trial": trial,
             "target": targets.models.index.to_numpy(),
             "truth": targets.truth().to_numpy(),
@@ -69,6 +71,8 @@ def run_trial(
             "seconds": [estimate.seconds for estimate in estimates],
         }
     )
+    if isinstance(budget, Amount):
+        rows["unit"] = str(budget.unit)
     return rows if by is None else add_tasks(rows, estimates, targets)
 
 # %% ../../nbs/evaluation/compare.ipynb #750bfc9f
@@ -90,7 +94,8 @@ def add_tasks(
             "score": said.reindex(truth.columns).to_numpy(),
             "asked": counts.reindex(truth.columns, fill_value=0).to_numpy(),
         }
-        facts = rows.loc[at, ["method", "budget", "trial", "target"]].to_dict()
+        names = ["method", "budget", "trial", "target", *({"unit"} & {*rows})]
+        facts = rows.loc[at, names].to_dict()
         parts.append(pd.DataFrame(facts | own).assign(notes=""))
     return pd.concat(parts, ignore_index=True)
 
@@ -144,21 +149,33 @@ def check_table(
 
 # %% ../../nbs/evaluation/compare.ipynb #bd646cd9
 def check_budgets(
-    budgets: Iterable[int] | int,
+    budgets: Iterable[int | Amount | str] | int | Amount | str,
     scores: Scores,
-) -> list[int]:  # different ones, in the order given
-    "Budgets that the table can pay"
-    budgets = budgets if isinstance(budgets, Iterable) else [budgets]
-    budgets = list(dict.fromkeys(check_budget(b, scores.shape[1]) for b in budgets))
-    if not budgets:
+) -> list[int | Amount]:  # different ones, in the order given
+    "Budgets that the table can pay, all in one unit"
+    one = isinstance(budgets, (str, Amount)) or not isinstance(budgets, Iterable)
+    found = []
+    for budget in [budgets] if one else budgets:
+        budget = read_amount(budget) if isinstance(budget, str) else budget
+        if isinstance(budget, Amount) and budget.unit is not Unit.ITEMS:
+            known_costs(scores.items, budget.unit)
+        else:
+            number = getattr(budget, "value", budget)
+            budget = check_budget(number, scores.shape[1])
+        found.append(budget)
+    if not found:
         raise ValueError("no budget to compare at: give at least one, such as 30")
-    return budgets
+    units = dict.fromkeys(str(getattr(b, "unit", Unit.ITEMS)) for b in found)
+    if len(units) > 1:
+        both = " and ".join([*units][:2])
+        raise ValueError(f"budgets are in {both}: compare in one unit at a time")
+    return list(dict.fromkeys(found))
 
 # %% ../../nbs/evaluation/compare.ipynb #98ec8b29
 def piece_key(
     label: str,  # of the method in the frame
     method: Method,  # not fitted
-    budget: int | float,  # items asked, or their share
+    budget: int | float | Amount,  # items asked, or their share, or an amount
     trial: int,  # number of the trial
 ) -> str:
     "What identifies a piece: the label, the parameters, the code, budget and trial"
@@ -300,7 +317,7 @@ def finish(
 def compare(
     scores: Scores,  # models x items, all known (NaN is allowed, and stays unscored)
     methods: list | dict,  # names or methods; a dict gives them labels
-    budgets: Iterable[int] = (20, 50, 100),  # items that may be asked
+    budgets: Iterable = (20, 50, 100),  # items that may be asked, or amounts
     trials: int = 10,  # how often each is repeated
     split: str = "random",  # given, random, date, family or ability
     seed: int = 0,  # trial t uses the seed + t
@@ -363,7 +380,8 @@ def summary(
         raise ValueError(
             f"the frame lacks {sorted(missing)}: give what compare returned"
         )
-    keys = ["method", "budget", "trial", *({"task"} & set(frame.columns))]
+    more = [name for name in ("unit", "task") if name in frame]
+    keys = ["method", "budget", "trial", *more]
     rows = {key: trial_metrics(group) for key, group in frame.groupby(keys, sort=False)}
     return pd.DataFrame(rows).T.rename_axis(index=keys).reset_index()
 
@@ -372,7 +390,8 @@ def over_trials(
     figures: pd.DataFrame,  # what summary returned
 ) -> pd.DataFrame:  # one row per method and budget (and task)
     "Mean and standard error of every figure over the trials"
-    keys = ["method", "budget", *({"task"} & set(figures.columns))]
+    more = [name for name in ("unit", "task") if name in figures]
+    keys = ["method", "budget", *more]
     groups = figures.groupby(keys, sort=False)
     table = groups[list(METRICS)].agg(["mean", "sem"])
     table.columns = [m if how == "mean" else f"{m}_se" for m, how in table.columns]
@@ -417,3 +436,12 @@ def show(
         best = table.index.isin(best_rows(table, metric))
         cells[metric] = text.where(~best, "<b>" + text + "</b>")
     return TableHTML(cells.to_html(escape=False, index=False, border=0))
+
+# %% ../../nbs/evaluation/compare.ipynb #8a448eaa
+def spending(
+    frame: pd.DataFrame,  # what compare returned
+) -> pd.DataFrame:  # method, budget, asked, cost; cost is NaN where it is unknown
+    "Items asked and amount spent of a target, means over targets and trials"
+    rows = frame[frame["task"] == "all"] if "task" in frame else frame
+    groups = rows.groupby(["method", "budget"], sort=False)
+    return groups[["asked", "cost"]].mean().reset_index()

@@ -70,7 +70,8 @@ class Estimate:
     notes: tuple[str, ...] = ()  # what else a reader must know, in words
     items: list = field(default_factory=list)  # names of the items asked, in order
     unscored: list = field(default_factory=list)  # asked, but without a score
-    cost: float = np.nan  # tokens spent, where the items' costs are known
+    cost: float = np.nan  # spent, where the items' costs are known
+    cost_unit: str = "tokens"  # of what was spent: tokens, seconds or usd
     seconds: float = np.nan  # time that the method itself took
     source_scores: np.ndarray | None = None  # sources x (whole, task 1, task 2, ...)
 
@@ -127,7 +128,8 @@ def estimate_facts(
     for name, things in (("asked", estimate.items), ("unscored", estimate.unscored)):
         facts |= {f"items {name}": f"{len(things):,}"} if things else {}
     if not np.isnan(estimate.cost):
-        facts["tokens"] = f"{estimate.cost:,.0f}"
+        digits = ",.0f" if estimate.cost_unit == "tokens" else ",.3g"
+        facts[estimate.cost_unit] = f"{estimate.cost:{digits}}"
     return facts
 
 # %% ../../nbs/evaluation/method.ipynb #7bc78298
@@ -291,6 +293,7 @@ class Method:
     packages = ()  # modules of the extra `papers` without which it cannot work
     design_based = False  # True: estimate and interval hold for any model
     fresh_per_target = False  # True: run gets other random numbers for every target
+    counts_costs = False  # True: it stops by itself before an amount is overspent
 
     def fit(
         self,
@@ -301,12 +304,11 @@ class Method:
         check_parameters(self)
         if missing := missing_packages(self):
             raise ImportError(install_hint(missing[0]))
-        known = source.performance().dropna()
-        if known.empty:
+        self.source_mean_ = float(source.performance().mean())
+        if np.isnan(self.source_mean_):
             raise ValueError("no score of the sources is known: nothing to learn from")
         self.items_ = source.items.drop(columns="text", errors="ignore")
         self.weights_ = source.weights * (source.weights >= 1e-15)  # lost in any sum
-        self.source_mean_ = float(known.mean())
         self.partial_ = "full_score" in source.models  # the items are only a part
         self.fingerprint_ = source.fingerprint()  # recognises the sources
         tasks = source.performance(by="task")[source.items["task"].unique()]

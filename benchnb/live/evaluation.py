@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from fastcore.basics import patch
 
+from ..data.costs import Amount
 from ..data.files import naming, new_folder, read_object, write_text
 from ..data.scores import Scores, html_card, item_means
 from benchnb.evaluation.method import (
@@ -35,7 +36,7 @@ from ..harnesses.subsets import make_subset, subset_files
 # %% ../../nbs/live/evaluation.ipynb #af2b0055
 from benchnb.live.budgets import (
     check_growth,
-    items_for_tokens,
+    items_within,
     next_budget,
     pilot_budget,
 )
@@ -71,10 +72,9 @@ class Evaluation:
     def __init__(
         self,
         method: Method,  # fitted
-        budget: int | None = None,  # items; None: as the method is prepared
+        budget: int | Amount | None = None,  # items or an amount; None: as prepared
         seed: int = 0,  # of all random choices
         folder: str | Path | None = None,  # a new or empty one; None: in memory
-        tokens: float | None = None,  # a budget in tokens instead
         source: Scores | None = None,  # it was fitted on: for flags, widths
         errors: pd.DataFrame | None = None,  # from left_out_errors, with this budget
         **plan,  # width, level, shift, harness, model, ...: see Plan
@@ -85,7 +85,7 @@ class Evaluation:
         self.folder, self.source, self.stages = None, source, [method]
         self.answers, self.runs, self.model, self._saved = {}, {}, None, None
         self.plan = Plan(seed, **plan)
-        self._prepare(method, budget, tokens)
+        self._prepare(method, budget)
         self.errors = {} if errors is None else {method.budget_: errors}
         self._replay()
         if self.plan.width is not None:
@@ -96,21 +96,21 @@ class Evaluation:
 
 # %% ../../nbs/live/evaluation.ipynb #78f7fce2
 @patch
-def _prepare(self: Evaluation, method: Method, budget, tokens) -> None:
+def _prepare(self: Evaluation, method: Method, budget) -> None:
     "Prepare the method for its budget, or for the first stage towards a width"
     plan, total = self.plan, len(method.items_)
     if plan.level is not None:
         set_level(method, plan.level)
-    if tokens is not None:
-        budget = items_for_tokens(method, tokens, plan.seed)
     if plan.width is not None:
+        if isinstance(budget, Amount):
+            budget = items_within(method, budget, plan.seed)
         most = total if budget is None else check_budget(budget, total)
         self.plan = replace(plan, most=most)
         budget = pilot_budget(plan.width, most, total)
     if budget is not None:
         ready(method, budget, plan.seed)
     elif not hasattr(method, "budget_"):
-        raise ValueError("say a budget in items or tokens, or a width")
+        raise ValueError("say a budget (items, or an amount), or a width")
     else:
         self.plan = replace(plan, seed=getattr(method, "seed_", plan.seed))
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..data.costs import Amount
 from ..data.files import naming, replace_file
 from ..data.progress import progress_bar
 from ..data.scores import Scores, item_means
@@ -29,7 +30,7 @@ from ..stats.conformal import conformal_interval
 def left_out_errors(
     method: Method,  # not fitted; copied for every fold
     source: Scores,  # models whose scores are known
-    budget: int,  # items that may be asked
+    budget: int | Amount,  # items that may be asked, or an amount
     folds: int = 10,  # parts that are left out in turn
     seed: int = 0,  # of the folds and of the method
     progress: bool = False,  # say how far it is

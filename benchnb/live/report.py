@@ -11,6 +11,7 @@ import math
 import numpy as np
 import pandas as pd
 
+from ..data.costs import cost_unit
 from ..evaluation.method import Estimate, Method
 from .left_out import task_errors
 from ..stats.conformal import conformal_interval
@@ -76,9 +77,10 @@ def make_report(
     "What an evaluation found, how sure it is, and what was spent"
     source_scores, cost = method.source_scores_[:, 0], method.items_.get("cost")
     spent = list(answers)
-    tokens = None
+    paid = None
     if cost is not None:
-        tokens = {"spent": rounded(cost[spent].sum()), "full": rounded(cost.sum())}
+        paid = {"spent": rounded(cost[spent].sum()), "full": rounded(cost.sum())}
+        paid["unit"] = cost_unit(method.items_)
     return {
         "score": rounded(estimate.score),
         "interval": [rounded(end) for end in estimate.interval],
@@ -93,7 +95,7 @@ def make_report(
         "models": int((~np.isnan(source_scores)).sum()) + 1,
         "tasks": task_rows(estimate, method, answers, errors),
         "items": {"spent": len(spent), "full": len(method.items_)},
-        "tokens": tokens,
+        "cost": paid,
         "unscored": [name for name in spent if math.isnan(answers[name])],
         "notes": list(estimate.notes),
         "method": method.name,

@@ -4,12 +4,14 @@
 
 # %% auto #0
 __all__ = ['EPS', 'inclusion_probabilities', 'systematic_sample', 'resolve_pair', 'neighbours', 'Undecided',
-           'local_pivotal_sample', 'ModelAssisted', 'model_assisted_estimate', 'regression_estimate']
+           'local_pivotal_sample', 'ModelAssisted', 'model_assisted_estimate', 'regression_estimate', 'mixture',
+           'shifted']
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #f45752b9
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #c0ffee02
 def inclusion_probabilities(
@@ -173,3 +175,32 @@ def regression_estimate(
     return float(
         weights[items] @ seen + rest.mean() + slope * (seen.mean() - mean.mean())
     )
+
+# %% ../../nbs/stats/balanced_sampling.ipynb #a1f00003
+def mixture(
+    score: float,  # by the model
+    half: float,  # half the length of its interval
+    sample: ModelAssisted,  # the random items' estimate
+    level: float,  # nominal coverage
+) -> tuple[float, float]:  # score and half the length of its interval
+    "Towards the sample, as far as the two are further apart than noise (equation 5)"
+    apart = sample.score - score
+    share = max(0.0, 1 - sample.se**2 / max(apart**2, 1e-12))
+    noise = stdtrit(max(len(sample.share) - 2, 1), (1 + level) / 2) * sample.se
+    between = ndtri((1 + level) / 2) * apart
+    model = (1 - share) * half**2 if share < 1 else 0.0
+    squared = share * noise**2 + model + share * (1 - share) * between**2
+    return float(score + share * apart), float(np.sqrt(squared))
+
+# %% ../../nbs/stats/balanced_sampling.ipynb #a1f00004
+def shifted(
+    full: np.ndarray,  # a score for every item, shape (items,)
+    weights: np.ndarray,  # of the items
+    known: np.ndarray,  # positions of the items with an answer
+    score: float,  # what the mean is to be
+) -> np.ndarray:  # shape (items,), in [0, 1]
+    "Move the predicted items, towards 0 or towards 1, so that the mean is the score"
+    gap = score - full @ weights
+    room = 1 - full if gap > 0 else full.copy()
+    room[known] = 0
+    return np.clip(full + gap * room / max(weights @ room, 1e-12), 0, 1)

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['FEWEST_MODELS', 'PLAN_METHODS', 'PLAN_BUDGETS', 'FIGURES', 'CURVE_LABELS', 'at_most', 'hold_out', 'plan_methods',
            'plan_budgets', 'mean_curve', 'items_curve', 'plot_plan', 'draw_curves', 'reach', 'range_in_words',
-           'read_off', 'items_needed', 'FewSources', 'source_counts', 'check_counts', 'excess_error', 'sources_curve',
-           'enough', 'harmless', 'sources_needed']
+           'read_off', 'items_needed', 'spend_curve', 'FewSources', 'source_counts', 'check_counts', 'excess_error',
+           'sources_curve', 'enough', 'harmless', 'sources_needed']
 
 # %% ../../nbs/studies/planning.ipynb #f2a9c10f
 import copy
@@ -16,12 +16,20 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ..data.costs import cost_unit
 from ..data.scores import Scores
-from ..evaluation.compare import compare, named_methods, over_trials, summary
+from benchnb.evaluation.compare import (
+    compare,
+    named_methods,
+    over_trials,
+    spending,
+    summary,
+)
 from ..evaluation.method import Method, check_whole, is_whole
 from ..evaluation.plots import method_styles
 from ..evaluation.registry import list_methods
 from ..stats import sample_size
+from ..stats.intervals import normal_quantile
 
 # %% ../../nbs/studies/planning.ipynb #73d3c2cc
 FEWEST_MODELS = 8  # with fewer nothing can be held out
@@ -91,7 +99,7 @@ def plan_budgets(
     return sorted(tried)
 
 # %% ../../nbs/studies/planning.ipynb #aed0df51
-FIGURES = ("mae", "kendall", "coverage", "width")
+FIGURES = ("mae", "rmse", "kendall", "coverage", "width")
 
 
 def mean_curve(
@@ -102,7 +110,8 @@ def mean_curve(
 ) -> pd.DataFrame:  # one row per method and budget
     "Means over trials with standard errors, and the facts of the table"
     columns = [name for figure in FIGURES for name in (figure, f"{figure}_se")]
-    curve = over_trials(figures)[["method", "budget", "trials", *columns]]
+    unit = ["unit"] if "unit" in figures else []
+    curve = over_trials(figures)[["method", "budget", *unit, "trials", *columns]]
     source, target = table.split(how["split"], how["sources"], seed=seed)
     sizes = {"sources": len(source), "targets": len(target), "items": table.shape[1]}
     for place, (name, value) in enumerate(sizes.items(), start=2):
@@ -113,7 +122,7 @@ def mean_curve(
 def items_curve(
     scores: Scores,  # of the sources alone
     methods: list | dict | None = None,  # as for compare; None: plan_methods
-    budgets: Iterable[int] | None = None,  # items asked; None: plan_budgets
+    budgets: Iterable | None = None,  # items asked, or amounts; None: plan_budgets
     trials: int = 10,  # how often models are held out
     split: str = "random",  # given, random, date, family or ability
     targets: int = 30,  # most models to hold out
@@ -126,7 +135,9 @@ def items_curve(
     methods = plan_methods(table) if methods is None else methods
     budgets = plan_budgets(table.shape[1]) if budgets is None else budgets
     frame = compare(table, methods, budgets, trials, seed=seed, **how, **run)
-    return mean_curve(summary(frame), table, how, seed)
+    curve = mean_curve(summary(frame), table, how, seed)
+    curve = curve.merge(spending(frame), on=["method", "budget"])
+    return curve.assign(cost_unit=cost_unit(table.items))
 
 # %% ../../nbs/studies/planning.ipynb #e3889091
 CURVE_LABELS = {
@@ -136,11 +147,11 @@ CURVE_LABELS = {
     "coverage": "share of intervals that hold",
 }
 
-
+# %% ../../nbs/studies/planning.ipynb #plotplan1
 def plot_plan(
     curves: pd.DataFrame,  # of items_curve or sources_curve; with data: one panel each
     value: str = "width",  # a column: width, mae, coverage, relative, ...
-    over: str = "budget",  # budget or sources
+    over: str = "budget",  # budget, sources or cost
     goal: float | None = None,  # a dotted line; with relative it is at 1
 ) -> object:  # the figure; both axes are logarithmic and shared
     "Curves of all methods, a panel per data set, with two standard errors"
@@ -165,7 +176,9 @@ def plot_plan(
     handles, names = axes.flat[0].get_legend_handles_labels()
     where = {"loc": "outside upper center", "ncols": min(len(names), 5)}
     fig.legend(handles, names, fontsize=8, frameon=False, **where)
-    fig.supxlabel({"budget": "items asked", "sources": "source models"}[over], size=9)
+    unit = curves["cost_unit"].iloc[0] if over == "cost" else ""
+    below = {"sources": "source models", "cost": f"spent on one model ({unit})"}
+    fig.supxlabel(below.get(over, "items asked"), size=9)
     fig.supylabel(CURVE_LABELS.get(value, value), size=9)
     return fig
 
@@ -174,7 +187,7 @@ def draw_curves(
     ax: object,  # matplotlib axes
     part: pd.DataFrame,  # the curves of one data set
     value: str,  # the column to draw
-    over: str,  # budget or sources
+    over: str,  # budget, sources or cost
     looks: dict[str, dict],  # method to style
 ) -> None:
     "The curves of one data set, on logarithmic axes with round numbers"
@@ -265,6 +278,8 @@ def items_needed(
         raise ValueError(
             f"the curve lacks {sorted(missing)}: give what items_curve returned"
         )
+    if "unit" in curve:  # budgets are amounts
+        curve = curve.assign(budget=curve["asked"].round().astype(int))
     figure, goal = ("width", width) if mae is None else ("mae", mae)
     goal = sample_size.check_share(figure, goal)
     like = goal if mae is None else sample_size.width_of_error(goal)
@@ -275,6 +290,26 @@ def items_needed(
         rows[name] = read_off(line, goal, figure)
     columns = ["items", "low", "high", "coverage", "says"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+
+# %% ../../nbs/studies/planning.ipynb #2b7a1787
+def spend_curve(
+    curve: pd.DataFrame,  # what items_curve returned, on a table with costs
+    power: float = 0.8,  # probability of seeing the difference, in (0.5, 1)
+    level: float = 0.95,  # of the interval that must exclude zero
+) -> pd.DataFrame:  # method, spend, items, mae, mae_se, visible; by method and spend
+    "Error against money: what is spent, what it buys, what can be seen (equation 3)"
+    if "cost" not in curve or curve["cost"].isna().all():
+        raise ValueError(
+            "the table has no costs: import its logs with --cost, or say --dollars"
+        )
+    both = normal_quantile(level) + normal_quantile(2 * power - 1)
+    found = curve[["method", "mae", "mae_se"]].copy()
+    found.insert(1, "spend", curve["cost"])
+    found.insert(2, "items", curve["asked"].round().astype(int))
+    found["visible"] = both * np.sqrt(2) * curve["rmse"]
+    order = {name: at for at, name in enumerate(curve["method"].unique())}
+    keys = found["method"].map(order), found["spend"]
+    return found.iloc[np.lexsort(keys[::-1])].reset_index(drop=True)
 
 # %% ../../nbs/studies/planning.ipynb #4bfab38d
 @dataclass(eq=False)
@@ -345,7 +380,7 @@ def check_counts(
 def excess_error(
     mae: pd.DataFrame,  # a row per trial, a column per number of sources
 ) -> pd.DataFrame:  # per number of sources: excess and excess_se; 0.05: 5% above
-    "Error above that of the best number of sources, paired by trial (equation 3)"
+    "Error above that of the best number of sources, paired by trial (equation 4)"
     best = mae.mean().idxmin()
     above = mae.sub(mae[best], axis=0) / mae[best].mean()
     return pd.DataFrame({"excess": above.mean(), "excess_se": above.sem()})

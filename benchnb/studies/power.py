@@ -53,7 +53,7 @@ def items_for_error(
 def power_curve(
     scores: Scores,  # of earlier models
     methods: list | dict | None = None,  # as for compare; None: plan_methods
-    budgets: Iterable[int] | None = None,  # items asked; None: plan_budgets
+    budgets: Iterable | None = None,  # items asked, or amounts; None: plan_budgets
     trials: int = 5,  # how often models are held out
     split: str = "random",  # given, random, date, family or ability
     seed: int = 0,  # trial t uses the seed + t
@@ -64,6 +64,9 @@ def power_curve(
     methods = plan_methods(table) if methods is None else methods
     budgets = plan_budgets(table.shape[1]) if budgets is None else budgets
     frame = compare(table, methods, budgets, trials, seed=seed, **how, **run)
+    if "unit" in frame:  # budgets are amounts: the items that they paid for
+        asked = frame.groupby(["method", "budget"])["asked"].transform("mean")
+        frame["budget"] = asked.round().astype(int)
     frame["error"] = frame["score"] - frame["truth"]
     keys = ["method", "budget", "trial"]
     groups = frame.groupby(keys, sort=False)["error"]

@@ -42,13 +42,15 @@ def test_dollars_are_those_of_an_item(tmp_path, monkeypatch, capsys):
         ["12", "$30"],
     ]
     code, out, _ = compared(capsys, "--dollars", "2.5", "--json")
-    assert [row["dollars"] for row in json.loads(out)] == [15, 30]
+    assert [row["cost"] for row in json.loads(out)] == [15, 30]
+    assert {row["cost_unit"] for row in json.loads(out)} == {"usd"}
     agents = scores.models.assign(llm="one")  # a dollar each, if nothing is said
-    Scores(scores.values, scores.items, agents).to_parquet("table.parquet")
+    bare = scores.items.drop(columns="cost")
+    Scores(scores.values, bare, agents).to_parquet("table.parquet")
     assert "all items cost $60: $1.00 each" in compared(capsys)[1]
 
 
-@pytest.mark.parametrize("price", ["0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("price", ["0", "-1", "nan", "inf", "3/bananas"])
 def test_an_impossible_price_is_one_line(price, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     table().to_parquet("table.parquet")
@@ -66,3 +68,31 @@ def test_errors_and_widths_are_in_points(tmp_path, monkeypatch, capsys):
         mae, width = stored.loc[int(row[0]), ["mae", "width"]]
         assert float(row[2]) == pytest.approx(100 * mae, abs=0.006)
         assert float(row[-2]) == pytest.approx(100 * width, abs=0.06)
+
+
+def test_amounts_in_place_of_items(tmp_path, monkeypatch, capsys):
+    "Items and spend of every method, in 80 columns; a wrong unit is one line"
+    monkeypatch.chdir(tmp_path)
+    table().to_parquet("table.parquet")
+    few = ["compare", "table.parquet", "--methods", "random,guarded_irt_static"]
+    few += ["--trials", "1", "--budgets"]
+    assert main([*few, "3ktokens,12ktokens", "--plot", "a.svg"]) == 0
+    out, _ = capsys.readouterr()
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    (head,) = (line for line in lines if "MAE" in line and "tokens" in line)
+    assert head.split()[:3] == ["tokens", "items", "spent"]
+    assert head.split()[-1] == "width"  # the times have no room
+    rows = lines[lines.index(head) + 1 :][:4]
+    assert [row[:8].strip() for row in rows] == ["3,000", "", "12k", ""]
+    assert main([*few, "3usd", "--dollars", "0.5", "--json"]) == 0
+    for row in json.loads(capsys.readouterr().out):
+        assert (row["asked"], row["cost"], row["unit"]) == (6, 3, "usd")
+    for wrong, says in {
+        "3usd": "its costs in tokens, not in usd: give the budget in items or tokens",
+        "10,3usd": "--budgets 10,3usd is in items and usd: give all in one unit",
+        "3bananas": "--budgets: '3bananas' is no amount: write 50 (items)",
+    }.items():
+        assert main([*few, wrong]) == 2
+        err = capsys.readouterr().err
+        assert says in err and err.count("\n") == 1

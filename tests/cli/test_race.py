@@ -56,3 +56,5 @@ def test_live(call):
     assert found["winner"] == "c" and found["ask"] == {}
     assert "named twice" in call("race", "a", "a")[2]
     assert "two candidates or more, got 1" in call("race", "a")[2]
+    call(*plan, "--batch", 20, "--harness", "list", "--seed", 1, "--out", "d")
+    assert "are asked other items: plan both" in call("race", "a", "d")[2]

@@ -213,7 +213,7 @@ def test_mistakes_are_one_line_and_change_nothing(call):
         ([*plan[:-1], "x", "--budget", 99], ["99"]),
         ([*plan[:-1], "x", "--budget", "99tokens"], ["no costs"]),
         (["plan", "s.parquet", "--method", "random", "--budget", 9], ["--out DIR"]),
-        (["plan", "s.parquet", "--budget", 0, "--out", "x"], ["budget", "got 0"]),
+        (["plan", "s.parquet", "--budget", 0, "--out", "x"], ["budget", "at least 1"]),
         ([*plan[:-1], "x", "--budget", 9, "--level", 95], ["level", "95"]),
         ([*plan[:-1], "x", "--budget", 9, "--shift", "no"], ["shift", "'no'"]),
         ([*plan[:-1], "x", "--budget", 9, "--folds", 1], ["--folds", "got 1"]),
@@ -277,7 +277,8 @@ def test_who_names_no_method_gets_one(call):
         (["--budget", "99tokens"], "the table has no costs: give the budget in items"),
         (["--budget", 99], "from 1 to 50"),
         (["--width", 4], "width must lie between 0.001 and 1, got 4"),
-        (["--budget", "many"], "--budget is 40 or 50000tokens, got 'many'"),
+        (["--budget", "many"], "--budget: 'many' is no amount: write 50 (items)"),
+        (["--budget", "0"], "--budget: '0' is no budget: give a whole number of items"),
     ],
 )
 def test_options_are_checked_before_anything_is_measured(

@@ -1,18 +1,12 @@
 "The command that measures a transfer matrix: shards, GPUs, a server, kills"
 
-import signal
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.language_models import tasks_and_model
 from helpers.vllm_server import vllm_like
 
 from benchnb.cli.app import main
-from benchnb.tasks.local_model import small_model
-from benchnb.tasks.prompts import MMLU
-from benchnb.tasks.task_files import read_tasks
 from benchnb.tasks.transfer import read_matrix, transfer_matrix
 
 FEW = ["--exemplars", "2", "--seeds", "2", "--batch", "5"]
@@ -22,15 +16,7 @@ FEW = ["--exemplars", "2", "--seeds", "2", "--batch", "5"]
 def made(tmp_path_factory):
     "Three tasks and a small model in a folder"
     folder = tmp_path_factory.mktemp("transfer")
-    (folder / "tasks").mkdir()
-    rng = np.random.default_rng(0)
-    for name in ("art", "law", "sea"):
-        rows = [f"{name} {n},{rng.random():.2f},no,{'AB'[n % 2]}" for n in range(9)]
-        (folder / "tasks" / f"{name}.csv").write_text("\n".join(rows))
-    tasks = read_tasks(folder / "tasks")
-    pair = small_model([MMLU.context(t, t.examples) for t in tasks], spread=0.2)
-    for part in pair:
-        part.save_pretrained(folder / "model")
+    tasks, pair = tasks_and_model(folder, ("art", "law", "sea"), 9)
     whole = transfer_matrix(tasks, pair, exemplars=2, seeds=2, batch=5)
     return folder, pair, whole
 
@@ -62,17 +48,6 @@ def test_shards_make_the_matrix_and_what_is_missing_is_named(here, made, capsys)
 @pytest.mark.slow
 def test_processes_for_two_gpus_make_the_matrix(here, made):
     assert measured("--model", "model", "--gpus", "2") == 0
-    np.testing.assert_allclose(read_matrix("m.csv").values, made[2].values)
-
-
-@pytest.mark.slow
-def test_a_killed_shard_goes_on(here, made):
-    words = ["transfer", "tasks", "--out", "m.csv", *FEW, "--model", "model"]
-    command = [sys.executable, "-m", "benchnb", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        process.stdout.readline()  # the workload: it begins
-        process.send_signal(signal.SIGKILL)
-    assert measured("--model", "model") == 0
     np.testing.assert_allclose(read_matrix("m.csv").values, made[2].values)
 
 

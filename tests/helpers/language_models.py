@@ -6,6 +6,21 @@ import numpy as np
 
 from benchnb.tasks.local_model import small_model
 from benchnb.tasks.prompts import FLAN, MMLU, Task
+from benchnb.tasks.task_files import read_tasks
+
+
+def tasks_and_model(folder, names, rows):
+    "Small tasks in a folder, and beside them a small model that knows their words"
+    (folder / "tasks").mkdir()
+    rng = np.random.default_rng(0)
+    for name in names:
+        lines = [f"{name} {n},{rng.random():.2f},no,{'AB'[n % 2]}" for n in range(rows)]
+        (folder / "tasks" / f"{name}.csv").write_text("\n".join(lines))
+    tasks = read_tasks(folder / "tasks")
+    pair = small_model([MMLU.context(t, t.examples) for t in tasks], spread=0.2)
+    for part in pair:
+        part.save_pretrained(folder / "model")
+    return tasks, pair
 
 
 def toy_tasks(count=60):

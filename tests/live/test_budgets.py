@@ -4,7 +4,8 @@ from helpers.small import estimates, fitted, halves, prepared
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchnb.live.budgets import items_for_tokens, next_budget
+from benchnb.data.costs import Amount, Unit
+from benchnb.live.budgets import items_within, next_budget
 
 
 def test_tokens_are_never_exceeded():
@@ -12,10 +13,10 @@ def test_tokens_are_never_exceeded():
         method = fitted(name)
         cost = method.items_["cost"]
         for tokens in (600, 3000, 6000):
-            budget = items_for_tokens(method, tokens)
+            budget = items_within(method, Amount(tokens, Unit.TOKENS))
             for found in estimates(prepared(method, budget), halves()[1], None):
                 assert cost[found.items].sum() <= tokens
-    assert items_for_tokens(fitted("random"), 10**9) == 60
+    assert items_within(fitted("random"), Amount(10**9, Unit.TOKENS)) == 60
 
 
 @given(st.integers(1, 500), st.floats(0.01, 1), st.floats(0.01, 0.99))

@@ -8,6 +8,7 @@ import pytest
 from helpers.small import estimates, halves, prepared, shown, with_values
 
 from benchnb.data.scores import Scores
+from benchnb.evaluation.method import Flag
 from benchnb.evaluation.registry import load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.adaptive_irt import (
@@ -15,10 +16,13 @@ from benchnb.methods.adaptive_irt import (
     AdaptiveTest,
     handicap,
     held_out_banks,
+    mixture,
+    rest_estimate,
     score_error,
     take_test,
     usefulness,
 )
+from benchnb.stats.balanced_sampling import ModelAssisted
 from benchnb.stats.intervals import conformal_radius
 from benchnb.stats.irt import IRT, fit_irt
 
@@ -31,6 +35,7 @@ RULES = [
     {"target_se": 0.06},
     {"how": "eap", "batch": 5},
 ]
+SWITCH = {"outside": "sample"}
 
 
 def made_up(models=40, items=50, seed=0, falling=0):
@@ -138,7 +143,8 @@ def test_the_standard_error_is_that_of_many_draws():
 @pytest.mark.parametrize("rules", RULES, ids=str)
 def test_side_by_side_equals_one_by_one(rules):
     source, target = halves()
-    method = prepared(AdaptiveIRT(**rules).fit(source), 25, seed=2)
+    method = AdaptiveIRT(**rules).fit(source)
+    method = prepared(method, 25, seed=2)
     values = target.values.astype(float)
     values[1, ::3] = np.nan
     bank = IRT(**dict(method.bank_))
@@ -152,7 +158,7 @@ def test_side_by_side_equals_one_by_one(rules):
         assert apart.score == pytest.approx(estimate.score, abs=1e-6)
 
 
-@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize("rules", [*RULES, SWITCH], ids=str)
 def test_saved_and_loaded_it_goes_on_alike(rules, tmp_path):
     source, target = halves()
     method = prepared(AdaptiveIRT(**rules).fit(source), 25, seed=2)
@@ -178,7 +184,8 @@ def test_loaded_without_intervals_it_takes_another_budget(tmp_path):
 
 def test_a_stopped_test_keeps_its_promise_and_says_so():
     source, target = halves()
-    found = estimates(AdaptiveIRT(target_se=0.06).fit(source), target, 60)
+    method = AdaptiveIRT(target_se=0.06).fit(source)
+    found = estimates(method, target, 60)
     counts = {len(e.items) for e in found}
     assert len(counts) > 1 and max(counts) < 60
     for estimate in found:
@@ -266,6 +273,7 @@ BAD = [
     ({"dims": 2, "kind": "3pl"}, "dims=2 needs the kind 2pl"),
     ({"how": "mle"}, "how must be one of 'map', 'eap'"),
     ({"target_se": 0}, "target_se must be a number"),
+    ({"outside": "both"}, "outside must be one of 'curves', 'sample'"),
     ({"target_se": float("nan")}, "target_se must be a number"),
 ]
 
@@ -299,3 +307,88 @@ def test_an_interval_from_the_stronger_sources_uses_their_errors_alone():
     every = np.array([error for _, error in pairs])
     assert wide["all"].factor_ == pytest.approx(conformal_radius(every, 0.95))
     assert wide["all"].factor_ != method.factor_
+
+
+# Stronger than all sources -----------------------------------------------------
+
+
+def beyond(strong=20):
+    "Weak sources whose steep items saturate, and targets that solve the hard ones"
+    rng = np.random.default_rng(4)
+    ease = np.linspace(1, -6, 200)
+    weak = rng.random((60, 200)) < 1 / (1 + np.exp(-ease - rng.normal(0, 1, (60, 1))))
+    return Scores(weak), Scores(rng.random((strong, 200)) < 0.75)
+
+
+def test_targets_above_all_sources_get_random_items_and_a_flag():
+    source, target = beyond()
+    truth = target.truth().to_numpy()
+    method = AdaptiveIRT(folds=2, outside="sample").fit(source)
+    found = simulate(method, target, budget=50)
+    switched = np.array(["random items" in " ".join(e.notes) for e in found])
+    assert switched.sum() >= 5
+    for e in found:
+        assert len(set(e.items)) == len(e.items) == 50
+        assert e.score == pytest.approx(e.predicted @ target.weights, abs=1e-6)
+    ends = np.array([e.interval for e in found])
+    held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+    assert held[switched].mean() >= 0.8
+    assert all(Flag.OUT_OF_RANGE in e.flags for e in np.array(found)[switched])
+    curves = simulate(AdaptiveIRT(folds=0).fit(source), target, budget=50)
+    mixed, alone = (
+        np.abs(np.array([e.score for e in each]) - truth)[switched].mean()
+        for each in (found, curves)
+    )
+    assert mixed < 0.75 * alone
+    for k in np.flatnonzero(~switched):
+        assert found[k].score == curves[k].score and found[k].items == curves[k].items
+
+
+def test_all_items_give_the_score_also_after_a_switch():
+    source, target = beyond(3)
+    for e, truth in zip(
+        simulate(
+            AdaptiveIRT(folds=2, outside="sample").fit(source), target, budget=200
+        ),
+        target.truth(),
+        strict=True,
+    ):
+        assert e.score == pytest.approx(truth, abs=1e-6)
+
+
+def test_unscored_answers_around_the_switch_are_left_out():
+    source, target = beyond(3)
+    gaps = target.values.astype(float)
+    gaps[:, ::4] = np.nan
+    method = AdaptiveIRT(folds=2, outside="sample").fit(source)
+    for e in simulate(method, Scores(gaps), budget=60):
+        assert e.unscored and 0.5 < e.score < 1
+
+
+@pytest.mark.parametrize("asked", [0, 5])
+def test_the_estimate_from_the_rest_is_unbiased(asked):
+    rng = np.random.default_rng(0)
+    weights = rng.random(30) + 0.2
+    weights /= weights.sum()
+    ease, answers = rng.normal(size=30), (rng.random(30) < 0.4).astype(float)
+    chosen = (np.arange(asked), answers[:asked])
+    left, chance = np.arange(asked, 30), np.zeros(30)
+    chance[left] = 15 / len(left)
+    scores = []
+    for _ in range(3000):
+        drawn = rng.choice(left, 15, replace=False)
+        told = (drawn, answers[drawn])
+        scores.append(rest_estimate(weights, ease, chance, chosen, told).score)
+    assert np.mean(scores) == pytest.approx(weights @ answers, abs=0.01)
+
+
+def test_a_mixture_goes_from_the_curves_to_the_sample():
+    share = np.full(30, 1 / 30)
+    sure = ModelAssisted(0.6, 1e-9, share)
+    assert mixture(0.2, 0.1, sure, 0.95)[0] == pytest.approx(0.6)
+    assert mixture(0.2, np.inf, sure, 0.95)[1] > 0
+    near = ModelAssisted(0.25, 0.1, share)
+    assert mixture(0.2, 0.1, near, 0.95) == (0.2, pytest.approx(0.1))
+    scores = [mixture(0.2, 0.1, ModelAssisted(x, 0.1, share), 0.95)[0]
+              for x in np.linspace(0.2, 1, 50)]  # fmt: skip
+    assert (np.diff(scores) >= 0).all()

@@ -401,7 +401,7 @@ def test_one_command_measures_again(tmp_path):
     frame = measure_planning(["zoo"], ["random"], journals=tmp_path, trials=2)
     assert set(frame["curve"]) == {"items", "sources"}
     assert set(frame["split"]) == {"random", "ability"}
-    assert set(frame.columns) == set(planning().columns)
+    assert set(planning().columns) <= set(frame.columns)
     assert len(files_in(tmp_path)) == 4
 
 

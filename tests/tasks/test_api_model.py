@@ -638,14 +638,66 @@ def test_a_count_of_tokens_that_is_none_is_not_counted(usage):
     assert server.tokens == 0
 
 
-@pytest.mark.parametrize("asked", ["inf", "nan", "1e400", "-5", "Fri, 31 Dec 9999"])
-def test_no_pause_is_longer_than_five_minutes(asked, monkeypatch):
+def noted_pauses(monkeypatch):
+    "The pauses of an endpoint, which takes none of them"
     pauses = []
 
     async def sleep(seconds):
         pauses.append(seconds)
 
     monkeypatch.setattr(api_model.asyncio, "sleep", sleep)
+    return pauses
+
+
+def test_each_pause_is_twice_the_one_before(monkeypatch):
+    pauses = noted_pauses(monkeypatch)
+    with served(lambda n, body: (500, {}, b"")) as (url, seen):
+        with pytest.raises(ConnectionError, match="no answer in 5 tries"):
+            quick(url, retries=4, wait=0.5).ask([{"prompt": "p"}])
+    assert pauses == [0.5, 1, 2, 4] and len(seen) == 5
+
+
+def test_as_many_requests_as_workers_are_on_their_way_and_no_more():
+    "The server answers once three of them wait, so fewer would never end"
+    three, busy, most = threading.Barrier(3), [], []
+
+    def reply(number, body):
+        busy.append(number)
+        most.append(len(busy))
+        three.wait(60)
+        busy.remove(number)
+        return said("a")
+
+    with served(reply) as (url, seen):
+        quick(url, workers=3, timeout=90).ask([{"prompt": "p"}] * 9)
+    assert len(seen) == 9 and max(most) == 3
+
+
+def test_a_prompt_that_is_too_long_is_found_before_the_first_request(llama):
+    told = []
+    with served(lambda n, body: said("a")) as (url, seen):
+        server = quick(url, tokenizer=llama[1], most_tokens=20)
+        with pytest.raises(ValueError, match="is too long for the model, .* takes 20"):
+            transfer_matrix(TOYS[:1], server, started=told.append, **FEW)
+    assert not seen and not told
+
+
+def test_what_it_will_take_is_told_before_the_first_request_and_comes_true(llama):
+    "Questions, prompts and requests; tokens but for those that the server writes"
+    told = []
+    with vllm_like(llama) as (url, seen):
+        server = Endpoint(url, "m", tokenizer=llama[1], prompts=4)
+        begun = lambda load: told.append((load, len(seen["bodies"])))  # noqa: E731
+        transfer_matrix(TOYS[:2], server, started=begun, **FEW)
+    ((load, before),) = told
+    assert before == 0 and load.questions == 2 * 2 * 2 * 9
+    found = (seen["prompts"], len(seen["bodies"]), seen["tokens"])
+    assert found == (load.prompts, load.requests, load.tokens)
+
+
+@pytest.mark.parametrize("asked", ["inf", "nan", "1e400", "-5", "Fri, 31 Dec 9999"])
+def test_no_pause_is_longer_than_five_minutes(asked, monkeypatch):
+    pauses = noted_pauses(monkeypatch)
     with served(lambda n, body: (429, {"Retry-After": asked}, b"")) as (url, _):
         with pytest.raises(ConnectionError, match="HTTP 429"):
             quick(url, retries=30).ask([{"prompt": "p"}])

@@ -208,6 +208,40 @@ def test_only_the_positions_that_are_needed_are_computed(llama, monkeypatch):
     assert [width for kind, width in seen if kind is list] == [1, 1]
 
 
+def test_a_prefix_is_in_memory_once_for_all_batches(llama, monkeypatch):
+    "Ten questions in batches of three: nothing of the cache is copied"
+    from benchnb.tasks import prefix_cache
+
+    def never(layer):
+        raise AssertionError("a cache was copied")
+
+    model = LocalModel(*llama, batch=3)
+    prefix = model.start(FLAN.context(LONG, LONG.examples[:2]))
+    kept = [layer.keys.data_ptr() for layer in prefix.cache.layers]
+    size = len(prefix.ids)
+    monkeypatch.setattr(prefix_cache.copy, "deepcopy", never)
+    model.logprobs(prefix, asks_of(LONG))
+    assert [layer.keys.data_ptr() for layer in prefix.cache.layers] == kept
+    assert all(layer.keys.shape[2] == size for layer in prefix.cache.layers)
+
+
+def test_the_weights_can_be_spread_over_devices(llama, tmp_path):
+    "The second layer is on disk, the rest in memory: the numbers are the same"
+    pytest.importorskip("accelerate")
+    for part in llama:
+        part.save_pretrained(tmp_path)
+    memory = "model.embed_tokens model.layers.0 model.norm model.rotary_emb lm_head"
+    places = dict.fromkeys(memory.split(), "cpu") | {"model.layers.1": "disk"}
+    spread = load_model(tmp_path, dtype="float32", device_map=places)
+    away = [name for name, weight in spread[0].named_parameters() if weight.is_meta]
+    assert away and all(name.startswith("model.layers.1.") for name in away)
+    one, two = as_model(spread), as_model(llama)
+    context, asks = FLAN.context(LONG, LONG.examples[:2]), asks_of(LONG)
+    found, truth = (m.logprobs(m.start(context), asks) for m in (one, two))
+    for values, known in zip(found, truth, strict=True):
+        np.testing.assert_allclose(values, known, atol=1e-5)
+
+
 def test_weights_on_disk_are_used_where_they_are(llama, tmp_path):
     import copy
 

@@ -119,36 +119,36 @@ def test_no_room_for_one_row_is_an_error_and_other_errors_are_their_own(llama):
 
 
 KILLED = """
-import sys, time
+import os, signal, sys
 sys.path.insert(0, "tests")
 from helpers.language_models import ALL, FEW, made
 from benchnb.tasks.local_model import LocalModel
 from benchnb.tasks.transfer import transfer_matrix
 
-class Slow(LocalModel):
-    def logprobs(self, *given):
-        time.sleep(0.05)
-        print("cell", flush=True)
-        return super().logprobs(*given)
+class Killed(LocalModel):
+    cells = 0
 
-transfer_matrix(ALL, Slow(*made()), journal=sys.argv[1], **FEW)
+    def logprobs(self, *given):
+        found, self.cells = super().logprobs(*given), self.cells + 1
+        if self.cells == 6:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+transfer_matrix(ALL, Killed(*made()), journal=sys.argv[1], **FEW)
 """
 
 
 def test_a_killed_run_goes_on_and_gives_the_same_matrix(llama, tmp_path):
+    "Five cells are in the journal; the sixth was measured and not yet kept"
     journal = tmp_path / "cells.journal"
     command = [sys.executable, "-c", KILLED, str(journal)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        for _ in range(6):
-            process.stdout.readline()
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
+    assert subprocess.run(command, timeout=300).returncode == -signal.SIGKILL
     model = LocalModel(*llama)
     cells = []
     logprobs = model.logprobs
     model.logprobs = lambda *given: cells.append(1) or logprobs(*given)
     resumed = transfer_matrix(ALL, model, journal=journal, **FEW)
-    assert 0 < len(cells) <= 32 - 5
+    assert len(cells) == 32 - 5
     whole = transfer_matrix(ALL, llama, **FEW)
     np.testing.assert_array_equal(resumed.values, whole.values)
     np.testing.assert_array_equal(resumed.queries, whole.queries)
@@ -190,11 +190,12 @@ def test_more_seeds_go_on_in_the_same_journal(llama, tmp_path):
 
 def test_progress_is_on_demand_only(llama, capsys, monkeypatch):
     monkeypatch.setenv("BENCHNB_PROGRESS", "1")
-    monkeypatch.setattr(transfer, "progress_bar", partial(progress_bar, every=0.01))
+    monkeypatch.setattr(transfer, "progress_bar", partial(progress_bar, every=0.001))
     transfer_matrix(TOYS, llama, **FEW)
     assert capsys.readouterr() == ("", "")
     transfer_matrix(TOYS, llama, progress=True, **FEW)
-    assert "questions: " in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert re.search(r"questions: \d+ of 162, \d+:\d+ so far, [\d:?]+ to go", said)
 
 
 def test_every_shard_is_measured_once_and_all_make_the_whole(llama, tmp_path):
@@ -210,6 +211,28 @@ def test_every_shard_is_measured_once_and_all_make_the_whole(llama, tmp_path):
     transfer_matrix(TOYS, llama, journal=other, **FEW)
     with pytest.raises(ValueError, match="other.journal' belongs to another measure"):
         merge_journals([*parts, other], tmp_path / "mixed.journal")
+
+
+BROKEN_OFF = """
+import os, signal, sqlite3, sys
+base = sqlite3.connect(sys.argv[1], isolation_level=None)
+base.execute("PRAGMA cache_size = 1")  # what does not fit is written at once
+base.execute("BEGIN EXCLUSIVE")
+for n in range(2000):
+    base.execute("INSERT INTO pieces VALUES (?, ?)", (str(n), "x" * 500))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_write_that_was_broken_off_is_undone_when_journals_are_merged(
+    llama, tmp_path
+):
+    journal, whole = tmp_path / "1.journal", tmp_path / "whole.journal"
+    transfer_matrix(TOYS, llama, journal=journal, **FEW)
+    command = [sys.executable, "-c", BROKEN_OFF, str(journal)]
+    assert subprocess.run(command, timeout=60).returncode == -signal.SIGKILL
+    assert (tmp_path / "1.journal-journal").exists()  # of SQLite, to go back by
+    assert merge_journals([journal], whole) == 2 * len(TOYS) ** 2
 
 
 @pytest.mark.parametrize("scoring", ["likelihood", "perplexity"])

@@ -1,0 +1,125 @@
+"Amounts, units and costs: what is typed, what a table has, and what does not fit"
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchnb.data.costs import (
+    Amount,
+    Unit,
+    cost_unit,
+    items_for,
+    known_costs,
+    priced,
+    read_amount,
+    read_price,
+)
+from benchnb.data.scores import Scores
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("50", 50, "items"),
+        ("1 item", 1, "items"),
+        ("20k tokens", 20_000, "tokens"),
+        ("1.5Mtokens", 1_500_000, "tokens"),
+        ("50_000tokens", 50_000, "tokens"),
+        ("50,000tokens", 50_000, "tokens"),
+        ("90s", 90, "seconds"),
+        ("15min", 900, "seconds"),
+        ("2h", 7200, "seconds"),
+        ("$20", 20, "usd"),
+        ("0.25 USD", 0.25, "usd"),
+    ],
+)
+def test_an_amount_is_read_and_written_as_it_is_typed(text, value, unit):
+    found = read_amount(text)
+    assert found == Amount(value, Unit(unit))
+    assert read_amount(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "many",
+        "-3",
+        "0",
+        "0usd",
+        "2.5",
+        "$5tokens",
+        "20€",
+        "1e3",
+        "20 m",
+        "nan",
+        "k",
+    ],
+)
+def test_what_is_no_amount_is_refused_in_one_line(text):
+    with pytest.raises(ValueError, match="no amount|no budget") as caught:
+        read_amount(text, "--budget")
+    said = str(caught.value)
+    assert said.startswith("--budget: ") and repr(text) in said and "\n" not in said
+
+
+@pytest.mark.parametrize("text", ["", "free", "-1", "0", "3/usd", "1/0tokens"])
+def test_what_is_no_price_is_refused_in_one_line(text):
+    with pytest.raises(ValueError, match="--dollars is what an item costs"):
+        read_price(text)
+
+
+def test_items_are_taken_in_order_until_the_next_would_overspend():
+    rng = np.random.default_rng(0)
+    costs = rng.integers(1, 50, 200).astype(float)
+    for amount in (0.5, 10, 333, 2000, 1e9):
+        spent, count = 0.0, 0
+        for cost in costs:
+            if spent + cost > amount:
+                break
+            spent, count = spent + cost, count + 1
+        assert items_for(amount, costs) == count
+        assert items_for(Amount(amount, Unit.USD), costs) == count
+
+
+def test_a_table_says_which_unit_it_has():
+    items = pd.DataFrame({"cost": [1.0, 3.0], "cost_unit": "seconds"})
+    assert known_costs(items, Unit.SECONDS).tolist() == [1, 3]
+    for unit, remedy in (("tokens", "--cost tokens"), ("usd", "--dollars")):
+        with pytest.raises(ValueError, match=f"seconds, not in {unit}") as caught:
+            known_costs(items, Unit(unit))
+        assert remedy in str(caught.value) and "items or seconds" in str(caught.value)
+    with pytest.raises(ValueError, match="the table has no costs: .* in items"):
+        known_costs(items[["cost_unit"]], Unit.TOKENS)
+    assert cost_unit(items.assign(cost=np.nan)) is None
+
+
+def test_units_that_differ_or_are_unknown_are_refused():
+    for said, words in {
+        ("usd", "tokens"): "costs in usd and tokens",
+        ("usd", "euros"): "'1' is 'euros': choose from tokens, seconds, usd",
+    }.items():
+        items = pd.DataFrame({"cost": [1, 2], "cost_unit": said})
+        with pytest.raises(ValueError, match=words):
+            Scores([[1, 0]], items)
+
+
+def test_the_unit_travels_with_the_table(tmp_path):
+    items = pd.DataFrame(
+        {"task": ["a", "a", "b"], "cost": [1, 2, 4], "cost_unit": "usd"}
+    )
+    scores = Scores([[1, 0, 1], [0, 1, 1]], items)
+    scores.to_parquet(tmp_path / "s.parquet")
+    again = Scores.from_parquet(tmp_path / "s.parquet")
+    assert cost_unit(again.items) == cost_unit(again.select(items=[0]).items) == "usd"
+    assert cost_unit(again.by_task().items) == Unit.USD
+    assert again.by_task().items["cost"].tolist() == [3, 4]
+
+
+def test_a_price_turns_tokens_into_money():
+    items = pd.DataFrame({"cost": [1000.0, 3000.0]})
+    paid = priced(items, *read_price("2/Mtokens"))
+    assert paid["cost"].tolist() == pytest.approx([0.002, 0.006])
+    with pytest.raises(ValueError, match="its costs in tokens, not in seconds"):
+        priced(items, *read_price("2/h"))
+    assert priced(items.iloc[:, :0], 0.5)["cost"].tolist() == [0.5, 0.5]

@@ -1,0 +1,204 @@
+"""What the chapter on faq does not show: a slow reference, its averages over many
+seeds, missing answers, tables with holes, repeated runs."""
+
+import numpy as np
+import pytest
+from helpers.small import estimates, halves, prepared, with_values
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.method import Flag, IntervalKind, IntervalOf
+from benchnb.evaluation.registry import load_method, save_method
+from benchnb.evaluation.simulate import Conversation, converse, played, simulate
+from benchnb.methods.faq import FAQ, active_estimate
+
+SETTINGS = [
+    {},
+    {"replacement": False},
+    {"explore": 0.5, "warm_up": 0.5, "power": 0.75, "uniform": 0.05},
+    {"explore": 0.5, "replacement": False, "dims": 3},
+]
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def slow_faq(method, answers, rng):
+    "One target by the plain formulas: loops over items, inverses in full"
+    bank = dict(method.bank_)
+    slopes, intercepts = bank["slopes"], bank["intercepts"]
+    weights, items, total = method.weights_, range(len(answers)), method.budget_
+    mean, precision = np.zeros(slopes.shape[1]), np.eye(slopes.shape[1])
+    seen, phi, base = {}, [], []
+    for s in range(1, total + 1):
+        p = [sigmoid(intercepts[j] + slopes[j] @ mean) for j in items]
+        covariance = np.linalg.inv(precision)
+        steep = sum(weights[j] * p[j] * (1 - p[j]) * slopes[j] for j in items)
+        oracle = np.array([weights[j] * np.sqrt(p[j] * (1 - p[j])) for j in items])
+        after = [
+            np.linalg.inv(
+                precision + p[j] * (1 - p[j]) * np.outer(slopes[j], slopes[j])
+            )
+            for j in items
+        ]
+        learn = np.array([steep @ (covariance - after[j]) @ steep for j in items])
+        rho, gamma = method.explore, method.warm_up
+        alpha = max(0, 1 - s / (rho * total)) if rho else 0
+        beta = method.power * (min(1, s / (gamma * total)) if gamma else 1)
+        mixed = (1 - alpha) * oracle / oracle.sum() + alpha * learn / learn.sum()
+        q = mixed**beta / (mixed**beta).sum()
+        q = (1 - method.uniform) * q + method.uniform * weights
+        guess = list(p)
+        if not method.replacement:
+            q[list(seen)] = 0
+            q = q / q.sum()
+            for j in seen:
+                guess[j] = seen[j]
+        item = rng.choice(len(q), p=q)
+        base.append(sum(weights[j] * guess[j] for j in items))
+        apart = answers[item] - p[item]
+        phi.append(base[-1] + weights[item] * apart / q[item])
+        seen[item] = answers[item]
+        a = slopes[item]
+        precision = precision + p[item] * (1 - p[item]) * np.outer(a, a)
+        mean = mean + np.linalg.inv(precision) @ a * apart
+    score = np.mean(phi)
+    terms = [(f - b) ** 2 - (score - b) ** 2 for f, b in zip(phi, base, strict=True)]
+    return score, np.sqrt(max(np.mean(terms), 0) / len(phi)), list(seen)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_a_slow_reference_draws_the_same_items_and_says_the_same(settings):
+    source, target = halves()
+    method = prepared(FAQ(**settings).fit(source), 15)
+    for row in target.values.astype(float):
+        asked = []
+
+        def answer(wanted, row=row, asked=asked):
+            asked.extend(wanted)
+            return row[wanted]
+
+        fast = played(method.run(np.random.default_rng(1)), answer)
+        score, se, items = slow_faq(method, row, np.random.default_rng(1))
+        assert asked == items
+        assert fast.score == pytest.approx(score, abs=1e-9)
+        half = (fast.interval[1] - fast.interval[0]) / 2
+        assert half == pytest.approx(1.959964 * se, rel=1e-5)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_right_on_average_for_targets_unlike_the_sources(settings):
+    source, target = halves()
+    odd = with_values(target, 1 - target.values)  # the weak items are its strong ones
+    method, truth = FAQ(**settings).fit(source), odd.truth().to_numpy()
+    prepared(method, 20)
+    scores = np.array(
+        [
+            [
+                played(method.run(np.random.default_rng([seed, n])), row.__getitem__)
+                for n, row in enumerate(odd.values.astype(float))
+            ]
+            for seed in range(150)
+        ]
+    )
+    scores = np.vectorize(lambda estimate: estimate.score)(scores)  # not clipped
+    error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
+    assert (np.abs(scores.mean(axis=0) - truth) < 4 * error).all()
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_intervals_hold_as_often_as_they_say(replacement):
+    rng = np.random.default_rng(0)
+    chance = sigmoid(rng.normal(0, 1, (80, 1)) - rng.normal(0, 1.5, 300))
+    scores = Scores((rng.random(chance.shape) < chance).astype(float))
+    source, target = scores.split("random", sources=0.5, seed=0)
+    method = FAQ(replacement=replacement).fit(source)
+    truth = target.truth().to_numpy()
+    ends = np.array(
+        [
+            [e.interval for e in simulate(prepared(method, 100, seed), target)]
+            for seed in range(6)
+        ]
+    )
+    held = (ends[..., 0] <= truth) & (truth <= ends[..., 1])
+    assert 0.92 < held.mean() < 0.98  # 240 intervals: a standard error of .014
+
+
+def test_nothing_is_asked_twice_and_repeats_are_told():
+    source, target = halves()
+    for estimate in estimates(FAQ(uniform=0.05).fit(source), target, 40):
+        assert len(set(estimate.items)) == len(estimate.items) < 40
+        repeats = 40 - len(estimate.items)
+        assert any(note.startswith(f"{repeats} of 40 draws") for note in estimate.notes)
+    for estimate in estimates(FAQ(replacement=False).fit(source), target, 40):
+        assert len(estimate.items) == 40 and not estimate.notes
+        assert estimate.kind is IntervalKind.DESIGN
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_missing_answers_are_left_out(replacement):
+    source, target = halves()
+    gaps = np.random.default_rng(0).random(target.shape) < 0.3
+    some = with_values(target, np.where(gaps, np.nan, target.values))
+    method, truth = FAQ(replacement=replacement).fit(source), target.truth()
+    runs = [estimates(method, some, 30, seed) for seed in range(20)]
+    scores = np.mean([[e.score for e in run] for run in runs], axis=0)
+    assert all(Flag.UNSCORED in e.flags for e in runs[0])
+    assert np.abs(scores - truth).max() < 0.1
+
+
+def test_a_table_with_holes_still_guides_the_draws():
+    source, target = halves()
+    rng = np.random.default_rng(0)
+    sparse = np.where(rng.random(source.shape) < 0.5, source.values, np.nan)
+    width = {}
+    for name, values in {"whole": source.values, "sparse": sparse}.items():
+        found = estimates(FAQ().fit(with_values(source, values)), target, 30)
+        width[name] = np.mean([np.diff(e.interval)[0] for e in found])
+        score = np.array([e.score for e in found])
+        assert np.abs(score - target.truth()).mean() < 0.1
+    assert width["sparse"] < 1.3 * width["whole"]
+
+
+def test_few_sources_have_no_factor_model_and_one_draw_no_interval():
+    source, target = halves()
+    two = FAQ().fit(source.select(models=[0, 1]))
+    for estimate in estimates(two, target, 20):
+        assert Flag.FEW_SOURCES in estimate.flags
+        assert "2 sources are too few" in estimate.notes[-1]
+    for estimate in estimates(FAQ().fit(source), target, 1):
+        assert estimate.interval == (0, 1) and Flag.FEW_ITEMS in estimate.flags
+
+
+def test_runs_behind_an_answer_count_in_the_update():
+    source, target = halves()
+    row = target.values[2].astype(float)
+    guesses = []
+    for trials in (None, np.full(1, 5)):
+        talk = Conversation(prepared(FAQ().fit(source), 20))
+        found = converse(talk, lambda t, n=trials: (row[t.wanted], None, n))
+        guesses.append(found)
+    assert guesses[0].interval_of is IntervalOf.RUN
+    assert guesses[1].interval_of is IntervalOf.EXPECTED
+    assert not np.allclose(guesses[0].predicted, guesses[1].predicted)
+
+
+def test_a_saved_method_goes_on_the_same(tmp_path):
+    source, target = halves()
+    method = prepared(FAQ(explore=0.3).fit(source), 12)
+    save_method(method, tmp_path)
+    here, there = simulate(method, target), simulate(load_method(tmp_path), target)
+    assert [e.score for e in here] == [e.score for e in there]
+
+
+def test_the_standard_error_is_never_imaginary():
+    score, se = active_estimate(np.array([0.1, 0.9]), np.zeros(2))
+    assert (score, se) == (0.5, 0.0)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"dims": 0}, {"uniform": 1.5}, {"power": 0}, {"replacement": 2}]
+)
+def test_bad_parameters_are_named(bad):
+    with pytest.raises(ValueError, match=f"{[*bad][0]} must be"):
+        FAQ(**bad).fit(halves()[0])
