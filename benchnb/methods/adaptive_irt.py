@@ -23,10 +23,10 @@ from ..evaluation.simulate import played
 from benchnb.stats.balanced_sampling import (
     ModelAssisted,
     inclusion_probabilities,
-    mixture,
     model_assisted_estimate,
     shifted,
     systematic_sample,
+    towards_sample,
 )
 from ..stats.intervals import conformal_radius
 from ..stats.irt import IRT, fit_bank, held_out_folds
@@ -487,7 +487,7 @@ def conclude(
     score, half = float(full @ self.weights_), self.factor_ * se
     flags, notes = self.remarks(theta[0, 0], asked.shape[1], se, sample)
     if sample is not None:
-        score, half = mixture(score, half, sample, self.level)
+        score, half = towards_sample(score, half, sample, self.level)
         full = shifted(full, self.weights_, asked[0, ~np.isnan(seen[0])], score)
     ends = (score - half, score + half) if np.isfinite(half) else (0.0, 1.0)
     if not self.folds:

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['EPS', 'inclusion_probabilities', 'systematic_sample', 'resolve_pair', 'neighbours', 'Undecided',
-           'local_pivotal_sample', 'ModelAssisted', 'model_assisted_estimate', 'regression_estimate', 'mixture',
+           'local_pivotal_sample', 'ModelAssisted', 'model_assisted_estimate', 'regression_estimate', 'towards_sample',
            'shifted']
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #f45752b9
@@ -177,7 +177,7 @@ def regression_estimate(
     )
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #a1f00003
-def mixture(
+def towards_sample(
     score: float,  # by the model
     half: float,  # half the length of its interval
     sample: ModelAssisted,  # the random items' estimate

@@ -16,10 +16,10 @@ from benchnb.methods.adaptive_irt import (
     AdaptiveTest,
     handicap,
     held_out_banks,
-    mixture,
     rest_estimate,
     score_error,
     take_test,
+    towards_sample,
     usefulness,
 )
 from benchnb.stats.balanced_sampling import ModelAssisted
@@ -385,10 +385,10 @@ def test_the_estimate_from_the_rest_is_unbiased(asked):
 def test_a_mixture_goes_from_the_curves_to_the_sample():
     share = np.full(30, 1 / 30)
     sure = ModelAssisted(0.6, 1e-9, share)
-    assert mixture(0.2, 0.1, sure, 0.95)[0] == pytest.approx(0.6)
-    assert mixture(0.2, np.inf, sure, 0.95)[1] > 0
+    assert towards_sample(0.2, 0.1, sure, 0.95)[0] == pytest.approx(0.6)
+    assert towards_sample(0.2, np.inf, sure, 0.95)[1] > 0
     near = ModelAssisted(0.25, 0.1, share)
-    assert mixture(0.2, 0.1, near, 0.95) == (0.2, pytest.approx(0.1))
-    scores = [mixture(0.2, 0.1, ModelAssisted(x, 0.1, share), 0.95)[0]
+    assert towards_sample(0.2, 0.1, near, 0.95) == (0.2, pytest.approx(0.1))
+    scores = [towards_sample(0.2, 0.1, ModelAssisted(x, 0.1, share), 0.95)[0]
               for x in np.linspace(0.2, 1, 50)]  # fmt: skip
     assert (np.diff(scores) >= 0).all()
