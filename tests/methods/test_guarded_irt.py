@@ -85,13 +85,22 @@ def test_the_fixed_sample_is_a_coreset(tmp_path):
         prepared(GuardedStatic(first=0.5, folds=0).fit(source), 20)
 
 
-def test_huge_tables_learn_the_interval_from_less(monkeypatch):
-    source = many()[0]
-    assert len(GuardedIRT().fit(source)._left_out) == 5
-    monkeypatch.setattr(chapter, "LARGE", 100)
-    parts = GuardedIRT().fit(source)._left_out
-    assert len(parts) == 2 and all(len(rows) <= 20 for _, rows, *_ in parts)
-    assert GuardedIRT(folds=0).fit(source)._left_out == []
+@pytest.mark.parametrize(("sources", "parts"), [(40, 5), (100, 5), (134, 4), (600, 1)])
+def test_each_source_or_a_hundred_are_held_out_once(sources, parts, monkeypatch):
+    rng = np.random.default_rng(0)
+    values, weights = rng.random((sources, 3)), np.ones(3) / 3
+    scores = values.mean(axis=1)
+    fitted = []
+    monkeypatch.setattr(chapter, "fit_dimensions", lambda v, *_: fitted.append(v) or [])
+    left_out = chapter.leave_out(values, scores, weights, 5)
+    assert len(left_out) == len(fitted) == parts
+    held = np.concatenate([rows for _, rows, *_ in left_out])
+    assert len(np.unique(held, axis=0)) == len(held) == min(sources, 100)
+    for (_, rows, *_), known in zip(left_out, fitted, strict=True):
+        assert len(rows) <= sources / 5 and len(known) == sources - len(rows)
+        assert not (rows[:, np.newaxis] == known).all(axis=2).any()  # new to the fit
+        assert abs(rows.mean() - scores.mean()) < 0.05  # weak and strong ones alike
+    assert chapter.leave_out(values, scores, weights, 0) == []
 
 
 def test_an_update_of_rank_one_is_a_full_inverse():
