@@ -16,3 +16,12 @@ PATHS = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [*PATHS, *filter(None, [os.environ.get("PYTHONPATH")])]
 )
+
+LONG = ("tests/test_site.py", "tests/harnesses/", "tests/test_notebooks.py")
+
+
+def pytest_collection_modifyitems(items):
+    "What takes longest comes first, so that no processor waits for another at the end"
+    places = [(item, item.path.relative_to(item.config.rootpath)) for item in items]
+    long = [item for item, path in places if path.as_posix().startswith(LONG)]
+    items[:] = [*long, *(item for item in items if item not in set(long))]

@@ -127,8 +127,9 @@ def test_links_of_the_other_pages_lead_somewhere():
     none_of(faults, "links that lead nowhere:")
 
 
-def test_pages_can_be_looked_at_without_quarto(site, tmp_path):
-    names = render(site[2], tmp_path)
+def preview(proc, tmp_path):
+    "Pages without Quarto, each with its links inside the site followed"
+    names = render(proc, tmp_path)
     for path, page in names.items():
         html = (tmp_path / page).read_text("utf-8")
         assert "<h1" in html and "<nav" in html
@@ -136,6 +137,12 @@ def test_pages_can_be_looked_at_without_quarto(site, tmp_path):
         inside = re.findall(r'(?:href|src)="(?!#|[a-z]+:)([^"#]+)', html)
         there = [(tmp_path / page).parent / Path(to) for to in inside]
         assert not [to for to in there if not to.exists()]
+    return names
+
+
+@pytest.mark.slow  # three small pages are looked at below
+def test_pages_can_be_looked_at_without_quarto(site, tmp_path):
+    preview(site[2], tmp_path)
 
 
 def test_workflows_call_what_there_is():
@@ -201,6 +208,14 @@ def test_an_attachment_is_known(small):
     nb.cells[1]["attachments"] = {"other.png": {"image/png": "aaaa"}}
     nbformat.write(nb, small[0] / "index.ipynb")
     assert len(found(small)) == 1
+
+
+def test_small_pages_can_be_looked_at_without_quarto(small, tmp_path):
+    folder, config = small
+    config |= {"project": {"resources": ["site.scss", "dot.png"]}}
+    (folder / "_quarto.yml").write_text(yaml.safe_dump(config))
+    names = preview(folder, tmp_path / "html")
+    assert [*names] == [*SMALL] and "part/two.html" in names.values()
 
 
 PLANTED = {  # text on the second page, and what is said of it

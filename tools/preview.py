@@ -31,6 +31,8 @@ SLIDES = {  # how a lecture is shown; its formulas need nothing from elsewhere
     "html-math-method": "mathml",
     "code-line-numbers": False,
 }
+# a page is named like its file without the number before it
+LINK = re.compile(r'(href="(?:[^":#/]*/)*)[\d_]*([^":#/]*)\.(?:ipynb|qmd)(?=["#])')
 PROCESS = """
 from nbdev.quarto import refresh_quarto_yml
 from nbdev.serve import proc_nbs
@@ -310,7 +312,7 @@ def render(proc, out):
     for page, html in zip(names.values(), made, strict=True):
         up = "../" * page.count("/")
         html = html.replace(f'href="{site}', f'href="{up}').replace('="/', f'="{up}')
-        html = re.sub(r'(href="[^":#]*)\.(?:ipynb|qmd)(?=["#])', r"\g<1>.html", html)
+        html = LINK.sub(r"\g<1>\g<2>.html", html)
         html = html.replace("</head>", f"<style>{STYLE}</style></head>", 1)
         body = re.search(r"<body[^>]*>", html).end()
         html = html[:body] + menu(titles, names, page) + html[body:]
