@@ -4,14 +4,16 @@
 
 # %% auto #0
 __all__ = ['EPS', 'inclusion_probabilities', 'systematic_sample', 'resolve_pair', 'neighbours', 'Undecided',
-           'local_pivotal_sample', 'ModelAssisted', 'model_assisted_estimate', 'regression_estimate', 'towards_sample',
-           'shifted']
+           'local_pivotal_sample', 'ModelAssisted', 'model_assisted_estimate', 'rest_estimate', 'regression_estimate',
+           'towards_sample', 'shifted']
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #f45752b9
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
+
+from .logistic import target_curve
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #c0ffee02
 def inclusion_probabilities(
@@ -155,6 +157,25 @@ def model_assisted_estimate(
     left = 1 - np.minimum(probabilities[items], 1)
     squared = n / max(n - 2, 1) * (left * share**2) @ (variance + slack)
     return ModelAssisted(float(score), float(np.sqrt(squared)), share)
+
+# %% ../../nbs/stats/balanced_sampling.ipynb #a1f00001
+def rest_estimate(
+    weights: np.ndarray,  # of all items, summing to 1, shape (items,)
+    ease: np.ndarray,  # of all items: standardised logit of the sources' mean
+    chance: np.ndarray,  # of each item to be drawn
+    chosen: tuple[np.ndarray, np.ndarray],  # positions and scores of the chosen items
+    drawn: tuple[np.ndarray, np.ndarray],  # positions and scores of the random ones
+) -> ModelAssisted:  # of the whole score
+    "The chosen items count as they are, and the random ones stand for the others"
+    known = ~np.isnan(chosen[1])
+    items, seen = chosen[0][known], chosen[1][known]
+    others = weights.copy()
+    others[items] = 0
+    mass = max(others.sum(), 1e-12)
+    predicted, chance = target_curve(ease, *drawn), np.maximum(chance, 1e-12)
+    found = model_assisted_estimate(others / mass, chance, predicted, *drawn)
+    score = float(weights[items] @ seen + mass * found.score)
+    return ModelAssisted(score, mass * found.se, found.share)
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #re000002
 def regression_estimate(

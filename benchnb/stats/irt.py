@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['IRT', 'Abilities', 'normal_nodes', 'Posterior', 'importance_sample', 'log_likelihood', 'check_responses', 'fit_notes',
-           'fit_irt', 'Fit', 'held_out_folds', 'validation_error', 'compare_dims', 'plain_bank', 'fit_bank']
+           'fit_irt', 'Fit', 'held_out_folds', 'validation_error', 'held_out_parts', 'compare_dims', 'score_error',
+           'plain_bank', 'fit_bank']
 
 # %% ../../nbs/stats/irt.ipynb #37427264
 import warnings
@@ -379,6 +380,19 @@ def validation_error(
     errors = np.abs(errors[~np.isnan(errors)])
     return float(errors.mean()) if errors.size else np.nan
 
+# %% ../../nbs/stats/irt.ipynb #f0000035
+def held_out_parts(
+    strength: np.ndarray,  # of the sources, such as their scores, shape (sources,)
+    folds: int = 5,  # one of so many parts is held out at most; 0: nothing
+    most: int = 100,  # sources that are held out in all
+) -> list[np.ndarray]:  # positions to hold out together
+    "Hold out each source once, or as many as are needed, weak and strong ones alike"
+    count = min(len(strength), most)
+    some = np.linspace(0, len(strength) - 1, count).round().astype(int)
+    chosen = np.argsort(-strength, kind="stable")[some]
+    parts = -(-folds * count // len(strength))
+    return [np.sort(chosen[part::parts]) for part in range(parts)]
+
 # %% ../../nbs/stats/irt.ipynb #76ef85bd
 def compare_dims(
     values: np.ndarray,  # sources x items
@@ -415,6 +429,25 @@ def completed(
     chance = np.take_along_axis(full, items, axis=1)
     np.put_along_axis(full, items, np.where(np.isnan(seen), chance, seen), axis=1)
     return full
+
+# %% ../../nbs/stats/irt.ipynb #dff39cfe
+def score_error(
+    bank: IRT,
+    theta: np.ndarray,  # abilities, models x dimensions
+    covariance: np.ndarray,  # of the abilities, models x D x D
+    asked: np.ndarray,  # item positions, models x n
+    seen: np.ndarray,  # their answers, NaN: unscored, models x n
+    weights: np.ndarray,  # of the items in the score, shape (items,) or models x items
+) -> np.ndarray:  # shape (models,), in score points
+    "Standard error of the completed score, if the curves are right (equation 7)"
+    chance = bank.probability(theta)
+    unseen = np.ones(chance.shape)
+    np.put_along_axis(unseen, asked, np.isnan(seen).astype(float), axis=1)
+    unseen *= weights
+    slope = (chance - bank.lower) * (bank.upper - chance) / (bank.upper - bank.lower)
+    gradient = (unseen * slope) @ bank.slopes
+    through = np.einsum("md,mde,me->m", gradient, covariance, gradient)
+    return np.sqrt(through + (unseen**2 * chance * (1 - chance)).sum(axis=1))
 
 # %% ../../nbs/stats/irt.ipynb #59fe48a3
 def plain_bank(

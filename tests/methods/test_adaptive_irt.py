@@ -8,23 +8,25 @@ import pytest
 from helpers.small import estimates, halves, prepared, shown, with_values
 
 from benchnb.data.scores import Scores
+from benchnb.data.sources import load
 from benchnb.evaluation.method import Flag
 from benchnb.evaluation.registry import load_method, save_method
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import played, ready, simulate
 from benchnb.methods.adaptive_irt import (
     AdaptiveIRT,
     AdaptiveTest,
     handicap,
     held_out_banks,
-    rest_estimate,
-    score_error,
     take_test,
-    towards_sample,
     usefulness,
 )
-from benchnb.stats.balanced_sampling import ModelAssisted
+from benchnb.stats.balanced_sampling import (
+    ModelAssisted,
+    rest_estimate,
+    towards_sample,
+)
 from benchnb.stats.intervals import conformal_radius
-from benchnb.stats.irt import IRT, fit_irt
+from benchnb.stats.irt import IRT, fit_irt, score_error
 
 RULES = [
     {},
@@ -143,7 +145,7 @@ def test_the_standard_error_is_that_of_many_draws():
 @pytest.mark.parametrize("rules", RULES, ids=str)
 def test_side_by_side_equals_one_by_one(rules):
     source, target = halves()
-    method = AdaptiveIRT(**rules).fit(source)
+    method = AdaptiveIRT(outside="curves", **rules).fit(source)
     method = prepared(method, 25, seed=2)
     values = target.values.astype(float)
     values[1, ::3] = np.nan
@@ -184,7 +186,7 @@ def test_loaded_without_intervals_it_takes_another_budget(tmp_path):
 
 def test_a_stopped_test_keeps_its_promise_and_says_so():
     source, target = halves()
-    method = AdaptiveIRT(target_se=0.06).fit(source)
+    method = AdaptiveIRT(target_se=0.06, outside="curves").fit(source)
     found = estimates(method, target, 60)
     counts = {len(e.items) for e in found}
     assert len(counts) > 1 and max(counts) < 60
@@ -273,7 +275,7 @@ BAD = [
     ({"dims": 2, "kind": "3pl"}, "dims=2 needs the kind 2pl"),
     ({"how": "mle"}, "how must be one of 'map', 'eap'"),
     ({"target_se": 0}, "target_se must be a number"),
-    ({"outside": "both"}, "outside must be one of 'curves', 'sample'"),
+    ({"outside": "both"}, "outside must be one of 'auto', 'curves', 'sample'"),
     ({"target_se": float("nan")}, "target_se must be a number"),
 ]
 
@@ -334,7 +336,8 @@ def test_targets_above_all_sources_get_random_items_and_a_flag():
     held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
     assert held[switched].mean() >= 0.8
     assert all(Flag.OUT_OF_RANGE in e.flags for e in np.array(found)[switched])
-    curves = simulate(AdaptiveIRT(folds=0).fit(source), target, budget=50)
+    curves = AdaptiveIRT(folds=0, outside="curves").fit(source)
+    curves = simulate(curves, target, budget=50)
     mixed, alone = (
         np.abs(np.array([e.score for e in each]) - truth)[switched].mean()
         for each in (found, curves)
@@ -363,6 +366,65 @@ def test_unscored_answers_around_the_switch_are_left_out():
     method = AdaptiveIRT(folds=2, outside="sample").fit(source)
     for e in simulate(method, Scores(gaps), budget=60):
         assert e.unscored and 0.5 < e.score < 1
+
+
+def following(models=60, items=200):
+    "Sources whose answers follow curves"
+    rng = np.random.default_rng(5)
+    theta, ease = rng.normal(0, 1.5, (models, 1)), rng.normal(0, 1.5, items)
+    return Scores(rng.random((models, items)) < 1 / (1 + np.exp(-theta - ease)))
+
+
+def older_agents():
+    "Agents on SWE-bench Verified, of which the strongest follow the others' curves"
+    return load("swebench_verified").split("date")[0]
+
+
+def saturated(models=60):
+    "Sources of which the strongest slip on easy items, and solve the hard ones"
+    source, target = beyond(models // 2)
+    values = np.vstack([source.values[: models // 2], target.values])
+    return Scores(values)
+
+
+@pytest.mark.parametrize(
+    "source, outside", [(older_agents(), "curves"), (saturated(), "sample")]
+)
+def test_the_strongest_sources_tell_who_answers_above_them(source, outside):
+    method = prepared(AdaptiveIRT(folds=0).fit(source), 40)
+    assert method.outside_ == outside
+    same = prepared(AdaptiveIRT(folds=0, outside=outside).fit(source), 40)
+    target = source.select(models=np.arange(6))
+    for one, other in zip(
+        simulate(method, target), simulate(same, target), strict=True
+    ):
+        assert (one.score, [*one.items]) == (other.score, [*other.items])
+
+
+def test_the_exam_by_hand():
+    "Its two errors, from two separate methods, fitted to the weaker half"
+    source = following(40)
+    order = np.argsort(source.values.mean(axis=1), kind="stable")
+    weak, strong = (source.select(models=m) for m in (order[:20], order[-12:]))
+    method = prepared(AdaptiveIRT(folds=0).fit(source), 30)
+    off = {}
+    for outside in ("curves", "sample"):
+        alone = prepared(AdaptiveIRT(folds=0, outside=outside).fit(weak), 30)
+        alone.tie_seed_, alone.ease_ = method.tie_seed_, method.ease_
+        rows = [
+            played(alone.run(np.random.default_rng(at)), row.__getitem__)
+            for at, row in enumerate(strong.values.astype(float))
+        ]
+        off[outside] = np.abs([e.score for e in rows] - strong.truth()).mean()
+    assert method.outside_ == ("curves" if off["curves"] < off["sample"] else "sample")
+    assert method._exam[1].shape == (12, 200)
+
+
+def test_few_sources_hold_no_exam():
+    source = following(19)
+    method = AdaptiveIRT(folds=0).fit(source)
+    assert method._exam is None
+    assert prepared(method, 20).outside_ == "sample"
 
 
 @pytest.mark.parametrize("asked", [0, 5])
