@@ -259,7 +259,7 @@ class AdaptiveIRT(Method):
     outside: str = param(
         "auto",
         "who answers for a target above all sources: the curves, a random sample, or "
-        "what was better for the strongest sources",
+        "the curves as far as they were tested",
         choices=("auto", "curves", "sample"),
     )
     interval_from: str = param(
@@ -369,8 +369,7 @@ def sample_rest(
 def run(self: AdaptiveIRT, rng: np.random.Generator) -> Generator:
     "One target: ask until the budget or the standard error is reached"
     bank = IRT(**dict(self.bank_))
-    outside = getattr(self, "outside_", "curves")  # as in files of before
-    ceiling = self.range_[1] if outside == "sample" else np.inf
+    ceiling = getattr(self, "ceiling_", np.inf)  # infinite in files of before
     talk = self.test(bank, self.trials_of()[np.newaxis], ceiling).questions()
     wanted = next(talk)
     while True:
@@ -458,23 +457,24 @@ def exam_bank(
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #a1f00023
 @patch
-def curves_go_on(self: AdaptiveIRT) -> bool:
-    "Were the curves of the weaker sources the better ones for the strongest?"
+def tested_distance(self: AdaptiveIRT) -> float:  # in deviations of ability; 0: none
+    "How far above their sources the curves were better than a random sample"
     if self._exam is None:
-        return False
+        return 0.0
     bank, rows = self._exam
     truth = weighted_means(rows, self.weights_[:, np.newaxis])[:, 0]
-    test = copy.copy(self)
-    test.bank_, test.factor_ = list(bank.arrays().items()), 1.0
-    test.range_ = np.array([bank.theta[:, 0].min(), bank.theta[:, 0].max()])
-    errors = {}
-    for test.outside_ in ("curves", "sample"):
-        said = [
-            played(test.run(np.random.default_rng(at)), row.__getitem__).score
-            for at, row in enumerate(rows)
-        ]
-        errors[test.outside_] = np.nansum(np.abs(said - truth))
-    return bool(errors["curves"] < errors["sample"])
+    asked, seen = take_test(self.test(bank), rows)
+    theta = bank.abilities(seen, asked, self.how).theta
+    curves = bank.completed(theta, asked, seen) @ self.weights_
+    top, alike = bank.theta[:, 0].max(), copy.copy(self)
+    alike.bank_, alike.ceiling_, alike.factor_ = [*bank.arrays().items()], top, 1.0
+    sample = [
+        played(alike.run(np.random.default_rng(at)), row.__getitem__).score
+        for at, row in enumerate(rows)
+    ]
+    curves, sample = (np.nansum(np.abs(guess - truth)) for guess in (curves, sample))
+    above = float(np.quantile(theta[:, 0], 0.9) - top)
+    return max(above, 0.0) if curves < sample else 0.0
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #036ae600
 @patch
@@ -493,7 +493,7 @@ def prepare(self: AdaptiveIRT, budget: int, rng: np.random.Generator) -> Adaptiv
             errors = errors[scores >= np.median(scores)]
         self.factor_ = conformal_radius(errors, self.level)
     if self.outside != "auto":
-        self.outside_ = self.outside
+        self.ceiling_ = np.inf if self.outside == "curves" else self.range_[1]
     elif hasattr(self, "_exam"):  # one loaded from a file keeps what it found
-        self.outside_ = "curves" if self.curves_go_on() else "sample"
+        self.ceiling_ = self.range_[1] + self.tested_distance()
     return self

@@ -388,26 +388,26 @@ def saturated(models=60):
 
 
 @pytest.mark.parametrize(
-    "source, outside", [(older_agents(), "curves"), (saturated(), "sample")]
+    "source, further", [(older_agents(), True), (saturated(), False)]
 )
-def test_the_strongest_sources_tell_who_answers_above_them(source, outside):
+def test_the_strongest_sources_tell_how_far_the_curves_go(source, further):
     method = prepared(AdaptiveIRT(folds=0).fit(source), 40)
-    assert method.outside_ == outside
-    same = prepared(AdaptiveIRT(folds=0, outside=outside).fit(source), 40)
-    target = source.select(models=np.arange(6))
-    for one, other in zip(
-        simulate(method, target), simulate(same, target), strict=True
-    ):
-        assert (one.score, [*one.items]) == (other.score, [*other.items])
+    assert (method.ceiling_ > method.range_[1]) == further
+    if not further:
+        same = prepared(AdaptiveIRT(folds=0, outside="sample").fit(source), 40)
+        assert same.ceiling_ == method.ceiling_ == method.range_[1]
+    free = prepared(AdaptiveIRT(folds=0, outside="curves").fit(source), 40)
+    assert free.ceiling_ == np.inf
 
 
-def test_the_exam_by_hand():
-    "Its two errors, from two separate methods, fitted to the weaker half"
-    source = following(40)
+def test_the_tested_distance_by_hand():
+    "From two separate methods, fitted to the weaker half, one model at a time"
+    source = older_agents()
     order = np.argsort(source.values.mean(axis=1), kind="stable")
-    weak, strong = (source.select(models=m) for m in (order[:20], order[-12:]))
-    method = prepared(AdaptiveIRT(folds=0).fit(source), 30)
-    off = {}
+    half, some = len(order) // 2, round(0.3 * len(order))
+    strong = order[-some:][np.linspace(0, some - 1, 20).round().astype(int)]
+    weak, strong = source.select(models=order[:half]), source.select(models=strong)
+    method, off = prepared(AdaptiveIRT(folds=0).fit(source), 30), {}
     for outside in ("curves", "sample"):
         alone = prepared(AdaptiveIRT(folds=0, outside=outside).fit(weak), 30)
         alone.tie_seed_, alone.ease_ = method.tie_seed_, method.ease_
@@ -416,15 +416,22 @@ def test_the_exam_by_hand():
             for at, row in enumerate(strong.values.astype(float))
         ]
         off[outside] = np.abs([e.score for e in rows] - strong.truth()).mean()
-    assert method.outside_ == ("curves" if off["curves"] < off["sample"] else "sample")
-    assert method._exam[1].shape == (12, 200)
+    bank = fit_irt(weak.values)
+    theta = [
+        bank.abilities(strong.values[[row]].astype(float)[:, at], at).theta[0, 0]
+        for row in range(20)
+        for at in [take_test(method.test(bank), strong.values[[row]])[0][0]]
+    ]
+    assert off["curves"] < off["sample"]
+    distance = np.quantile(theta, 0.9) - bank.theta[:, 0].max()
+    assert method.ceiling_ - method.range_[1] == pytest.approx(distance, abs=1e-6)
 
 
-def test_few_sources_hold_no_exam():
+def test_few_sources_test_no_distance():
     source = following(19)
     method = AdaptiveIRT(folds=0).fit(source)
-    assert method._exam is None
-    assert prepared(method, 20).outside_ == "sample"
+    assert method._exam is None and method.fit(source) is method
+    assert prepared(method, 20).ceiling_ == method.range_[1]
 
 
 @pytest.mark.parametrize("asked", [0, 5])
