@@ -538,8 +538,8 @@ WORK = {
     "genetic search, 2,000 x 12,000, k = 200": (genetic, (2000, 12_000, 200), 300),
     "EssenceBench, 135 x 1,319, k = 200": (essence_bench, (135, 1319, 200), None),
     **{f"guarded_irt, {models:,} x {items:,}": (guarded, (models, items), aim)
-       for models, items, aim in [(75, 1319, 0.5), (1000, 10_000, 40),
-                                  (1000, 100_000, 600)]},
+       for models, items, aim in [(75, 1319, 0.5), (3000, 1000, 20),
+                                  (1000, 10_000, 40), (1000, 100_000, 600)]},
     "copies, 135 x 100,000": (copies, (135, 100_000), None),
     "20,000 candidates, k = 100": (facilities, (20_000, 64, 100), 30),
     "transfer, 5 exemplars, 400 questions": (transfer, (200,), None),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from fastcore.basics import patch
-from scipy.special import logit, ndtri
+from scipy.special import ndtri
 
 from ..data.costs import known_costs
 from ..data.scores import Scores, item_means, weighted_means
@@ -31,6 +31,7 @@ from benchnb.stats.balanced_sampling import (
 from ..stats.intervals import conformal_radius
 from ..stats.irt import IRT, fit_bank, held_out_parts, score_error
 from ..stats.irt_fit import KINDS
+from ..stats.logistic import standardized_logit
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #0a9295fe
 def usefulness(
@@ -143,6 +144,19 @@ WATCH, FEWEST = 0.2, 5  # share of the budget before a switch; items left for it
 
 
 @patch
+def payable(
+    self: AdaptiveTest,
+    asked: np.ndarray,  # item positions, models x n
+) -> np.ndarray:  # shape (models,); of an amount, in items of mean cost
+    "How many further items the budget pays for"
+    left = np.full(len(asked), self.budget - asked.shape[1])
+    if self.limit == np.inf:
+        return left
+    money = self.limit - self.costs[asked].sum(axis=1)
+    return np.fmin(left, money / self.costs.mean())
+
+
+@patch
 def finished(
     self: AdaptiveTest,
     theta: np.ndarray,  # abilities, models x dimensions
@@ -151,9 +165,9 @@ def finished(
     seen: np.ndarray,  # their scores, NaN: unscored, models x n
 ) -> np.ndarray:  # shape (models,); True for those that need no more items
     "Is the score sure enough, or the ability above the ceiling?"
-    done, count = np.zeros(len(theta), dtype=bool), asked.shape[1]
-    if WATCH * self.budget <= count <= self.budget - FEWEST:
-        done |= theta[:, 0] > self.ceiling
+    rest, whole = self.payable(asked), self.payable(asked[:, :0])
+    done = (FEWEST <= rest) & (rest <= (1 - WATCH) * whole)
+    done &= theta[:, 0] > self.ceiling
     if self.target_se is not None:
         place = (theta, covariance, asked, seen)
         done |= score_error(self.bank, *place, self.weights) <= self.target_se
@@ -238,16 +252,10 @@ def held_out_banks(
 class AdaptiveIRT(Method):
     "Ask each target the items that tell most at its ability so far"
 
-    batch: int = param(
-        1, "items asked at a time, after the first request", low=1, whole=True
-    )
+    batch: int = param(1, "items of every later request", low=1, whole=True)
     start: int = param(1, "items of the first request", low=1, whole=True)
     target_se: float | None = param(
-        None,
-        "stop at this standard error of the score",
-        low=0,
-        open=True,
-        optional=True,
+        None, "stop at this standard error", low=0, open=True, optional=True
     )
     kind: str = param("2pl", "of curves", choices=tuple(KINDS))
     dims: int = param(1, "abilities per model; more for 2pl only", low=1, whole=True)
@@ -258,16 +266,13 @@ class AdaptiveIRT(Method):
     )
     outside: str = param(
         "auto",
-        "who answers for a target above all sources: the curves, a random sample, or "
-        "the curves as far as they were tested",
+        "what answers above all sources; auto: the curves as far as they were tested",
         choices=("auto", "curves", "sample"),
     )
     interval_from: str = param(
         "all", "held-out sources that set the interval", choices=("all", "stronger")
     )
-    per_cost: bool = param(
-        False, "choose by information per unit of cost", choices=(True, False)
-    )
+    per_cost: bool = param(False, "by information per cost", choices=(True, False))
 
     name = "adaptive_irt"
     counts_costs = True
@@ -283,18 +288,13 @@ def fit(self: AdaptiveIRT, source: Scores, side: object = None) -> AdaptiveIRT:
         known_costs(source.items)  # refused without
     bank = fit_bank(source.values, self.kind, self.dims, trials=source.trials)
     self.bank_, self.notes_ = list(bank.arrays().items()), list(bank.notes)
-    flags = {
-        Flag.FEW_SOURCES: bank.theta is None,
-        Flag.NOT_CONVERGED: not bank.converged,
-    }
+    flags = {Flag.FEW_SOURCES: bank.theta is None}
+    flags[Flag.NOT_CONVERGED] = not bank.converged
     self.flags_ = [str(flag) for flag, raised in flags.items() if raised]
     theta = np.array([[-np.inf], [np.inf]]) if bank.theta is None else bank.theta
     self.range_ = np.array([theta[:, 0].min(), theta[:, 0].max()])
-    self.ease_ = logit(
-        np.clip(np.nan_to_num(item_means(source.values), nan=0.5), 0.01, 0.99)
-    )
-    self.ease_ -= self.ease_.mean()
-    self.ease_ /= max(self.ease_.std(), 1e-9)
+    rate = np.nan_to_num(item_means(source.values), nan=0.5)
+    self.ease_ = standardized_logit(np.clip(rate, 0.01, 0.99))
     usable = (~np.isnan(source.values).all(axis=1)).sum()
     enough = np.isfinite(conformal_radius(np.zeros(usable), self.level))
     settings = (source.values, self.folds, self.kind, self.dims, source.trials)
@@ -346,22 +346,23 @@ def sample_rest(
     self: AdaptiveIRT,
     asked: np.ndarray,  # item positions so far, 1 x n
     seen: np.ndarray,  # their scores, NaN: unscored, 1 x n
+    test: AdaptiveTest,  # so far; it knows what the rest of the budget pays for
     rng: np.random.Generator,
 ) -> Generator:  # yields items; in the end positions, scores, and their estimate
     "Draw the rest of the budget at random among the items that are left"
     chosen = asked[0]
     left = np.delete(np.arange(len(self.weights_)), chosen)
     chance, ease = np.zeros(len(self.weights_)), self.ease_
-    chance[left] = inclusion_probabilities(
-        self.weights_[left], self.budget_ - len(chosen)
-    )
     order = np.lexsort((rng.random(len(ease)), ease))
-    drawn = systematic_sample(order, chance, rng)
+    for number in range(min(int(test.payable(asked)[0]), len(left)), 0, -1):
+        chance[left] = inclusion_probabilities(self.weights_[left], number)
+        drawn = systematic_sample(order, chance, rng)
+        if test.payable(np.append(chosen, drawn)[np.newaxis])[0] >= 0:
+            break
     answers = yield drawn
-    known, found = ~np.isnan(answers), None
-    if known.any():
-        told = drawn[known], answers[known]
-        found = rest_estimate(self.weights_, ease, chance, (chosen, seen[0]), told)
+    known = ~np.isnan(answers)
+    told = (chosen, seen[0]), (drawn[known], answers[known])
+    found = rest_estimate(self.weights_, ease, chance, *told) if known.any() else None
     return np.hstack([asked, [drawn]]), np.hstack([seen, [answers]]), found
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #e3414219
@@ -370,7 +371,8 @@ def run(self: AdaptiveIRT, rng: np.random.Generator) -> Generator:
     "One target: ask until the budget or the standard error is reached"
     bank = IRT(**dict(self.bank_))
     ceiling = getattr(self, "ceiling_", np.inf)  # infinite in files of before
-    talk = self.test(bank, self.trials_of()[np.newaxis], ceiling).questions()
+    test = self.test(bank, self.trials_of()[np.newaxis], ceiling)
+    talk = test.questions()
     wanted = next(talk)
     while True:
         answers = yield wanted[0]
@@ -380,10 +382,10 @@ def run(self: AdaptiveIRT, rng: np.random.Generator) -> Generator:
             asked, seen = end.value
             break
     sample = None
-    if asked.shape[1] <= self.budget_ - FEWEST:
+    if test.payable(asked)[0] >= FEWEST:
         theta = bank.most_likely(seen, asked, 1.0, self.trials_of(asked)).theta
         if theta[0, 0] > ceiling:
-            asked, seen, sample = yield from self.sample_rest(asked, seen, rng)
+            asked, seen, sample = yield from self.sample_rest(asked, seen, test, rng)
     return self.conclude(bank, asked, seen, sample)
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #a1f00006
@@ -473,8 +475,7 @@ def tested_distance(self: AdaptiveIRT) -> float:  # in deviations of ability; 0:
         for at, row in enumerate(rows)
     ]
     curves, sample = (np.nansum(np.abs(guess - truth)) for guess in (curves, sample))
-    above = float(np.quantile(theta[:, 0], 0.9) - top)
-    return max(above, 0.0) if curves < sample else 0.0
+    return max(0.0, np.quantile(theta[:, 0], 0.9) - top) if curves < sample else 0.0
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #036ae600
 @patch

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from fastcore.basics import patch
-from scipy.special import logit, ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
 from ..data.scores import Scores, item_means
 from benchnb.evaluation.method import (
@@ -40,7 +40,12 @@ from benchnb.stats.irt_posterior import (
     sample_posterior,
     search_precision,
 )
-from ..stats.logistic import person_fit, rasch_curve, target_curve
+from benchnb.stats.logistic import (
+    person_fit,
+    rasch_curve,
+    standardized_logit,
+    target_curve,
+)
 
 # %% ../../nbs/methods/guarded_irt.ipynb #63af9e34
 def strong_rates(
@@ -207,8 +212,7 @@ def fit(self: GuardedIRT, source: Scores, side: object = None) -> GuardedIRT:
     trials = None if source.trials is None else source.trials[some]
     self.strong_ = strong_rates(values, scores)
     self.ceiling_ = float(np.quantile(scores, 0.95))
-    ease = logit(self.strong_)
-    self.ease_ = (ease - ease.mean()) / max(ease.std(), 1e-9)
+    self.ease_ = standardized_logit(self.strong_)
     self.banks_, self._left_out = [], []
     self.few_ = 0 if len(values) >= FEWEST else len(values)
     self.space_ = np.column_stack([2 * self.strong_, item_means(values)])

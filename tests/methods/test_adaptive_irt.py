@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers.small import estimates, halves, prepared, shown, with_values
 
+from benchnb.data.costs import Amount, Unit
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.evaluation.method import Flag
@@ -425,6 +426,27 @@ def test_the_tested_distance_by_hand():
     assert off["curves"] < off["sample"]
     distance = np.quantile(theta, 0.9) - bank.theta[:, 0].max()
     assert method.ceiling_ - method.range_[1] == pytest.approx(distance, abs=1e-6)
+
+
+@pytest.mark.parametrize("per_cost", [False, True])
+def test_an_amount_pays_for_the_random_rest(per_cost):
+    "Above the sources the rest of the money buys a random sample, and not half of one"
+    source, target = beyond(8)
+    costs = {"cost": np.tile([1.0, 3.0], 100), "cost_unit": "tokens"}
+    priced = [Scores(t.values, t.items.assign(**costs)) for t in (source, target)]
+    method = AdaptiveIRT(folds=0, outside="sample", per_cost=per_cost).fit(priced[0])
+    found = simulate(method, priced[1], budget=Amount(100, Unit.TOKENS))
+    switched = [e for e in found if "random items" in " ".join(e.notes)]
+    assert len(switched) >= 3
+    for e in switched:
+        assert 90 <= e.cost <= 100
+        count = int(e.notes[-1].split(" random items")[0].split()[-1])
+        drawn = priced[1].items["cost"][e.items[-count:]]
+        assert len(e.items) == len(set(e.items)) and 1.5 < drawn.mean() < 2.5
+        assert (
+            abs(np.diff(np.sort(priced[1].items.index.get_indexer(drawn.index)))).max()
+            > 3
+        )
 
 
 def test_few_sources_test_no_distance():
