@@ -22,6 +22,9 @@ LONG = ("tests/test_site.py", "tests/harnesses/", "tests/test_notebooks.py")
 
 def pytest_collection_modifyitems(items):
     "What takes longest comes first, so that no processor waits for another at the end"
-    places = [(item, item.path.relative_to(item.config.rootpath)) for item in items]
-    long = [item for item, path in places if path.as_posix().startswith(LONG)]
-    items[:] = [*long, *(item for item in items if item not in set(long))]
+
+    def place(item):
+        path = item.path.relative_to(item.config.rootpath).as_posix()
+        return next((n for n, long in enumerate(LONG) if path.startswith(long)), 9)
+
+    items.sort(key=place)  # stable: otherwise as they were

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['COMMANDS', 'ENDINGS', 'as_option', 'Command', 'Call', 'command', 'as_callback', 'listed', 'read_budget',
-           'read_budgets', 'check_outputs', 'read_scores', 'format_table', 'print_json', 'count', 'wrap']
+           'read_budgets', 'check_outputs', 'read_scores', 'format_table', 'print_json', 'count', 'wrap',
+           'about_sources']
 
 # %% ../../nbs/cli/commands.ipynb #49a25acd
 import inspect
@@ -12,6 +13,7 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -229,3 +231,10 @@ def wrap(
     from benchnb.data.foreign import escaped
 
     return textwrap.wrap(f"{head:<10}{escaped(text)}", 79, subsequent_indent=" " * 10)
+
+# %% ../../nbs/cli/commands.ipynb #c0adfe02
+def about_sources(
+    table,  # Scores
+) -> str:  # lines of at most 78 columns
+    "How old and how alike the sources are, in words"
+    return textwrap.fill(f"sources: {table.likeness()}", 78, subsequent_indent="  ")

@@ -18,6 +18,7 @@ from pathlib import Path
 from fastcore.meta import delegates
 
 from benchnb.cli.commands import (
+    about_sources,
     check_outputs,
     command,
     count,
@@ -78,11 +79,10 @@ def forecast_width(
     found["sources"] = sources_needed(curves["sources"])
     if curves["items"]["cost"].notna().all():
         found["spend"] = spend_curve(curves["items"])
-    likeness = table.likeness()
     if json:
-        return print_json(found | {"likeness": asdict(likeness)})
+        return print_json(found | {"likeness": asdict(table.likeness())})
     print(f"{named}: {str(table).removeprefix('Scores: ')}")
-    print(textwrap.fill(f"sources: {likeness}", 78, subsequent_indent="  "))
+    print(about_sources(table))
     print_forecast(found, curves, goal, how)
     print(*spend_lines(curves["items"]), sep="\n")
     if out:
@@ -180,15 +180,15 @@ def forecast_difference(
     curve = power_curve(table, methods, budgets, **how)
     found = items_for_difference(curve, table, error)
     if json:
-        return print_json({"error": error, "items": found})
+        alike = asdict(table.likeness())
+        return print_json({"error": error, "items": found, "likeness": alike})
+    print(about_sources(table))
     print(f"items to find a difference of {100 * difference:g} points with a power")
     print(f"of {power:.0%}, at a level of 95% ({count(trials, 'trial')})\n")
-
-    def words(number, most):
-        return f"{number:,.0f}" if number == number else f"more than {most:,.0f}"
-
-    pairs = found[["own", "shared", "most"]].itertuples()
-    rows = [(name, words(own, m), words(both, m)) for name, own, both, m in pairs]
+    rows = [
+        (name, *(f"{n:,.0f}" if n == n else f"more than {most:,.0f}" for n in needed))
+        for name, *needed, most in found[["own", "shared", "most"]].itertuples()
+    ]
     columns = {"method": "<", "each its own items": ">", "the same items": ">"}
     print(format_table(columns, rows))
 

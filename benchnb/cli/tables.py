@@ -15,6 +15,7 @@ from pathlib import Path
 from fastcore.meta import delegates
 
 from benchnb.cli.commands import (
+    about_sources,
     check_outputs,
     command,
     count,
@@ -108,13 +109,13 @@ def print_advice(
     "The tests of all methods, and what follows"
     from benchnb.studies.recommend import format_advice
 
-    likeness, amount = table.likeness(), not isinstance(budget, int)
+    amount = not isinstance(budget, int)
     words = str(budget) if amount else budget
     if json:
         found = {"method": advice.method, "budget": words, "table": advice.table}
-        return print_json(found | {"likeness": asdict(likeness)})
+        return print_json(found | {"likeness": asdict(table.likeness())})
     print(f"{named}: {str(table).removeprefix('Scores: ')}")
-    print(textwrap.fill(f"sources: {likeness}", 78, subsequent_indent="  "))
+    print(about_sources(table))
     trials = count(advice.trials, "trial")
     asked = words if amount else f"{words} items"
     print(f"{asked}, {trials} of each test; ± is the standard error\n")
@@ -209,7 +210,8 @@ def print_tasks(
     found = recommend_tasks(table, count_, trials, seed, progress=True)
     kept, dropped = ([*found[name]] for name in ("keep", "drop"))
     if json:
-        return print_json(found)
+        return print_json(found | {"likeness": asdict(table.likeness())})
+    print(about_sources(table))
     sizes = (len(table), "model"), (len(kept) + len(dropped), "task"), (trials, "trial")
     print(", ".join(count(*size) for size in sizes))
     print(

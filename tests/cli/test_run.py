@@ -676,9 +676,11 @@ def test_methods_that_choose_tasks_refuse_a_table_without_tasks(call):
     assert said[0] == said[1] and len(said[0]) == 5  # tasks are chosen, not drawn
     code, out, err = call("recommend", "wide.csv", "--tasks", "--trials", 2)
     assert code == 0 and "keep " in out and "drop " in out, err
+    assert out.startswith("sources: ")
     code, out, _ = call("recommend", "wide.csv", "--tasks", "--budget", 4, "--json")
     found = json.loads(out)
     assert len(found["keep"]) == 4 and len(found["drop"]) == 16
+    assert found["likeness"]["models"] > 0
 
 
 def test_a_run_may_stop_when_it_is_decided(call):
