@@ -14,7 +14,6 @@ import os
 import shutil
 import sys
 import textwrap
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
