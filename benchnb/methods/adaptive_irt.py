@@ -480,7 +480,7 @@ def tested_distance(self: AdaptiveIRT) -> float:  # in deviations of ability; 0:
 # %% ../../nbs/methods/adaptive_irt.ipynb #036ae600
 @patch
 def prepare(self: AdaptiveIRT, budget: int, rng: np.random.Generator) -> AdaptiveIRT:
-    "Draw a seed for ties, test the held-out sources, and hold the exam"
+    "Draw a seed for ties, test the held-out sources, and find the ceiling"
     Method.prepare(self, budget, rng)
     if self.folds:
         self.check_sources("_held_out")

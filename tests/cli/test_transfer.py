@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.language_models import tasks_and_model
+from helpers.language_models import linked, tasks_and_model
 from helpers.vllm_server import vllm_like
 
 from benchnb.cli.app import main
@@ -23,10 +23,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def here(made, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("tasks", "model"):
-        (tmp_path / name).symlink_to(made[0] / name)
-    return tmp_path
+    return linked(made[0], tmp_path, monkeypatch)
 
 
 def measured(*more):

@@ -12,7 +12,7 @@ import helpers.vllm_server as server
 import numpy as np
 import pytest
 from helpers.kills import asked, environment, killed, run
-from helpers.language_models import tasks_and_model
+from helpers.language_models import linked, tasks_and_model
 
 from benchnb.cli.app import main
 from benchnb.tasks.transfer import journal_cells, read_matrix, transfer_matrix
@@ -34,10 +34,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def here(made, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("tasks", "model"):
-        (tmp_path / name).symlink_to(made[0] / name)
-    return tmp_path
+    return linked(made[0], tmp_path, monkeypatch)
 
 
 def records(folder):

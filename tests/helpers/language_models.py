@@ -71,3 +71,11 @@ def asks_of(task, prompt=FLAN):
     options = [tuple(f" {option}" for option in e.options) for e in task.examples]
     queries = [prompt.query.format(input=e.input) for e in task.examples]
     return list(zip(queries, options, strict=True))
+
+
+def linked(folder, here, monkeypatch):
+    "Go to an empty folder that sees the tasks and the model of another"
+    monkeypatch.chdir(here)
+    for name in ("tasks", "model"):
+        (here / name).symlink_to(folder / name)
+    return here
