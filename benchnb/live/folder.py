@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['FILE', 'Plan', 'check_answers', 'check_known', 'check_asked', 'same_model', 'by_run', 'pooled', 'holds_evaluation',
-           'check_new', 'read_state', 'check_model', 'first_edition', 'state_text', 'check_links', 'locked']
+           'check_new', 'write_errors', 'read_errors', 'read_state', 'check_model', 'first_edition', 'state_text',
+           'check_links', 'locked']
 
 # %% ../../nbs/live/folder.ipynb #83a8b8d4
 import json
@@ -24,12 +25,12 @@ from benchnb.data.files import (
     naming,
     parse_object,
     read_object,
+    replace_file,
 )
 from ..data.foreign import read_stream
+from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole
 from ..harnesses.subsets import check_harness
-from .left_out import check_level
-from .shift import SHIFTS
 
 # %% ../../nbs/live/folder.ipynb #fedffe2c
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def check_values(self: Plan) -> None:
             raise ValueError(f"{name} must be at least 1, got {number}")
     if self.harness is not None:
         check_harness(self.harness)
-    if self.shift not in SHIFTS:
+    if self.shift not in POLICIES:
         raise ValueError(f"shift is report, aipw or abstain, got {self.shift!r}")
     if self.level is not None:
         check_level(self.level)
@@ -213,6 +214,29 @@ def check_new(folder: str | Path) -> None:
         raise FileExistsError(f"{str(folder)!r} is not empty: name a new folder")
     if os.path.ismount(place) or place == Path.cwd():
         raise FileExistsError(f"{str(folder)!r} is in use: name a new folder in it")
+
+# %% ../../nbs/live/folder.ipynb #folderlo2
+def write_errors(
+    folder: Path,  # of an evaluation
+    budget: int,  # with which the sources were left out
+    errors: pd.DataFrame,  # from left_out_errors
+) -> None:
+    "Keep left-out errors in a folder"
+    path = folder / f"left_out_{budget}.parquet"
+    replace_file(path, lambda name: errors.to_parquet(name))
+
+
+def read_errors(
+    folder: Path,  # of an evaluation
+    budget: int,  # with which the sources were left out
+) -> dict[int, pd.DataFrame]:  # the budget and its table; empty: there is none
+    "The left-out errors that a folder keeps"
+    path = folder / f"left_out_{budget}.parquet"
+    if not path.is_file():
+        return {}
+    with naming(path, "is damaged, restore it from a copy"):
+        kinds = {"truth": float, "estimate": float, "fold": int}
+        return {budget: pd.read_parquet(path).astype(kinds)}
 
 # %% ../../nbs/live/folder.ipynb #d30f19a4
 def read_state(

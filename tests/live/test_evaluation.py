@@ -29,6 +29,7 @@ from helpers.small import (
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation import registry
+from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.method import (
     Cohort,
     Coreset,
@@ -40,7 +41,6 @@ from benchnb.evaluation.method import (
 from benchnb.evaluation.registry import get_method, register, save_method
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.folder import read_state
-from benchnb.live.left_out import left_out_errors
 from benchnb.methods.guarded_irt import GuardedIRT
 
 TESTS = Path(__file__).parents[1]
