@@ -395,15 +395,7 @@ def load(
         raise ValueError(f"the evaluation in {str(folder)!r} has other sources")
     with naming(folder, "is damaged, restore it from a copy"):
         self._check_state()
-    try:
-        self._replay()
-    except (TypeError, AttributeError, LookupError) as error:
-        if self._saved is not None:
-            raise
-        raise ValueError(
-            f"the method saved in {str(folder)!r} is of the first edition and cannot "
-            "go on: begin a new evaluation, and tell it the answers of this folder"
-        ) from error
+    self._replay()
     for number, asked in enumerate(state["rounds"], 1):
         if asked not in self.rounds[number - 1 : number]:
             raise ValueError(
