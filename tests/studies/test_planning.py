@@ -359,10 +359,16 @@ def test_the_command_refuses_in_one_line(given, line, tmp_path, capsys, monkeypa
         (["--dollars", "2/ktokens", "--budgets=3usd,9usd"], "error against money"),
     ],
 )
-def test_the_command(given, text, tmp_path, capsys):
-    path = str(tmp_path / "t.parquet")
-    table(1, 40).to_parquet(path)
-    call = ["forecast", path, "--methods=random,aipw", "--trials=2", "--budgets=10,40"]
+def test_the_command(given, text, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table(1, 40).to_parquet("t.parquet")
+    call = [
+        "forecast",
+        "t.parquet",
+        "--methods=random,aipw",
+        "--trials=2",
+        "--budgets=10,40",
+    ]
     assert main([*call, *given]) == 0
     out = capsys.readouterr().out
     assert text in out and max(map(len, out.splitlines())) <= 80
