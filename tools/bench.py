@@ -361,10 +361,9 @@ def networks(count, device="cpu"):
     import numpy as np
     import torch
 
-    from benchnb.prediction.network import fit_networks
     from benchnb.prediction.public_records import load_records
     from benchnb.prediction.records import RecordFeatures, made_records
-    from benchnb.prediction.regressors import MLP, build_network
+    from benchnb.prediction.regressors import MLP, build_network, fit_networks
 
     if device == "cuda" and not torch.cuda.is_available():
         return 0.0, "no GPU here"

@@ -173,7 +173,11 @@ def forecast_difference(
     json: bool,  # as an object
 ) -> None:
     "How many items tell two models apart"
-    from benchnb.studies.power import items_for_difference, power_curve, wanted_error
+    from benchnb.studies.planning import (
+        items_for_difference,
+        power_curve,
+        wanted_error,
+    )
 
     error = wanted_error(difference, power)
     how = dict(trials=trials, split=split, seed=seed, n_jobs=jobs, progress=True)

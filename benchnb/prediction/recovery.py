@@ -20,9 +20,8 @@ from fastcore.basics import patch
 from sklearn.base import clone
 
 from .matrix_completion import Predictor, r_squared
-from .network import fit_networks
 from .records import RecordFeatures, check_choice
-from .regressors import MLP
+from .regressors import MLP, fit_networks
 
 # %% ../../nbs/prediction/recovery.ipynb #dc7ddf4e
 def task_positions(

@@ -17,7 +17,6 @@ import pandas as pd
 
 from ..data.files import resource_path
 from ..evaluation.journal import Journal
-from .network import fit_networks
 from .records import RecordFeatures
 from benchnb.prediction.recovery import (
     check_size,
@@ -25,6 +24,7 @@ from benchnb.prediction.recovery import (
     random_subsets,
     task_positions,
 )
+from .regressors import fit_networks
 
 # %% ../../nbs/prediction/small_bench.ipynb #3c8d3365
 class CachedObjective:
