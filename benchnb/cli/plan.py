@@ -262,9 +262,9 @@ def fit_on_table(
 ):  # -> the fitted method
     "Fit a method on all sources, and on parts of them for the errors"
     from benchnb.data.costs import Amount
+    from benchnb.evaluation.guard import set_level
     from benchnb.evaluation.registry import get_method
     from benchnb.evaluation.simulate import is_static, paid_number
-    from benchnb.live.left_out import set_level
     from benchnb.studies.recommend import default_method
 
     table = priced_table(read_scores(scores, **kwargs), dollars)
@@ -295,7 +295,7 @@ def calibrate(
     json: bool = False,  # print nothing
 ):  # -> the errors of left-out sources; None: there are too few
     "Leave sources out, with an announcement and a bar"
-    from benchnb.live.left_out import left_out_errors
+    from benchnb.evaluation.left_out import left_out_errors
 
     if not json:
         print(f"calibration: {method.name} is fitted {folds} times more, each time")

@@ -33,7 +33,7 @@ from benchnb.live.certificate import (
     read_certificate,
 )
 from .evaluation import Evaluation, check_new
-from .left_out import read_errors, write_errors
+from .folder import read_errors, write_errors
 
 # %% ../../nbs/live/bundles.ipynb #bc94505a
 def kept_tables(

@@ -19,11 +19,11 @@ from ..data.files import replace_file, resource_path
 from ..data.scores import Scores, item_means
 from ..data.sources import load
 from ..evaluation.compare import compare, over_trials, summary
+from ..evaluation.guard import fit_and_correction, misfit_flags, range_flags
+from ..evaluation.left_out import left_out_errors
 from ..evaluation.method import Method
 from ..evaluation.registry import get_method, list_methods
 from ..evaluation.simulate import ready, simulate
-from ..live.left_out import left_out_errors
-from ..live.shift import fit_and_correction, misfit_flags, range_flags
 from ..stats.conformal import conformal_interval
 
 # %% ../../nbs/studies/all_methods.ipynb #0550347e

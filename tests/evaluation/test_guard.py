@@ -4,20 +4,25 @@ interval, and that the estimate in its place is right."""
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.small import halves, table
+from helpers.small import fit, halves, table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchnb.evaluation.method import Flag, IntervalKind
-from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import Conversation, ready
-from benchnb.live.shift import (
+from benchnb.data.scores import Scores
+from benchnb.evaluation.compare import compare
+from benchnb.evaluation.guard import (
+    POLICIES,
     design_estimate,
     fit_and_correction,
     misfit_flags,
     range_flags,
     source_fit,
 )
+from benchnb.evaluation.left_out import source_guard
+from benchnb.evaluation.method import Flag, IntervalKind
+from benchnb.evaluation.registry import get_method, list_methods
+from benchnb.evaluation.simulate import Conversation, ready, simulate
+from benchnb.live.evaluation import Evaluation
 
 
 def test_models_beyond_the_sources_are_flagged():
@@ -95,3 +100,38 @@ def test_aipw_in_the_place_of_an_estimate_is_right_on_average():
         off.append(found.score - truth)
         held.append(found.interval[0] <= truth <= found.interval[1])
     assert abs(np.mean(off)) < 0.02 and np.mean(held) > 0.9
+
+
+@pytest.mark.parametrize("name", list_methods(table()))
+@pytest.mark.parametrize("policy", POLICIES)
+def test_an_evaluation_and_a_simulation_give_the_same_estimate(name, policy):
+    "One path: what a user is given is what `simulate` and `compare` measure"
+    source, target = halves()
+    odd = Scores(1 - target.values[:1], target.items, ["odd"])
+    method = ready(fit(name, source), 12)
+    guard = source_guard(method, source, 12, policy, folds=3)
+    for models in (target.select(models=[0]), odd):
+        name = str(models.models.index[0])
+        live = Evaluation(fit(method.name, source), 12, source=source, shift=policy)
+        live.errors[12] = guard.errors
+        live.method.fresh_per_target = method.fresh_per_target = False
+        answers = dict(zip(models.items.index, models.values[0].tolist(), strict=True))
+        while asked := live.ask():
+            live.tell({item: answers[item] for item in asked})
+        (found,), given = simulate(method, models, guard=guard), live.estimate()
+        np.testing.assert_allclose(found.score, given.score, atol=1e-12)
+        np.testing.assert_allclose(found.interval, given.interval, atol=1e-12)
+        assert found.flags == given.flags and found.notes == given.notes
+        assert found.kind is given.kind
+
+
+def test_a_comparison_takes_a_policy():
+    bare = compare(table(), ["kmeans", "random"], [12], trials=1, split="ability")
+    guarded = compare(
+        table(), ["kmeans", "random"], [12], 1, split="ability", policy="abstain"
+    )
+    away = guarded["flags"].str.contains("abstained")
+    assert away.any() and guarded.loc[away, "score"].isna().all()
+    pd.testing.assert_series_equal(guarded["score"][~away], bare["score"][~away])
+    with pytest.raises(ValueError, match="policy must be None or one of report"):
+        compare(table(), ["random"], [12], policy="none")

@@ -11,14 +11,14 @@ from helpers.small import halves, table
 
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores
+from benchnb.evaluation.guard import with_conformal
+from benchnb.evaluation.left_out import (
+    left_out_errors,
+    task_errors,
+)
 from benchnb.evaluation.method import Coreset, Estimate, Flag, IntervalKind
 from benchnb.evaluation.registry import get_method
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.left_out import (
-    left_out_errors,
-    task_errors,
-    with_conformal,
-)
 from benchnb.methods.guarded_irt import GuardedIRT
 
 
