@@ -26,7 +26,7 @@ class ItemList(Table):
     def subset(self, subset: Subset) -> str:
         "A line about the subset, then an item a line, as it is named in the table"
         names = [name for part in subset.names.values() for name in part]
-        broken = [name for name in names if len(name.splitlines()) > 1]
+        broken = [name for name in names if name.splitlines() != [name]]
         if broken:
             raise ValueError(
                 f"item {broken[0]!r} has a line break in its name: a list has a line "
