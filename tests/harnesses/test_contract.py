@@ -4,6 +4,7 @@ malicious logs give a table or one line, never a crash, a hang, or a file outsid
 import json
 import os
 import re
+import shlex
 import zipfile
 from pathlib import Path
 
@@ -18,9 +19,10 @@ from benchnb.cli.app import main
 from benchnb.data.sources import load
 from benchnb.evaluation.checks import BrokenRule
 from benchnb.harnesses.checks import check_harness, outcome
-from benchnb.harnesses.harness import Harness
+from benchnb.harnesses.harness import Harness, Round
 from benchnb.harnesses.logs import Choices
 from benchnb.harnesses.registry import get_harness, list_harnesses
+from benchnb.harnesses.subsets import Subset
 from benchnb.live.evaluation import Evaluation
 
 metrics = ("acc", "choice", "exact_match", "correct")
@@ -68,6 +70,28 @@ def test_deep_nesting_in_a_line(tmp_path):
     path.write_text('{"doc_id": 0, "doc": ' + deep + ', "acc": 1}\n')
     with pytest.raises(ValueError, match="line 1 .* nested too deeply"):
         get_harness("lm-eval").read(path)
+
+
+# Names ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["a,b", "-a", "", " a", "a*", "a\nb", "\x1b[2J", "[x]"])
+@pytest.mark.parametrize("name", ["lm-eval", "inspect"])
+def test_a_task_that_a_harness_would_take_for_something_else(name, task):
+    subset = Subset({task: [1]}, {task: ["x"]})
+    with pytest.raises(ValueError, match="no harness can be given the task") as no:
+        get_harness(name).command(subset, Round(Path()))
+    assert "\n" not in str(no.value)
+
+
+def test_a_command_is_words_for_the_shell():
+    subset = Subset({"a; rm x": [1], "$(b)": [2]}, {"a; rm x": ["x"], "$(b)": ["y"]})
+    words = shlex.split(get_harness("lm-eval").command(subset, Round(Path("my plan"))))
+    assert words[words.index("--tasks") + 1] == "a; rm x,$(b)"
+    assert words[words.index("--samples") + 1] == "my plan/samples.json"
+    assert shlex.split(get_harness("inspect").command(subset, Round(Path())))[2] == (
+        "a; rm x"
+    )
 
 
 # Archives ------------------------------------------------------------------------
@@ -118,7 +142,7 @@ QUIZ = '''
 import csv, shlex
 import numpy as np
 from benchnb.data.files import naming
-from benchnb.harnesses.harness import Harness
+from benchnb.harnesses.harness import Harness, Round
 from benchnb.harnesses.logs import ASK, Log
 
 class Quiz(Harness):
@@ -181,7 +205,7 @@ def test_a_harness_in_one_file_imports_plans_and_runs(quiz, capsys):
         Path(name).parent.mkdir(exist_ok=True)
         row.to_csv(name, header=False)
     assert main(["import", "quiz", "logs", "--out", "s.parquet"]) == 0
-    plan = ["plan", "s.parquet", "--method", "guarded_irt", "--budget", "20"]
+    plan = ["plan", "s.parquet", "--method", "tailored_bench", "--budget", "20"]
     assert main([*plan, "--folds", "0", "--out", "mine"]) == 0
     assert "\nquiz --items mine/items_1.txt --model MODEL\n" in capsys.readouterr().out
     assert main(["run", "mine", "--", "quiz"]) == 0
