@@ -464,7 +464,7 @@ def import_logs(models, items, pad, jobs):
     import tempfile
     from pathlib import Path
 
-    from benchnb.harnesses.logs import import_logs
+    from benchnb.harnesses.harness import import_logs
 
     with tempfile.TemporaryDirectory() as folder:
         size = write_logs(folder, models, items, pad)
@@ -491,9 +491,10 @@ def readers(models, items, pad):
     import tempfile
     from pathlib import Path
 
+    import msgspec
     import orjson
 
-    from benchnb.harnesses.lm_eval import read_lm_eval, row_decoder
+    from benchnb.harnesses.lm_eval import LMEval, row_kind
 
     def lines(parse):
         for path in files:
@@ -501,13 +502,13 @@ def readers(models, items, pad):
                 for line in file:
                     parse(line)
 
-    typed = row_decoder("exact_match").decode
+    typed = msgspec.json.Decoder(row_kind("exact_match", True)).decode
     parsers = {"json": json.loads, "orjson": orjson.loads, "typed msgspec": typed}
     with tempfile.TemporaryDirectory() as folder:
         size = write_logs(folder, models, items, pad) / 1e6
         files = list(Path(folder).glob("*/*"))
-        read_lm_eval(files[0])
-        ours = cpu(lambda: [read_lm_eval(path) for path in files])
+        LMEval().read(files[0])
+        ours = cpu(lambda: [LMEval().read(path) for path in files])
         rates = {name: size / cpu(lambda p=p: lines(p)) for name, p in parsers.items()}
     said = ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items())
     return ours, f"{size:.0f} MB at {size / ours:.0f} MB/s of CPU time; {said}"

@@ -13,6 +13,7 @@ from pathlib import Path
 from fastcore.meta import delegates
 
 from .commands import command, listed, print_json
+from ..harnesses.registry import LIBRARY
 
 # %% ../../nbs/cli/imports.ipynb #52b4b695
 def read_choices(
@@ -49,13 +50,10 @@ def read_choices(
 
 # %% ../../nbs/cli/imports.ipynb #b8e2f14c
 IMPORT = (
-    "FORMAT is lm-eval (samples_*.jsonl), inspect (.eval, .json), helm (run "
-    "folders), openllm or lighteval (details_*.parquet), eee (*_samples.jsonl of Every "
-    "Eval Ever), py-irt (JSONL), opencompass (results), swebench, harbor, "
-    "measurement-db, openeval, wild, or table (CSV, TSV, Parquet, JSONL; long or "
-    "wide). PATHS are files, folders with all below them, or patterns in quotes. An "
-    "error lists what a log leaves open; nothing is guessed. A sample that was not "
-    "scored stays unknown."
+    f"FORMAT is {', '.join(LIBRARY)}, or the harness of an installed package; a table "
+    "is CSV, TSV, Parquet or JSONL, long or wide. PATHS are files, folders with all below them, or patterns in "
+    "quotes. An error lists what a log leaves open; nothing is guessed. A sample that "
+    "was not scored stays unknown."
 )
 
 # %% ../../nbs/cli/imports.ipynb #b1c5d654
@@ -80,9 +78,11 @@ def import_command(
     "Turn the logs of a harness into a table of scores"
     from benchnb.data.files import check_place
     from benchnb.data.layouts import Layout, read_columns
-    from benchnb.harnesses.logs import find_logs, get_format, import_logs
+    from benchnb.harnesses.harness import import_logs
+    from benchnb.harnesses.registry import get_harness
+    from benchnb.harnesses.logs import find_logs
 
-    kind = get_format(format)
+    harness = get_harness(format)
     if Path(out).suffix.lower() != ".parquet":
         raise ValueError(f"--out {out!r} must end in .parquet")
     check_place(out)
@@ -95,8 +95,8 @@ def import_command(
     if json:
         return print_json(import_figures(scores, out))
     print(str(scores).removeprefix("Scores: "))
-    if format == "table":
-        file = str(find_logs(paths, kind.belongs, kind.what)[0])
+    if harness.tables:
+        file = str(find_logs(paths, harness.belongs, harness.logs)[0])
         print(*table_shape(file, scores, layout), sep="\n")
     print_figures(import_figures(scores, out))
 
@@ -183,7 +183,7 @@ def export_command(
 ) -> None:
     "Write a table of scores for others"
     from benchnb.data.tables import load_table
-    from benchnb.harnesses.exchange import export_scores
+    from benchnb.harnesses.harness import export_scores
 
     table = load_table(scores)
     export_scores(table, format, out)

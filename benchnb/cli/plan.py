@@ -10,7 +10,6 @@ __all__ = ['FORECAST', 'SPENT', 'forecast_goal', 'forecast_width', 'forecast_com
 # %% ../../nbs/cli/plan.ipynb #3a98ccba
 import re
 import shlex
-import tempfile
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
@@ -446,21 +445,19 @@ def choose_harness(
     items,  # facts about the items
 ) -> str:  # one that can name them
     "The harness of an evaluation; one that cannot name these items is refused"
-    from benchnb.harnesses.subsets import (
-        HARNESSES,
-        doc_ids,
-        export_subset,
-        make_subset,
-    )
+    from benchnb.harnesses.harness import Round, subset_files
+    from benchnb.harnesses.registry import get_harness, running_harnesses
+    from benchnb.harnesses.subsets import doc_ids, make_subset
 
     known = {*items["harness"].dropna()} if "harness" in items else set()
-    if not harness and len(known) == 1 and known <= {*HARNESSES}:
+    runs = running_harnesses()
+    if not harness and len(known) == 1 and known <= {*runs}:
         harness = known.pop()  # the table was made from its logs
-    if not harness:  # lm-evaluation-harness takes document numbers only
+    if not harness:  # one that counts documents takes any table of numbers
         numbers = (re.fullmatch(r"0|[1-9]\d*", text) for text in doc_ids(items))
-        return "lm-eval" if all(numbers) else "list"
-    with tempfile.TemporaryDirectory() as place:
-        export_subset(make_subset(items, list(items.index)), harness, place)
+        counting = [name for name in runs if get_harness(name).numbers]
+        return counting[0] if all(numbers) else "list"
+    subset_files(make_subset(items, list(items.index)), harness, Round(Path()))
     return harness
 
 # %% ../../nbs/cli/plan.ipynb #63e80a48

@@ -29,7 +29,8 @@ from benchnb.evaluation.method import (
 )
 from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import Conversation, ready
-from ..harnesses.subsets import make_subset, subset_files
+from ..harnesses.harness import Round, subset_files
+from ..harnesses.subsets import make_subset
 
 # %% ../../nbs/live/evaluation.ipynb #af2b0055
 from ..evaluation.guard import Guard, set_level
@@ -431,9 +432,9 @@ def _input(self: Evaluation) -> tuple[str, dict[Path, str]]:
     if last.is_file():
         with naming(last, "is damaged, delete it"):
             number += read_object(last, "delete it")["subset"] != subset.hash
-    how = {"kind": plan.model_type, "args": plan.model_args, "suffix": f"_{number}"}
-    harness = plan.harness or "list"
-    command, files = subset_files(subset, harness, self.folder, plan.model, **how)
+    how = {"model_type": plan.model_type, "model_args": plan.model_args}
+    round = Round(self.folder, plan.model, f"_{number}", **how)
+    command, files = subset_files(subset, plan.harness or "list", round)
     texts = {self.folder / name: text for name, text in files.items()}
     there = {path for path in texts if path.is_file()}
     return command, {

@@ -28,7 +28,7 @@ from benchnb.data.files import (
 from ..data.foreign import read_stream
 from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole
-from ..harnesses.subsets import check_harness
+from ..harnesses.registry import get_harness
 
 # %% ../../nbs/live/folder.ipynb #fedffe2c
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def check_values(self: Plan) -> None:
     for name in ("most", "batch"):
         if (number := getattr(self, name)) is not None and number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}")
-    if self.harness is not None:
-        check_harness(self.harness)
+    if self.harness is not None and not get_harness(self.harness).runs_items:
+        raise ValueError(f"{self.harness} runs no items: its logs are only read")
     if self.shift not in POLICIES:
         raise ValueError(f"shift is report, aipw or abstain, got {self.shift!r}")
     if self.level is not None:
