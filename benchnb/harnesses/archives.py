@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import naming
-from ..data.foreign import check_memory, parquet_batches
+from ..data.untrusted import check_memory, parquet_batches, parquet_schema
 from .logs import ASK, Choices, Log, as_ids, choose
 
 # %% ../../nbs/harnesses/archives.ipynb #9a90b80c
@@ -23,11 +23,8 @@ def read_rows(
     piece: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame,
 ) -> pd.DataFrame:  # the pieces, joined
     "Chosen columns of a Parquet file; of each piece, what a function makes of it"
-    import pyarrow.parquet as pq
-
-    missing = [
-        c for c in columns if c.partition(".")[0] not in pq.read_schema(path).names
-    ]
+    names = parquet_schema(path).names
+    missing = [c for c in columns if c.partition(".")[0] not in names]
     if missing:
         raise ValueError(f"it has no column {missing[0]!r}: is it another archive's?")
     parts, size = [], 0

@@ -21,7 +21,7 @@ import pandas as pd
 
 from ..data.costs import Unit
 from ..data.files import AmbiguousFile, FileError, replace_file
-from ..data.foreign import check_memory
+from ..data.untrusted import check_memory
 from ..data.scores import Scores
 from .lines import typed_lines
 from benchnb.harnesses.logs import (

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..data.costs import Unit
 from ..data.files import AmbiguousFile, naming
-from ..data.foreign import check_memory, json_size, open_zstd, read_stream
+from ..data.untrusted import check_memory, open_zstd, parse_json, read_stream
 from benchnb.harnesses.logs import (
     ASK,
     Choices,
@@ -50,9 +50,7 @@ def read_entry(
     info, what = archive.getinfo(name), repr(name[:60])
     zstd = info.compress_type == 93
     with zstd_entry(archive, info) if zstd else archive.open(info) as file:
-        data = read_stream(file, what, kept)
-    check_memory(kept + json_size(data), what)
-    return data
+        return read_stream(file, what, kept)
 
 # %% ../../nbs/harnesses/inspect.ipynb #b5efe9c9
 def zstd_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo):  # an Arrow stream
@@ -97,9 +95,10 @@ def eval_samples(
     lists = ["summaries.json"] if "summaries.json" in names else pieces
     alone = [n for n in names if n.startswith("samples/") and n.endswith(".json")]
     for name in lists or alone:
-        found = json.loads(read_entry(archive, name, kept), object_hook=slim)
+        found = parse_json(read_entry(archive, name, kept), slim, what=repr(name))
         for sample in found if lists else [found]:
-            kept += json_size(json.dumps(sample).encode())
+            kept += 16 * len(json.dumps(sample))  # bytes of objects, about
+            check_memory(kept, repr(name))
             yield sample
 
 # %% ../../nbs/harnesses/inspect.ipynb #b9061c8e
@@ -119,12 +118,13 @@ def log_parts(
         if not first:
             raise ValueError("it has no header.json")
         text = read_entry(archive, first[0])
-        kept, header = json_size(text), json.loads(text)
+        kept, header = 16 * len(text), parse_json(text, what=first[0])
         if first[0] != "header.json":
             header["status"] = "started"
         if "reductions.json" in names:
             text = read_entry(archive, "reductions.json", kept)
-            kept, reductions = kept + json_size(text), json.loads(text)
+            reductions = parse_json(text, what="reductions.json")
+            kept += 16 * len(text)
         return header, list(eval_samples(archive, names, kept)), reductions
 
 # %% ../../nbs/harnesses/inspect.ipynb #8a7208e6

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..data.files import AmbiguousFile, naming
-from ..data.foreign import check_memory, parquet_batches
+from ..data.untrusted import check_memory, parquet_batches, parquet_schema
 from benchnb.harnesses.logs import (
     ASK,
     Choices,
@@ -143,12 +143,10 @@ def read_openllm(
     choices: Choices = ASK,  # metric, model, task
 ) -> list[Log]:  # one log
     "What the Open LLM Leaderboard, or lighteval, stored about one model on one task"
-    import pyarrow.parquet as pq
-
     where, scores, ids, extra = repr(str(path)), [], [], {"hash": [], "cost": []}
     with naming(path):
         model, task, facts = details_run(path, choices)
-        metrics = score_columns(pq.read_schema(path))
+        metrics = score_columns(parquet_schema(path))
         metric = choose(list(metrics), choices.metric, "metric", where)
         wanted = [metrics[metric], *TOKENS, *HASHES, "__doc__.id"]
         for table in parquet_batches(path, 1024, wanted):

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from ..data.files import FileError, naming, reason
-from ..data.foreign import check_memory, json_size, memory_limit
+from ..data.untrusted import check_json, memory_limit
 
 # %% ../../nbs/harnesses/lines.ipynb #7feec7ec
 def read_blocks(
@@ -43,7 +43,7 @@ def block_lines(
     for at, line in enumerate(io.BytesIO(block), number):
         if len(line) > memory_limit() // 400:  # a byte of JSON takes less than 400
             with naming(path):
-                check_memory(json_size(line), f"line {at}")
+                check_json(line, f"line {at}")
         if line.strip():
             yield at, line
 

@@ -24,8 +24,8 @@ import pandas as pd
 
 from ..data.costs import Unit
 from ..data.files import AmbiguousFile, FileError, naming
-from ..data.foreign import check_memory, parse_json, read_stream
-from ..data.layouts import LAYOUT, Layout
+from ..data.untrusted import check_memory, parse_json, read_stream
+from ..data.tables import LAYOUT, Layout
 from ..data.progress import progress_bar
 from ..data.scores import COST_UNITS, ScoreError, Scores
 from ..data.sources import named_models

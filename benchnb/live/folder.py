@@ -25,7 +25,7 @@ from benchnb.data.files import (
     parse_object,
     read_object,
 )
-from ..data.foreign import read_stream
+from ..data.untrusted import read_stream
 from ..evaluation.method import is_whole
 from ..harnesses.subsets import check_harness
 from .left_out import check_level

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchnb.data import catalog
-from benchnb.data.catalog import CATALOG, fetch_source, plan_fetch
+from benchnb.data import sources
+from benchnb.data.sources import CATALOG, fetch_source, plan_fetch
 from benchnb.harnesses.logs import FORMATS, import_logs
 
 constants = pytest.importorskip("huggingface_hub.constants")
@@ -124,7 +124,7 @@ def test_trouble_on_the_way(trouble, server, tmp_path):
 
 def test_a_whole_file_is_compared_with_its_checksum(server, tmp_path, monkeypatch):
     whole = CATALOG.loc[["wild"]].assign(columns="")
-    monkeypatch.setattr(catalog, "CATALOG", whole)
+    monkeypatch.setattr(sources, "CATALOG", whole)
     plan = plan_fetch("wild", endpoint=server.url)
     (path,) = fetch_source(plan, tmp_path, server.url)
     assert path.read_bytes() == server.files["data.parquet"]
