@@ -151,6 +151,7 @@ def mistake(error: Exception) -> str | None:  # None: it was none of the user's
     elif isinstance(error, AmbiguousFile):
         names = error.choices if len(error.choices) < 4 else error.choices[:1]
         option = {"values": "value"}.get(error.option, error.option)
+        option = option.replace("_", "-")
         more = f" (--{option} {' or '.join(names) or option.upper()})"
     return (str(error).strip().splitlines() or [type(error).__name__])[0] + more
 
@@ -162,7 +163,7 @@ def show_error(
     from rich.console import Console
     from rich.text import Text
 
-    from benchnb.data.foreign import escaped
+    from benchnb.data.untrusted import escaped
 
     head = Text.assemble(("benchnb: error: ", "bold red"), escaped(message))
     if sys.stderr.isatty():
@@ -194,7 +195,7 @@ def own_failure(error: Exception) -> str | None:  # None: no method of the user'
 # %% ../../nbs/cli/app.ipynb #f256abdf
 def show_warning(message, *where):
     "A warning as one line, for users"
-    from benchnb.data.foreign import escaped
+    from benchnb.data.untrusted import escaped
 
     print(f"benchnb: note: {escaped(message)}", file=sys.stderr)
 
@@ -248,7 +249,7 @@ class Printable:
 
     def write(self, text: str) -> int:
         "Write a text; line breaks and bold stay"
-        from benchnb.data.foreign import escaped
+        from benchnb.data.untrusted import escaped
 
         parts = re.split(r"(\n|\x1b\[[01]m)", text)
         said = "".join(p if at % 2 else escaped(p) for at, p in enumerate(parts))

@@ -168,8 +168,8 @@ def read_scores(
     categories: str | None = None,  # a second file: the columns item and task
 ):  # -> Scores
     "The table that a command is about"
-    from benchnb.data.layouts import read_columns
-    from benchnb.data.tables import load_table
+    from benchnb.data.tables import read_columns
+    from benchnb.data.sources import load_table
 
     how = {"columns": read_columns(columns), "columns_are": columns_are}
     return load_table(scores, **how, categories=categories)
@@ -180,7 +180,7 @@ def format_table(
     rows: Iterable[Sequence[str]],
 ) -> str:  # lines of at most 80 columns; on a terminal, of its width
     "A table as text"
-    from benchnb.data.foreign import escaped
+    from benchnb.data.untrusted import escaped
 
     rows = [[escaped(cell) for cell in row] for row in rows]
     lines, terminal = [list(columns), *rows], sys.stdout.isatty()
@@ -227,7 +227,7 @@ def wrap(
     text: str,
 ) -> list[str]:  # at most 79 columns wide
     "Lines with a heading at the left"
-    from benchnb.data.foreign import escaped
+    from benchnb.data.untrusted import escaped
 
     return textwrap.wrap(f"{head:<10}{escaped(text)}", 79, subsequent_indent=" " * 10)
 

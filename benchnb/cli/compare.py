@@ -230,7 +230,11 @@ def priced_table(
             return table
         dollars = "1"
     table = copy.copy(table)
-    table.items = priced(table.items, *read_price(dollars))
+    try:
+        price = read_price(dollars)
+    except ValueError as error:
+        raise ValueError(f"--dollars: {error}") from error
+    table.items = priced(table.items, *price)
     return table
 
 # %% ../../nbs/cli/compare.ipynb #0742040e
@@ -268,7 +272,7 @@ def write_results(
 ) -> None:
     "Write the CSV, the rows and the picture that were asked for"
     from benchnb.data.files import replace_file
-    from benchnb.data.foreign import write_csv
+    from benchnb.data.untrusted import write_csv
 
     if out:
         replace_file(out, lambda name: write_csv(figures, name, index=False))

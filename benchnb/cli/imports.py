@@ -77,10 +77,10 @@ def import_command(
 ) -> None:
     "Turn the logs of a harness into a table of scores"
     from benchnb.data.files import check_place
-    from benchnb.data.layouts import Layout, read_columns
+    from benchnb.data.tables import Layout, read_columns
     from benchnb.harnesses.harness import import_logs
-    from benchnb.harnesses.registry import get_harness
     from benchnb.harnesses.logs import find_logs
+    from benchnb.harnesses.registry import get_harness
 
     harness = get_harness(format)
     if Path(out).suffix.lower() != ".parquet":
@@ -126,7 +126,7 @@ def print_figures(
     figures: dict,  # what import_figures returned
 ) -> None:
     "Lowest and highest score, what is known of the items, and the file"
-    from benchnb.data.foreign import escaped
+    from benchnb.data.untrusted import escaped
 
     for name in ("lowest", "highest"):
         line, at = f"{name} score: {figures[name]['score']:.3f}", escaped(
@@ -146,7 +146,7 @@ def table_shape(
     layout,  # Layout
 ) -> list[str]:  # lines
     "Whether a table was read as a long or as a wide one, and what became of columns"
-    from benchnb.data.layouts import KNOWN_COLUMNS, rename_columns
+    from benchnb.data.tables import KNOWN_COLUMNS, rename_columns
 
     columns = set(rename_columns(read_frame(path), layout.columns).columns)
     if {"model", "item"} <= columns:
@@ -165,13 +165,12 @@ def read_frame(
     path: str,  # CSV, TSV, Parquet or JSONL
 ):  # -> data frame
     "A table in one piece, as it is"
-    import pandas as pd
 
+    from benchnb.data import tables
     from benchnb.data.files import naming
-    from benchnb.data.tables import table_pieces
 
     with naming(path, "holds no table"):
-        return pd.concat(table_pieces(path))
+        return tables.read_frame(path)
 
 # %% ../../nbs/cli/imports.ipynb #expoco01
 @command("export", "benchnb export eee scores.parquet --out mine_samples.jsonl")
@@ -182,7 +181,7 @@ def export_command(
     out: str,  # the JSONL file to write
 ) -> None:
     "Write a table of scores for others"
-    from benchnb.data.tables import load_table
+    from benchnb.data.sources import load_table
     from benchnb.harnesses.harness import export_scores
 
     table = load_table(scores)
@@ -205,7 +204,7 @@ def fetch_command(
     revision: str | None = None,  # a commit; else the one that is known, or the newest
 ) -> None:
     "Fetch public results of earlier models"
-    from benchnb.data.catalog import CATALOG, fetch_source, plan_fetch
+    from benchnb.data.sources import CATALOG, fetch_source, plan_fetch
 
     if name is None:
         return print(catalog_lines(CATALOG), sep="\n")

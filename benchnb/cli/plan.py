@@ -139,7 +139,7 @@ def measure_curves(
     import pandas as pd
 
     from benchnb.data.files import replace_file
-    from benchnb.data.foreign import write_csv
+    from benchnb.data.untrusted import write_csv
     from benchnb.studies.planning import items_curve, sources_curve
 
     few, curves = min(50, max(1, table.shape[1] // 2)), {}

@@ -130,7 +130,7 @@ def write_advice(
 ) -> None:
     "Write the table; the pieces of an unfinished run are not needed any more"
     from benchnb.data.files import replace_file
-    from benchnb.data.foreign import write_csv
+    from benchnb.data.untrusted import write_csv
 
     replace_file(out, lambda name: write_csv(advice.table, name))
     for split in ("random", "ability"):

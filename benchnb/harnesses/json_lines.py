@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ..data.files import FileError, naming, reason
-from ..data.foreign import check_memory, json_size, memory_limit
+from ..data.untrusted import check_json, memory_limit
 
 # %% ../../nbs/harnesses/json_lines.ipynb #7feec7ec
 def read_blocks(
@@ -52,7 +52,7 @@ def single_lines(
         if not line.strip():
             continue
         with naming(path):
-            check_memory(json_size(line), f"line {at}")
+            check_json(line, f"line {at}")
         try:
             row = json.loads(line)
         except Exception as error:  # a parser can raise anything

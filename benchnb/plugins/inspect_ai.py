@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..data.tables import load_table
+from ..data.sources import load_table
 from ..evaluation.method import Estimate
 from ..evaluation.registry import get_method
 from ..harnesses.inspect import named_scores, score_value

@@ -22,7 +22,7 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..data.files import naming, replace_file
-from ..data.foreign import without_apostrophe, write_csv
+from ..data.untrusted import without_apostrophe, write_csv
 from ..data.progress import progress_bar
 from ..evaluation.journal import Journal
 from ..evaluation.method import check_whole
