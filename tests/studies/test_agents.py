@@ -6,8 +6,8 @@ import pytest
 
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
-from benchnb.stats.irt import fit_irt, log_likelihood
-from benchnb.stats.irt_posterior import sample_posterior
+from benchnb.stats.irt import fit_irt
+from benchnb.stats.irt_posterior import log_likelihood, sample_posterior
 from benchnb.stats.logistic import NormalPrior
 from benchnb.studies.agents import (
     SINCE,
