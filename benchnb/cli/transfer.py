@@ -43,21 +43,20 @@ def merge_shards(
     answers: str | None = None,  # a Parquet file for the score of each question
 ) -> None:
     "Put the journals of all shards together, and write the matrix"
-    from benchnb.tasks.transfer import merge_journals, read_journal
+    from benchnb.tasks.transfer import read_journal
 
     whole = journal_of(out)
     parts = sorted(whole.parent.glob(f"{whole.stem}.*of*.journal"))
-    if parts:
-        merge_journals(parts, whole)
-    elif not whole.exists():
+    parts += [whole] if whole.exists() else []
+    if not parts:
         raise ValueError(f"no journals of shards beside {out!r}: measure them first")
-    read_journal(whole).to_csv(out)
-    write_answers(whole, answers)
-    print(f"{len(parts) or 1} journals, written: {out}")
+    read_journal(*parts).to_csv(out)
+    write_answers(parts, answers)
+    print(f"{len(parts)} journals, written: {out}")
 
 # %% ../../nbs/cli/transfer.ipynb #8597bd89
 def write_answers(
-    journal: Path,
+    journals: list[Path],
     answers: str | None,  # a Parquet file; None: not wanted
 ) -> None:
     "Write the score of each question"
@@ -65,7 +64,7 @@ def write_answers(
     from benchnb.tasks.transfer import journal_answers
 
     if answers is not None:
-        table = journal_answers(journal)
+        table = journal_answers(*journals)
         replace_file(answers, lambda name: table.to_parquet(name, index=False))
 
 # %% ../../nbs/cli/transfer.ipynb #trfworker
@@ -129,12 +128,13 @@ def find_model(
 ):  # a pair, or an Endpoint
     "The model that a command names"
     from benchnb.tasks.api_model import Endpoint
-    from benchnb.tasks.local_model import load_model
 
     if model is None:
         raise ValueError("name a model: --model FOLDER or --model NAME")
     if url is None:
         from transformers.utils import logging
+
+        from benchnb.tasks.local_model import load_model
 
         logging.disable_progress_bar()
         return load_model(model, **how)
@@ -148,7 +148,7 @@ def as_protocol(
 ):  # a Protocol
     "The protocol that a command describes"
     from benchnb.tasks.prompts import FLAN, MMLU
-    from benchnb.tasks.protocol import Protocol
+    from benchnb.tasks.transfer import Protocol
 
     prompts = {"mmlu": MMLU, "flan": FLAN}
     if prompt not in prompts:
@@ -219,7 +219,7 @@ def transfer_command(
         if not merge:
             on_gpus(gpus, as_words(**given))
         return merge_shards(out, answers)
-    from benchnb.tasks.task_files import read_tasks
+    from benchnb.tasks.prompts import read_tasks
 
     names = "prompt exemplars seeds scoring pool queries".split()
     protocol, part = as_protocol(**{n: given[n] for n in names}), read_shard(shard)
@@ -227,4 +227,4 @@ def transfer_command(
     loaded = find_model(model, url, tokenizer, dtype=dtype, device_map=device_map)
     measure_shard(found, loaded, protocol, out, part, batch)
     if part[1] == 1:
-        write_answers(journal_of(out), answers)
+        write_answers([journal_of(out)], answers)
