@@ -168,8 +168,8 @@ def read_scores(
     categories: str | None = None,  # a second file: the columns item and task
 ):  # -> Scores
     "The table that a command is about"
-    from benchnb.data.tables import read_columns
     from benchnb.data.sources import load_table
+    from benchnb.data.tables import read_columns
 
     how = {"columns": read_columns(columns), "columns_are": columns_are}
     return load_table(scores, **how, categories=categories)

@@ -51,8 +51,8 @@ def read_choices(
 # %% ../../nbs/cli/imports.ipynb #b8e2f14c
 IMPORT = (
     f"FORMAT is {', '.join(LIBRARY)}, or the harness of an installed package; a table "
-    "is CSV, TSV, Parquet or JSONL, long or wide. PATHS are files, folders with all below them, or patterns in "
-    "quotes. An error lists what a log leaves open; nothing is guessed. A sample that "
+    "is CSV, TSV, Parquet or JSONL, long or wide. PATHS are files, folders with all "
+    "below them, or patterns in quotes. An error lists what a log leaves open; nothing is guessed. A sample that "
     "was not scored stays unknown."
 )
 

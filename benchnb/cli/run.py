@@ -117,8 +117,8 @@ def read_answers(
 ) -> tuple[dict[str, float], str | None]:  # and whose they are, if the logs say it
     "Answers to what an evaluation may ask, from logs"
     from benchnb.harnesses.harness import read_logs
-    from benchnb.harnesses.registry import get_harness
     from benchnb.harnesses.logs import find_logs
+    from benchnb.harnesses.registry import get_harness
     from benchnb.live.answers import log_answers
 
     harness = get_harness(format)

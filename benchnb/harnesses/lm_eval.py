@@ -93,7 +93,9 @@ def read_samples(
     except CutShort:
         cut = True
     line_of = defaultdict(count)  # document -> the number of its next line
-    filters = [name or str(next(line_of[doc])) for name, doc in zip(filters, ids)]
+    filters = [
+        name or str(next(line_of[doc])) for name, doc in zip(filters, ids, strict=False)
+    ]
     name = choose(list(dict.fromkeys(filters)), choices.filter, "filter", where)
     here = [name == other for other in filters]
     ids, values = list(compress(ids, here)), list(compress(values, here))

@@ -15,7 +15,7 @@ import re
 import sqlite3
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import astuple, dataclass, fields
 from itertools import product
@@ -26,8 +26,8 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import naming, replace_file
-from ..data.untrusted import without_apostrophe, write_csv
 from ..data.progress import progress_bar
+from ..data.untrusted import without_apostrophe, write_csv
 from ..evaluation.journal import Journal
 from ..evaluation.method import check_parameters, check_whole, param
 from benchnb.tasks.prompts import (

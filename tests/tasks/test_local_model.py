@@ -76,7 +76,9 @@ def test_a_folder_with_damaged_files(llama, tmp_path, damage):
     kept = (tmp_path / name).read_bytes()
     damaged = {"cut": kept[:-1000], "noise": b"\xff" * 1000, "config": b"[]"}
     (tmp_path / name).write_bytes(damaged[damage])
-    with pytest.raises(ValueError, match="is no model with a tokenizer, or a damaged") as e:
+    with pytest.raises(
+        ValueError, match="is no model with a tokenizer, or a damaged"
+    ) as e:
         load_model(tmp_path)
     assert "\n" not in str(e.value) and str(tmp_path) in str(e.value)
 

@@ -348,8 +348,6 @@ def test_bad_settings(llama, change, message):
         transfer_matrix(**dict(tasks=TOYS, model=llama, **FEW) | change)
 
 
-
-
 @pytest.mark.parametrize(
     "change, message",
     [
