@@ -18,8 +18,8 @@ from pathlib import Path
 from fastcore.meta import delegates
 
 from .commands import command, count, print_json
-from .imports import read_choices
-from .run import format_report, read_answers
+from .estimate import format_report, read_answers
+from .import_ import read_choices
 
 # %% ../../nbs/cli/drive.ipynb #8bed3a80
 def items_file(
