@@ -361,10 +361,9 @@ def networks(count, device="cpu"):
     import numpy as np
     import torch
 
-    from benchnb.prediction.network import fit_networks
     from benchnb.prediction.public_records import load_records
     from benchnb.prediction.records import RecordFeatures, made_records
-    from benchnb.prediction.regressors import MLP, build_network
+    from benchnb.prediction.regressors import MLP, build_network, fit_networks
 
     if device == "cuda" and not torch.cuda.is_available():
         return 0.0, "no GPU here"
@@ -404,7 +403,7 @@ def subsets(count=2000, size=8):
 
     from benchnb.prediction.public_records import load_records
     from benchnb.prediction.records import made_records
-    from benchnb.prediction.recovery import Surrogate, random_subsets, recovery
+    from benchnb.prediction.recovery import Surrogate, evaluate_many, random_subsets
     from benchnb.prediction.small_bench import greedy_search
 
     try:
@@ -416,11 +415,11 @@ def subsets(count=2000, size=8):
     draws = random_subsets(27, size, count)
     formula(draws[:10])  # warm up
     quick = cpu(lambda: formula(draws))
-    first = [recovery(records, draws[0], dev, test_family=test)]
+    pair = [(test, dev)]  # the test family chooses the epoch
+    evaluate_many(records, draws[:1], pair)  # warm up
+    first = []
     single = cpu(
-        lambda: first.extend(
-            recovery(records, one, dev, test_family=test) for one in draws[:5]
-        )
+        lambda: first.extend(evaluate_many(records, [one], pair) for one in draws[:5])
     )
     greedy = cpu(lambda: greedy_search(formula, 27, 24))
     ratio = (single / 5) / (quick / count)
@@ -465,7 +464,7 @@ def import_logs(models, items, pad, jobs):
     import tempfile
     from pathlib import Path
 
-    from benchnb.harnesses.logs import import_logs
+    from benchnb.harnesses.harness import import_logs
 
     with tempfile.TemporaryDirectory() as folder:
         size = write_logs(folder, models, items, pad)
@@ -492,9 +491,10 @@ def readers(models, items, pad):
     import tempfile
     from pathlib import Path
 
+    import msgspec
     import orjson
 
-    from benchnb.harnesses.lm_eval import read_lm_eval, row_decoder
+    from benchnb.harnesses.lm_eval import LMEval, row_kind
 
     def lines(parse):
         for path in files:
@@ -502,13 +502,13 @@ def readers(models, items, pad):
                 for line in file:
                     parse(line)
 
-    typed = row_decoder("exact_match").decode
+    typed = msgspec.json.Decoder(row_kind("exact_match", True)).decode
     parsers = {"json": json.loads, "orjson": orjson.loads, "typed msgspec": typed}
     with tempfile.TemporaryDirectory() as folder:
         size = write_logs(folder, models, items, pad) / 1e6
         files = list(Path(folder).glob("*/*"))
-        read_lm_eval(files[0])
-        ours = cpu(lambda: [read_lm_eval(path) for path in files])
+        LMEval().read(files[0])
+        ours = cpu(lambda: [LMEval().read(path) for path in files])
         rates = {name: size / cpu(lambda p=p: lines(p)) for name, p in parsers.items()}
     said = ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items())
     return ours, f"{size:.0f} MB at {size / ours:.0f} MB/s of CPU time; {said}"

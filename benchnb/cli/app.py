@@ -29,7 +29,7 @@ from ..data.foreign import escaped
 # %% ../../nbs/cli/app.ipynb #66f0911a
 ORDER = "import compare recommend forecast plan run tell estimate paired race".split()
 ORDER += "fetch export publish bundles transfer new copy methods data tables".split()
-MODULES = {"import": "import_", "export": "import_", "fetch": "data", "run": "drive"}
+MODULES = {"import": "import_", "export": "import_", "fetch": "data"}
 MODULES |= {"bundles": "publish", "copy": "new"}  # the others have the command's name
 
 

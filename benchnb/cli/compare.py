@@ -83,8 +83,8 @@ def comparison_lines(
         total, mean = in_words(costs.sum(), Unit.USD), in_words(costs.mean(), Unit.USD)
         yield f"all items cost {total}: {mean} {each}"
     by_trial = frame.groupby("trial")["target"].nunique()
-    trials = count(len(by_trial), "trial")
-    yield f"{split} split, {by_trial.iloc[0]} targets a trial, {trials}; ± is the standard error"
+    size, trials = by_trial.iloc[0], count(len(by_trial), "trial")
+    yield f"{split} split, {size} targets a trial, {trials}; ± is the standard error"
     yield f"\n{format_summary(means)}\n"
     yield "MAE: mean absolute error, in points of 100. cover, width: share of 95%"
     yield "intervals that hold the truth, and their width in points (-: no interval)."

@@ -18,9 +18,7 @@ from .compare import figure, method_names
 from ..data.costs import in_words
 from ..data.render import Table, render
 from ..stats.sample_size import check_share, width_of_error
-from ..studies.planning import items_curve, items_needed, sources_curve
-from ..studies.planning import sources_needed, spend_curve
-from ..studies.power import items_for_difference, power_curve, wanted_error
+from ..studies import planning
 
 # %% ../../nbs/cli/forecast.ipynb #ed7e9cc0
 def forecast_score(
@@ -33,10 +31,10 @@ def forecast_score(
     goal = f"an interval of {100 * width:g} points (width {width:g})"
     if mae is not None:
         goal = f"a mean error of {100 * mae:g} points ({mae:g})"
-    first, items = curve.iloc[0], items_needed(curve, width, mae)["says"]
+    first, items = curve.iloc[0], planning.items_needed(curve, width, mae)["says"]
     yield f"\nitems for {goal}"
     yield str(render(items.rename("items").rename_axis("method").reset_index()))
-    enough = sources_needed(fewer)
+    enough = planning.sources_needed(fewer)
     errors = map(figure, enough["mae"], enough["mae_se"])
     frame = {"method": enough.index, "sources": enough["says"]}
     frame = pd.DataFrame(frame | {"": [f"error {error}" for error in errors]})
@@ -47,7 +45,7 @@ def forecast_score(
         yield f"them: with {first['sources']}, such methods promise no width below 1."
     if curve["cost"].isna().any():
         return
-    spend, unit = spend_curve(curve), curve["cost_unit"].iloc[0]
+    spend, unit = planning.spend_curve(curve), curve["cost_unit"].iloc[0]
     errors = map(figure, 100 * spend["mae"], 100 * spend["mae_se"], [2] * len(spend))
     frame = spend[["method", "spend", "items"]].assign(
         method=spend["method"].mask(spend["method"].duplicated(), ""),
@@ -114,9 +112,9 @@ def forecast_command(
     how |= {"progress": True}
     alike, tests = {"likeness": asdict(table.likeness())}, count(trials, "trial")
     if difference is not None:
-        error = wanted_error(difference, power)
-        curve = power_curve(table, chosen, tried, **how)
-        found = items_for_difference(curve, table, error)
+        error = planning.wanted_error(difference, power)
+        curve = planning.power_curve(table, chosen, tried, **how)
+        found = planning.items_for_difference(curve, table, error)
         if json:
             return print_json({"error": error, "items": found} | alike)
         print(about_sources(table))
@@ -125,14 +123,14 @@ def forecast_command(
         return print(forecast_difference(found))
     width = width if plus_minus is None else 2 * plus_minus
     check_share("width", width if mae is None else width_of_error(mae))
-    curve = items_curve(table, chosen, tried, **how)
+    curve = planning.items_curve(table, chosen, tried, **how)
     few = min(50, max(1, table.shape[1] // 2))
-    fewer = sources_curve(table, chosen, budget=few, **how)
+    fewer = planning.sources_curve(table, chosen, budget=few, **how)
     if json:
-        found = {"items": items_needed(curve, width, mae)}
-        found["sources"] = sources_needed(fewer)
+        found = {"items": planning.items_needed(curve, width, mae)}
+        found["sources"] = planning.sources_needed(fewer)
         if curve["cost"].notna().all():
-            found["spend"] = spend_curve(curve)
+            found["spend"] = planning.spend_curve(curve)
         return print_json(found | alike)
     first = curve.iloc[0]
     print(f"{scores}: {str(table).removeprefix('Scores: ')}\n{about_sources(table)}")

@@ -17,8 +17,9 @@ from ..data.foreign import escaped
 from ..data.layouts import Layout, read_columns, rename_columns
 from ..data.scores import Scores
 from ..data.tables import load_table, table_pieces
-from ..harnesses.exchange import export_scores
-from ..harnesses.logs import Choices, find_logs, get_format, import_logs
+from ..harnesses.harness import export_scores, import_logs
+from ..harnesses.logs import Choices, find_logs
+from ..harnesses.registry import LIBRARY, get_harness
 
 # %% ../../nbs/cli/import_.ipynb #52b4b695
 def read_choices(
@@ -74,13 +75,10 @@ def import_figures(
 
 # %% ../../nbs/cli/import_.ipynb #b1c5d654
 IMPORT = (
-    "FORMAT is lm-eval (samples_*.jsonl), inspect (.eval, .json), helm (run "
-    "folders), openllm or lighteval (details_*.parquet), eee (*_samples.jsonl of Every "
-    "Eval Ever), py-irt (JSONL), opencompass (results), swebench, harbor, "
-    "measurement-db, openeval, wild, or table (CSV, TSV, Parquet, JSONL; long or "
-    "wide). PATHS are files, folders with all below them, or patterns in quotes. An "
-    "error lists what a log leaves open; nothing is guessed. A sample that was not "
-    "scored stays unknown."
+    f"FORMAT is {', '.join(LIBRARY)}, or the harness of an installed package; a table "
+    "is CSV, TSV, Parquet or JSONL, long or wide. PATHS are files, folders with all "
+    "below them, or patterns in quotes. An error lists what a log leaves open; nothing "
+    "is guessed. A sample that was not scored stays unknown."
 )
 
 
@@ -103,7 +101,7 @@ def import_command(
     **kwargs,
 ) -> None:
     "Turn the logs of a harness into a table of scores"
-    kind = get_format(format)
+    harness = get_harness(format)
     if Path(out).suffix.lower() != ".parquet":
         raise ValueError(f"--out {out!r} must end in .parquet")
     check_place(out)
@@ -117,8 +115,8 @@ def import_command(
     if json:
         return print_json(found)
     print(str(scores).removeprefix("Scores: "))
-    if format == "table":
-        first = next(table_pieces(find_logs(paths, kind.belongs, kind.what)[0]))
+    if harness.tables:
+        first = next(table_pieces(find_logs(paths, harness.belongs, harness.logs)[0]))
         columns = {*rename_columns(first, layout.columns)}
         sides = ["an item", "a model"][:: 1 if "item" in columns else -1]
         wide = "wide table: a row is {}, a column {}".format(*sides)

@@ -15,7 +15,8 @@ from fastcore.meta import delegates
 from .commands import command, print_json
 from .import_ import read_choices
 from ..data.render import remark
-from ..harnesses.logs import Choices, import_logs
+from ..harnesses.harness import import_logs
+from ..harnesses.logs import Choices
 from ..live.evaluation import Evaluation
 from ..live.folder import holds_evaluation
 from ..live.paired import paired_runs

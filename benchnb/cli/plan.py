@@ -8,7 +8,6 @@ __all__ = ['choose_harness', 'calibrate', 'fit_on_table', 'open_bundle', 'expect
 # %% ../../nbs/cli/plan.ipynb #3a98ccba
 import re
 import shlex
-import tempfile
 import textwrap
 from pathlib import Path
 
@@ -19,15 +18,18 @@ from .commands import command, count, read_budget, read_scores
 from .tell import print_next
 from ..data.costs import Amount, known_costs
 from ..data.scores import Scores
+from ..evaluation.guard import set_level
+from ..evaluation.left_out import left_out_errors
 from ..evaluation.method import Coreset, Method, check_budget
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import is_static, paid_number
-from ..harnesses.subsets import HARNESSES, doc_ids, export_subset, make_subset
+from ..harnesses.harness import Round, subset_files
+from ..harnesses.registry import get_harness, running_harnesses
+from ..harnesses.subsets import doc_ids, make_subset
 from ..live.budgets import preview
 from ..live.bundles import bundle_plan, find_bundle, read_bundle, shipped
 from ..live.evaluation import Evaluation
 from ..live.folder import Plan, check_new, holds_evaluation
-from ..live.left_out import left_out_errors, set_level
 
 # %% ../../nbs/cli/plan.ipynb #34ea3db8
 def choose_harness(
@@ -36,13 +38,14 @@ def choose_harness(
 ) -> str:  # one that can name them
     "The harness of an evaluation; one that cannot name these items is refused"
     known = {*items["harness"].dropna()} if "harness" in items else set()
-    if not harness and len(known) == 1 and known <= {*HARNESSES}:
+    runs = running_harnesses()
+    if not harness and len(known) == 1 and known <= {*runs}:
         harness = known.pop()  # the table was made from its logs
-    if not harness:
+    if not harness:  # one that counts documents takes any table of numbers
         numbers = (re.fullmatch(r"0|[1-9]\d*", text) for text in doc_ids(items))
-        return "lm-eval" if all(numbers) else "list"
-    with tempfile.TemporaryDirectory() as place:
-        export_subset(make_subset(items, list(items.index)), harness, place)
+        counting = [name for name in runs if get_harness(name).numbers]
+        return counting[0] if all(numbers) else "list"
+    subset_files(make_subset(items, list(items.index)), harness, Round(Path()))
     return harness
 
 # %% ../../nbs/cli/plan.ipynb #c7be55d2

@@ -104,8 +104,9 @@ def tell_command(
             with live._changing():  # how the logs are read, for the next ones
                 live.plan = dataclasses.replace(live.plan, choices=known | new)
                 live._save()
+    stands = standing_beside(live, against, within)
     if not json:
         new = as_text(live).items() - before.items()
         told = len(live.answers)
         print(f"{len(new)} told, {told} of {len(live.items):,} items in all\n")
-    print_next(live, dir, json, standing_beside(live, against, within), against)
+    print_next(live, dir, json, stands, against)

@@ -16,13 +16,12 @@ from pathlib import Path
 
 from .commands import command
 from ..data.files import replace_file
+from ..tasks import transfer
 from ..tasks.api_model import Endpoint
 from ..tasks.local_model import load_model
 from ..tasks.prompts import FLAN, MMLU
 from ..tasks.protocol import Protocol
 from ..tasks.task_files import read_tasks
-from ..tasks.transfer import journal_answers, merge_journals, read_journal
-from ..tasks.transfer import transfer_matrix
 
 PROMPTS = {"mmlu": MMLU, "flan": FLAN}
 
@@ -52,10 +51,10 @@ def merge_shards(out: str) -> None:  # the matrix: a CSV file
     whole = journal_of(out)
     parts = sorted(whole.parent.glob(f"{whole.stem}.*of*.journal"))
     if parts:
-        merge_journals(parts, whole)
+        transfer.merge_journals(parts, whole)
     elif not whole.exists():
         raise ValueError(f"no journals of shards beside {out!r}: measure them first")
-    read_journal(whole).to_csv(out)
+    transfer.read_journal(whole).to_csv(out)
     print(f"{len(parts) or 1} journals, written: {out}")
 
 # %% ../../nbs/cli/transfer.ipynb #af5d553d
@@ -152,11 +151,11 @@ def transfer_command(
             key = os.environ.get("BENCHNB_KEY")
             loaded = Endpoint(url, model, key=key, tokenizer=tokenizer or model)
         work = {"batch": batch, "shard": part, "journal": journal, "progress": True}
-        done = transfer_matrix(read, loaded, protocol, started=print, **work)
+        done = transfer.transfer_matrix(read, loaded, protocol, started=print, **work)
         if part[1] > 1:
             return print(f"shard {part[0]} of {part[1]}, written: {journal}")
         done.to_csv(out)
         print(f"{len(read)} tasks, written: {out}")
     if answers is not None:
-        table = journal_answers(journal_of(out))
+        table = transfer.journal_answers(journal_of(out))
         replace_file(answers, lambda name: table.to_parquet(name, index=False))

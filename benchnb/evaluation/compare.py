@@ -29,7 +29,9 @@ from fastcore.basics import patch
 from ..data.costs import Amount, Unit, known_costs, read_amount
 from ..data.progress import progress_bar
 from ..data.scores import Scores
+from .guard import Guard
 from .journal import Journal
+from .left_out import source_guard
 from benchnb.evaluation.method import (
     Estimate,
     Method,
@@ -50,9 +52,10 @@ def run_trial(
     trial: int,  # number of the trial, for the frame
     seed: int,  # of the random choices
     by: str | None = None,  # "task": also a row for every task
+    guard: Guard | None = None,  # None: the method's bare estimates
 ) -> pd.DataFrame:  # one row per target, or per target and task
     "Estimate every target once"
-    estimates = simulate(ready(method, budget, seed), targets)
+    estimates = simulate(ready(method, budget, seed), targets, guard=guard)
     ends = np.array([estimate.interval for estimate in estimates])
     rows = pd.DataFrame(
         {
@@ -68,6 +71,7 @@ def run_trial(
             "cost": [estimate.cost for estimate in estimates],
             "kind": [str(estimate.kind) for estimate in estimates],
             "notes": ["; ".join(estimate.notes) for estimate in estimates],
+            "flags": ["; ".join(sorted(estimate.flags)) for estimate in estimates],
             "seconds": [estimate.seconds for estimate in estimates],
         }
     )
@@ -96,7 +100,7 @@ def add_tasks(
         }
         names = ["method", "budget", "trial", "target", *({"unit"} & {*rows})]
         facts = rows.loc[at, names].to_dict()
-        parts.append(pd.DataFrame(facts | own).assign(notes=""))
+        parts.append(pd.DataFrame(facts | own).assign(notes="", flags=""))
     return pd.concat(parts, ignore_index=True)
 
 # %% ../../nbs/evaluation/compare.ipynb #3ec21773
@@ -242,9 +246,11 @@ def _fit(label, method, source, side):
     return label, fitted
 
 # %% ../../nbs/evaluation/compare.ipynb #1ed08f0a
-def _run(key, method, *piece):
+def _run(key, method, source, policy, label, target, budget, trial, seed, by):
     "One piece of work on one processor"
     with alone(method):
+        guard = source_guard(method, source, budget, policy, seed) if policy else None
+        piece = label, target, budget, trial, seed, by, guard
         return key, run_trial(copy.copy(method), *piece)
 
 # %% ../../nbs/evaluation/compare.ipynb #2b5fefd8
@@ -258,6 +264,7 @@ class Trials(NamedTuple):
     seed: int
     side: object
     by: str | None
+    policy: str | None = None
 
     def run(
         self,
@@ -274,8 +281,9 @@ class Trials(NamedTuple):
         labels = dict.fromkeys(label for label, _, _ in keys)
         fits = [delayed(_fit)(k, self.methods[k], source, self.side) for k in labels]
         fitted = dict(pool(fits))  # they come back in any order
+        given, by = (source if self.policy else None, self.policy), self.by
         yield from pool(
-            delayed(_run)(key, fitted[k], k, target, b, t, self.seed + t, self.by)
+            delayed(_run)(key, fitted[k], *given, k, target, b, t, self.seed + t, by)
             for (k, b, t), key in keys.items()
         )
 
@@ -327,6 +335,7 @@ def compare(
     progress: bool = False,  # show a bar
     side: object = None,  # handed to every method's fit
     by: str | None = None,  # "task": also a row per task, with a column task
+    policy: str | None = None,  # of a Guard: report, aipw, abstain; None: no guard
 ) -> pd.DataFrame:  # one row per method, budget, trial and target
     "Estimate every target by every method, many times"
     check_table(scores)
@@ -336,12 +345,14 @@ def compare(
         raise ValueError("n_jobs must be 1 or more, or -1 for all processors, got 0")
     if by not in (None, "task"):
         raise ValueError(f"by must be None or 'task', got {by!r}")
+    Guard(policy)  # an unknown policy is refused
     pieces = [(k, b, t) for k in methods for b in budgets for t in range(trials)]
     keys = {(k, b, t): piece_key(k, methods[k], b, t) for k, b, t in pieces}
-    run = Trials(scores, methods, split, sources, seed, side, by)
+    run = Trials(scores, methods, split, sources, seed, side, by, policy)
     kept = nullcontext()
     if journal is not None:
-        identity = comparison_hash(scores, split, sources, seed, side, by)
+        more = () if policy is None else (policy,)
+        identity = comparison_hash(scores, split, sources, seed, side, by, *more)
         kept = Journal(journal, identity)
     with kept as book:
         done = run.finish(book, keys, n_jobs, progress)

@@ -292,6 +292,7 @@ class Method:
     needs = ()  # columns of the items' facts without which it cannot work
     packages = ()  # modules of the extra `papers` without which it cannot work
     design_based = False  # True: estimate and interval hold for any model
+    guarded = False  # True: a random sample decides whether its model is used
     fresh_per_target = False  # True: run gets other random numbers for every target
     counts_costs = False  # True: it stops by itself before an amount is overspent
 

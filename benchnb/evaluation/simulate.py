@@ -346,6 +346,7 @@ def simulate(
     targets: Scores,  # models whose scores on all items are known; the same items
     budget: int | Amount | None = None,  # prepare for this budget first
     seed: int = 0,  # the trial, when a budget is given
+    guard: Callable[[Conversation], Estimate] | None = None,  # a Guard; None: bare
 ) -> list[Estimate]:  # one per target, in their order
     "Evaluate every target by answering from known rows"
     if budget is not None:
@@ -361,7 +362,9 @@ def simulate(
             runs = None if targets.trials is None else targets.trials[row, talk.wanted]
             return answers[row], others, runs
 
-        return converse(Conversation(method, target=names[row]), answer)
+        conversation = Conversation(method, target=names[row])
+        bare = converse(conversation, answer)
+        return bare if guard is None else guard(conversation)
 
     return [play(row) for row in range(len(values))]
 

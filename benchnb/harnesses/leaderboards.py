@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['RECORDS', 'NO_SCORES', 'TOKENS', 'HASHES', 'score_columns', 'column', 'leaves', 'row_costs', 'row_hashes',
-           'details_run', 'read_openllm']
+           'details_run', 'OpenLLM', 'LightEval']
 
 # %% ../../nbs/harnesses/leaderboards.ipynb #54201033
 import os
@@ -15,15 +15,9 @@ import numpy as np
 
 from ..data.files import AmbiguousFile, naming
 from ..data.foreign import check_memory, parquet_batches
-from benchnb.harnesses.logs import (
-    ASK,
-    Choices,
-    Log,
-    as_hash,
-    as_ids,
-    choose,
-    timestamp,
-)
+from .harness import Harness
+from .logs import ASK, Choices, Log, as_hashes, as_ids, choose
+from .logs import timestamp
 
 # %% ../../nbs/harnesses/leaderboards.ipynb #16abc4b3
 RECORDS = ("metrics", "metric", "__metric__")
@@ -33,7 +27,7 @@ NO_SCORES = re.compile(
     r"|_(index|tokens)$"
 )
 
-# %% ../../nbs/harnesses/leaderboards.ipynb #4b3b5aa2
+
 def score_columns(
     schema,  # of a Parquet file, an Arrow schema
 ) -> dict[str, str]:  # name of the metric -> path to it
@@ -54,6 +48,11 @@ def score_columns(
     return found
 
 # %% ../../nbs/harnesses/leaderboards.ipynb #7a654b21
+TOKENS = ("input_tokens", "cont_tokens")
+TOKENS += ("__model_response__.input_tokens", "__model_response__.output_tokens")
+HASHES = ("hashes.hash_examples", "hash_examples", "__doc__.query", "example")
+
+
 def column(
     table,  # an Arrow table
     path: str,  # a column's name, or record.field
@@ -71,16 +70,7 @@ def column(
         return None
     return pc.struct_field(table[top].combine_chunks(), part)
 
-# %% ../../nbs/harnesses/leaderboards.ipynb #0d69fb99
-TOKENS = (
-    "input_tokens",
-    "cont_tokens",
-    "__model_response__.input_tokens",
-    "__model_response__.output_tokens",
-)
-HASHES = ("hashes.hash_examples", "hash_examples", "__doc__.query", "example")
 
-# %% ../../nbs/harnesses/leaderboards.ipynb #60e1818f
 def leaves(
     array,  # an Arrow array
 ) -> np.ndarray:  # shape (rows,)
@@ -93,26 +83,26 @@ def leaves(
     parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False)
     return np.bincount(parents, leaves(pc.list_flatten(array)), minlength=len(array))
 
-# %% ../../nbs/harnesses/leaderboards.ipynb #08c88637
-def row_costs(table) -> np.ndarray | None:  # shape (rows,); None: unknown
+# %% ../../nbs/harnesses/leaderboards.ipynb #60e1818f
+def row_costs(table) -> np.ndarray:  # shape (rows,); NaN: unknown
     "Tokens of each row, where the file has them"
     found = [part for path in TOKENS if (part := column(table, path)) is not None]
-    return sum(map(leaves, found)) if found else None
+    return sum(map(leaves, found)) if found else np.full(len(table), np.nan)
 
-# %% ../../nbs/harnesses/leaderboards.ipynb #117f3401
-def row_hashes(table) -> list[int] | None:  # one per row; None: unknown
+
+def row_hashes(table) -> np.ndarray:  # uint64; 0: unknown
     "A hash of each row's document: 16 hexadecimal digits or more, else of the text"
     for path in HASHES:
         if (found := column(table, path)) is not None:
-            return list(map(as_hash, found.to_pylist()))
-    return None
+            return as_hashes(found.to_pylist())
+    return np.zeros(len(table), np.uint64)
 
 # %% ../../nbs/harnesses/leaderboards.ipynb #36915a09
 _DETAILS = re.compile(
     r"^details_(?P<task>.+?)(?:_(?P<time>\d{4}-\d\d-\d\dT[\d:.\-]+))?\.parquet$"
 )
 
-# %% ../../nbs/harnesses/leaderboards.ipynb #781a32ed
+
 def details_run(
     path: str | Path,  # of the file
     choices: Choices,  # model, task
@@ -138,35 +128,40 @@ def details_run(
     return model, task, {"evaluated": date} if date else {}
 
 # %% ../../nbs/harnesses/leaderboards.ipynb #1df9c257
-def read_openllm(
-    path: str | Path,  # details_<task>_<time>.parquet
-    choices: Choices = ASK,  # metric, model, task
-) -> list[Log]:  # one log
-    "What the Open LLM Leaderboard, or lighteval, stored about one model on one task"
-    import pyarrow.parquet as pq
+class OpenLLM(Harness):
+    "The Open LLM Leaderboard"
 
-    where, scores, ids, extra = repr(str(path)), [], [], {"hash": [], "cost": []}
-    with naming(path):
-        model, task, facts = details_run(path, choices)
-        metrics = score_columns(pq.read_schema(path))
-        metric = choose(list(metrics), choices.metric, "metric", where)
-        wanted = [metrics[metric], *TOKENS, *HASHES, "__doc__.id"]
-        for table in parquet_batches(path, 1024, wanted):
-            scores += column(table, metrics[metric]).to_pylist()
-            names = column(table, "__doc__.id")
-            ids += [None] * len(table) if names is None else names.to_pylist()
-            check_memory(200 * len(ids), "a table of so many rows")
-            extra["hash"].append(row_hashes(table))
-            extra["cost"].append(row_costs(table))
-        if not scores:
-            raise ValueError("it has no rows")
-        if not all(isinstance(n, str) and n for n in ids) or len(set(ids)) < len(ids):
-            ids = list(range(len(scores)))
-        for name, dtype in (("hash", np.uint64), ("cost", np.float64)):
-            parts = extra[name]
-            known = not any(part is None for part in parts)
-            joined = [np.asarray(part, dtype) for part in parts] if known else []
-            extra[name] = np.concatenate(joined) if known else None
-        scores = np.array(scores, dtype=np.float64)
-        hashes, cost = extra.values()
-        return [Log(model, task, as_ids(ids), scores, hashes, cost, facts, where)]
+    name, logs, options = "openllm", "details_*.parquet", ("metric",)
+    pattern = signs = r"^details_.*\.parquet$"
+
+    def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
+        "One log"
+        import pyarrow.parquet as pq
+
+        where, scores, ids, hashes, cost = repr(str(path)), [], [], [], []
+        with naming(path):
+            model, task, facts = details_run(path, choices)
+            metrics = score_columns(pq.read_schema(path))
+            metric = choose(list(metrics), choices.metric, "metric", where)
+            wanted = [metrics[metric], *TOKENS, *HASHES, "__doc__.id"]
+            for table in parquet_batches(path, 1024, wanted):
+                scores += column(table, metrics[metric]).to_pylist()
+                names = column(table, "__doc__.id")
+                ids += [None] * len(table) if names is None else names.to_pylist()
+                check_memory(200 * len(ids), "a table of so many rows")
+                hashes.append(row_hashes(table))
+                cost.append(row_costs(table))
+            if not scores:
+                raise ValueError("it has no rows")
+            named = all(isinstance(name, str) and name for name in ids)
+            if not named or len({*ids}) < len(ids):
+                ids = list(range(len(scores)))
+            scores = np.array(scores, dtype=np.float64)
+            found = np.concatenate(hashes), np.concatenate(cost)
+            return [Log(model, task, as_ids(ids), scores, *found, facts, where)]
+
+
+class LightEval(OpenLLM):
+    "lighteval, whose files are the same"
+
+    name = "lighteval"

@@ -26,14 +26,15 @@ from benchnb.data.files import (
 )
 from ..evaluation.method import Coreset, Method, parameters
 from ..evaluation.registry import load_method, save_method
-from ..harnesses.subsets import Subset, make_subset, subset_files
+from ..harnesses.harness import Round, subset_files
+from ..harnesses.subsets import Subset, make_subset
 from benchnb.live.certificate import (
     Certificate,
     certificate_page,
     read_certificate,
 )
 from .evaluation import Evaluation, check_new
-from .left_out import read_errors, write_errors
+from .folder import read_errors, write_errors
 
 # %% ../../nbs/live/bundles.ipynb #bc94505a
 def kept_tables(
@@ -126,11 +127,11 @@ def bundle_files(
 ) -> dict[str, str]:  # name -> text
     "A bundle's list of items, as its harness reads it, and its README"
     try:
-        _, files = subset_files(subset, "lm-eval", folder)
+        _, files = subset_files(subset, "lm-eval", Round(Path(folder)))
         listed, reader = "samples.json", "lm-evaluation-harness"
         logs = "../my_model/logs"
     except ValueError:  # its ids are no document numbers
-        _, files = subset_files(subset, "list", folder)
+        _, files = subset_files(subset, "list", Round(Path(folder)))
         listed, reader = "items.txt", "a program that reads a list"
         logs = "answers.csv       # its columns: item,score"
     tasks, size = method.items_["task"].nunique(), len(method.items_)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['NEW_MODELS', 'PAGE_FIGURES', 'HEADER', 'trial_figures', 'split_figures', 'split_means', 'release_dates',
            'Certificate', 'measure_all', 'certify', 'read_certificate', 'valid_for', 'figures_text',
-           'outside_certificate', 'certified_flags', 'figure_cell', 'table_row', 'certificate_page', 'validity']
+           'outside_certificate', 'figure_cell', 'table_row', 'certificate_page', 'validity']
 
 # %% ../../nbs/live/certificate.ipynb #3eabc669
 from dataclasses import asdict, dataclass
@@ -17,10 +17,10 @@ import pandas as pd
 from ..data.files import naming, read_object
 from ..data.scores import Scores, item_means
 from ..evaluation.compare import compare
+from ..evaluation.guard import usual_range
 from ..evaluation.method import Coreset, Flag, Method, parameters
 from ..harnesses.subsets import make_subset
 from .report import rounded
-from .shift import usual_range
 from ..stats.conformal import conformal_interval
 from ..stats.metrics import interval_coverage, kendall
 
@@ -206,15 +206,6 @@ def outside_certificate(
     if far := certificate["measured"].get("stronger"):
         text += f"; for stronger models it found: {figures_text(far)}"
     return Flag.OUTSIDE_CERTIFICATE, text
-
-# %% ../../nbs/live/certificate.ipynb #15c3b9db
-def certified_flags(
-    flags: list[tuple[Flag, str]],  # from shift_flags
-    certificate: dict | None,  # of the bundle; None: it has none
-) -> list[tuple[Flag, str]]:
-    "The same, and what the certificate says of a flagged model"
-    outside = flags and certificate is not None
-    return [*flags, outside_certificate(certificate)] if outside else flags
 
 # %% ../../nbs/live/certificate.ipynb #05716074
 def figure_cell(

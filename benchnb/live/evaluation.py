@@ -22,8 +22,6 @@ from ..data.files import naming, new_folder, read_object, write_text
 from ..data.scores import Scores, html_card, item_means
 from benchnb.evaluation.method import (
     Estimate,
-    Flag,
-    IntervalKind,
     Method,
     check_budget,
     check_fitted,
@@ -31,16 +29,19 @@ from benchnb.evaluation.method import (
 )
 from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import Conversation, ready
-from ..harnesses.subsets import make_subset, subset_files
+from ..harnesses.harness import Round, subset_files
+from ..harnesses.subsets import make_subset
 
 # %% ../../nbs/live/evaluation.ipynb #af2b0055
+from ..evaluation.guard import Guard, set_level
+from ..evaluation.left_out import left_out_errors
 from benchnb.live.budgets import (
     check_growth,
     items_within,
     next_budget,
     pilot_budget,
 )
-from .certificate import certified_flags
+from .certificate import outside_certificate
 from benchnb.live.folder import (
     FILE,
     Plan,
@@ -51,19 +52,13 @@ from benchnb.live.folder import (
     check_new,
     locked,
     pooled,
+    read_errors,
     read_state,
     same_model,
     state_text,
-)
-from benchnb.live.left_out import (
-    at_level,
-    left_out_errors,
-    read_errors,
-    set_level,
     write_errors,
 )
 from .report import make_report
-from .shift import design_estimate, respond_to_shift, shift_flags
 
 # %% ../../nbs/live/evaluation.ipynb #8dec90ee
 class Evaluation:
@@ -290,28 +285,16 @@ def _changing(self: Evaluation) -> Generator[None]:
                 self._save()
             raise
 
-# %% ../../nbs/live/evaluation.ipynb #df72f15a
+# %% ../../nbs/live/evaluation.ipynb #dcf6bcf5
 @patch
 def estimate(
     self: Evaluation,
     level: float | None = None,  # of the interval; None: as planned
 ) -> Estimate:
     "The result, its interval and flags; of the last stage that is complete"
-    talk, notes = self._complete()
-    errors = self.left_out(talk.method.budget_)
-    found = at_level(talk, level or self.plan.level, errors)
-    found = replace(found, notes=(*found.notes, *notes))
-    if found.kind is IntervalKind.EXACT:
-        return found
-    if flags := self.unlike(talk, found):
-        heard = self.plan.ease, talk.asked, talk.seen, talk.trials
-        instead = design_estimate(talk.method, found.level, *heard)
-        name, shift = talk.method.name, self.plan.shift
-        found = respond_to_shift(found, flags, shift, instead, name)
-    if np.isnan(found.interval[0]) and not np.isnan(found.score):
-        none = "no interval: the method gives none, and no sources were left out"
-        found = replace(found, notes=(*found.notes, none))
-    return found
+    conversation, notes = self._complete()
+    found = self.guard(conversation, level)(conversation)
+    return replace(found, notes=(*found.notes, *notes))
 
 # %% ../../nbs/live/evaluation.ipynb #bcf6dcf5
 @patch
@@ -324,19 +307,20 @@ def _complete(self: Evaluation) -> tuple[Conversation, list[str]]:
         raise ValueError(f"{left}: ask() names them")
     return self.finished, [f"the wanted width is not reached yet; {left}"]
 
-# %% ../../nbs/live/evaluation.ipynb #877fcf56
-@patch
-def unlike(
-    self: Evaluation,
-    talk: Conversation,  # complete
-    found: Estimate,  # what it led to
-) -> list[tuple[Flag, str]]:  # empty: like the sources, as far as is known
-    "How the model is unlike the sources"
-    errors = self.left_out(talk.method.budget_)
-    flags = shift_flags(talk, found, self.plan.ease, errors)
-    return certified_flags(flags, self.plan.certificate)
-
 # %% ../../nbs/live/evaluation.ipynb #fdbbddaa
+@patch
+def guard(
+    self: Evaluation,
+    conversation: Conversation,  # complete
+    level: float | None = None,  # of the interval; None: as planned
+) -> Guard:
+    "What stands between the method and a reader: see the chapter on the guard"
+    plan, errors = self.plan, self.left_out(conversation.method.budget_)
+    outside = plan.certificate and outside_certificate(plan.certificate)
+    ease = None if plan.ease is None else np.array(plan.ease)
+    return Guard(plan.shift, ease, errors, level or plan.level, outside)
+
+# %% ../../nbs/live/evaluation.ipynb #5ecc0e81
 @patch
 def sources(self: Evaluation) -> Scores | None:  # None: not kept
     "The table that the method was fitted on"
@@ -412,15 +396,7 @@ def load(
         raise ValueError(f"the evaluation in {str(folder)!r} has other sources")
     with naming(folder, "is damaged, restore it from a copy"):
         self._check_state()
-    try:
-        self._replay()
-    except (TypeError, AttributeError, LookupError) as error:
-        if self._saved is not None:
-            raise
-        raise ValueError(
-            f"the method saved in {str(folder)!r} is of the first edition and cannot "
-            "go on: begin a new evaluation, and tell it the answers of this folder"
-        ) from error
+    self._replay()
     for number, asked in enumerate(state["rounds"], 1):
         if asked not in self.rounds[number - 1 : number]:
             raise ValueError(
@@ -456,9 +432,9 @@ def _input(self: Evaluation) -> tuple[str, dict[Path, str]]:
     if last.is_file():
         with naming(last, "is damaged, delete it"):
             number += read_object(last, "delete it")["subset"] != subset.hash
-    how = {"kind": plan.model_type, "args": plan.model_args, "suffix": f"_{number}"}
-    harness = plan.harness or "list"
-    command, files = subset_files(subset, harness, self.folder, plan.model, **how)
+    how = {"model_type": plan.model_type, "model_args": plan.model_args}
+    round = Round(self.folder, plan.model, f"_{number}", **how)
+    command, files = subset_files(subset, plan.harness or "list", round)
     texts = {self.folder / name: text for name, text in files.items()}
     there = {path for path in texts if path.is_file()}
     return command, {

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FILE', 'Plan', 'check_answers', 'check_known', 'check_asked', 'same_model', 'by_run', 'pooled', 'holds_evaluation',
-           'check_new', 'read_state', 'check_model', 'first_edition', 'state_text', 'check_links', 'locked']
+           'check_new', 'write_errors', 'read_errors', 'read_state', 'state_text', 'check_links', 'locked']
 
 # %% ../../nbs/live/folder.ipynb #83a8b8d4
 import json
@@ -23,13 +23,12 @@ from benchnb.data.files import (
     cannot_write,
     naming,
     parse_object,
-    read_object,
+    replace_file,
 )
 from ..data.foreign import read_stream
+from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole
-from ..harnesses.subsets import check_harness
-from .left_out import check_level
-from .shift import SHIFTS
+from ..harnesses.registry import get_harness
 
 # %% ../../nbs/live/folder.ipynb #fedffe2c
 @dataclass(frozen=True)
@@ -69,9 +68,9 @@ def check_values(self: Plan) -> None:
     for name in ("most", "batch"):
         if (number := getattr(self, name)) is not None and number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}")
-    if self.harness is not None:
-        check_harness(self.harness)
-    if self.shift not in SHIFTS:
+    if self.harness is not None and not get_harness(self.harness).runs_items:
+        raise ValueError(f"{self.harness} runs no items: its logs are only read")
+    if self.shift not in POLICIES:
         raise ValueError(f"shift is report, aipw or abstain, got {self.shift!r}")
     if self.level is not None:
         check_level(self.level)
@@ -188,14 +187,13 @@ def pooled(
     total = sum(count for _, count in known)
     return sum(s * k for s, k in known) / total if total else np.nan, max(total, 1)
 
-# %% ../../nbs/live/folder.ipynb #bef04d13
+# %% ../../nbs/live/folder.ipynb #4a4a60c4
 FILE = "evaluation.json"
 
-# %% ../../nbs/live/folder.ipynb #4a4a60c4
-def holds_evaluation(folder: str | Path) -> bool:  # also one of the first edition
+
+def holds_evaluation(folder: str | Path) -> bool:
     "Is there an evaluation in this folder?"
-    names = (FILE, "plan.json", "session.json")
-    return any(Path(folder, name).is_file() for name in names)
+    return Path(folder, FILE).is_file()
 
 # %% ../../nbs/live/folder.ipynb #4af059bc
 def check_new(folder: str | Path) -> None:
@@ -214,14 +212,39 @@ def check_new(folder: str | Path) -> None:
     if os.path.ismount(place) or place == Path.cwd():
         raise FileExistsError(f"{str(folder)!r} is in use: name a new folder in it")
 
+# %% ../../nbs/live/folder.ipynb #folderlo2
+def write_errors(
+    folder: Path,  # of an evaluation
+    budget: int,  # with which the sources were left out
+    errors: pd.DataFrame,  # from left_out_errors
+) -> None:
+    "Keep left-out errors in a folder"
+    path = folder / f"left_out_{budget}.parquet"
+    replace_file(path, lambda name: errors.to_parquet(name))
+
+
+def read_errors(
+    folder: Path,  # of an evaluation
+    budget: int,  # with which the sources were left out
+) -> dict[int, pd.DataFrame]:  # the budget and its table; empty: there is none
+    "The left-out errors that a folder keeps"
+    path = folder / f"left_out_{budget}.parquet"
+    if not path.is_file():
+        return {}
+    with naming(path, "is damaged, restore it from a copy"):
+        kinds = {"truth": float, "estimate": float, "fold": int}
+        return {budget: pd.read_parquet(path).astype(kinds)}
+
 # %% ../../nbs/live/folder.ipynb #d30f19a4
 def read_state(
     folder: Path,
-) -> tuple[bytes | None, dict]:  # the file as it is, and what it says
+) -> tuple[bytes, dict]:  # the file as it is, and what it holds
     "Plan, model, answers and rounds of an evaluation, checked like fresh answers"
     path = folder / FILE
     if not path.is_file():
-        return None, first_edition(folder)
+        raise FileNotFoundError(
+            f"no evaluation in {str(folder)!r}: check the path, or see benchnb plan"
+        )
     remedy = "is damaged, restore it from a copy"
     with naming(path, remedy), open(path, "rb") as file:
         text = read_stream(file)
@@ -234,42 +257,9 @@ def read_state(
         state = {"plan": Plan(**raw["plan"]), "answers": check_answers(answers)}
         state |= {"rounds": rounds, "model": raw["model"], "sources": raw["sources"]}
         state["runs"] = runs
-        check_model(raw["model"])
+        if not isinstance(raw["model"], str | None):
+            raise TypeError(f"the model's name is {raw['model']!r:.40}")
         return text, state
-
-# %% ../../nbs/live/folder.ipynb #5d31a836
-def check_model(
-    name: str | None,  # None: unknown
-) -> None:
-    "A model's name is text"
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"the model's name is {name!r:.40}")
-
-# %% ../../nbs/live/folder.ipynb #dec29b73
-def first_edition(folder: Path) -> dict:
-    "What a folder of the first edition says: session.json, plan.json, answers.json"
-    session = folder / "session.json"
-    if not session.is_file():
-        raise FileNotFoundError(
-            f"no evaluation in {str(folder)!r}: check the path, or see benchnb plan"
-        )
-    raw = {}
-    for name in ("session.json", "plan.json", "answers.json", "model.json"):
-        path, remedy = folder / name, "restore it from a copy"
-        raw[path.stem] = read_object(path, remedy) if path.is_file() else {}
-    plan, model = raw["plan"], raw["model"].get("model")
-    with naming(session, "is damaged, restore it from a copy"):
-        sources, told = raw["session"]["sources"], {}
-        if plan.get("sources", sources) != sources:
-            raise ValueError("the plan.json beside it is of other sources")
-        for part in raw["session"]["rounds"]:
-            told |= dict(zip(part["asked"], part["scores"], strict=True))
-        told |= raw["answers"]
-        told = {name: np.nan if x is None else x for name, x in told.items()}
-        kept = {k: v for k, v in plan.items() if k in Plan.__annotations__}
-        state = {"plan": Plan(**kept), "answers": check_answers(told), "rounds": []}
-        check_model(model)
-    return state | {"model": model, "sources": sources, "runs": {}}
 
 # %% ../../nbs/live/folder.ipynb #2cd41bee
 def state_text(

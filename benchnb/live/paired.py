@@ -240,7 +240,9 @@ def by_estimates(
     odd = [
         letter
         for letter, run in (("A", a), ("B", b))
-        if run.unlike(run.conversation, run.conversation.estimate)
+        if run.guard(run.conversation).flags(
+            run.conversation, run.conversation.estimate
+        )
     ]
     note = f"{' and '.join(odd)} unlike the sources: the interval may hold less often"
     least = 0.5 / (1 + len(errors[0]) / 2)  # as if half a source were beyond

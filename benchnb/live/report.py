@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ..data.costs import cost_unit
+from ..evaluation.left_out import task_errors
 from ..evaluation.method import Estimate, Method
-from .left_out import task_errors
 from ..stats.conformal import conformal_interval
 from ..stats.metrics import rank_among
 

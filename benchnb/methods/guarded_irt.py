@@ -183,6 +183,7 @@ class GuardedIRT(Method):
     )
 
     name = "guarded_irt"
+    guarded = True
 
 # %% ../../nbs/methods/guarded_irt.ipynb #4670fdd0
 @patch

@@ -46,12 +46,12 @@ from benchnb.prediction.matrix_completion import (
     evaluate_predictions,
     r_squared,
 )
-from ..prediction.network import fit_networks
 from ..prediction.public_records import RECORD_SOURCES, load_records, record_sets
 from ..prediction.records import RecordFeatures
 from benchnb.prediction.regressors import (
     GRIDS,
     PREDICTORS,
+    fit_networks,
     get_predictor,
     random_search,
 )

@@ -161,15 +161,12 @@ def sample_score(
     metric: str | None,  # scorer, or scorer/key; None: the only one
 ) -> float:  # NaN: not scored
     "The score of a finished sample"
-    given = {name: {"value": one.value} for name, one in (sample.scores or {}).items()}
-    named = named_scores({"scores": given})
+    given = {name: one.value for name, one in (sample.scores or {}).items()}
+    named = named_scores(given)
     if not named or (metric and metric not in named):
         return math.nan
     wanted = (metric,) if metric else ()
-    number = score_value(named[choose(list(named), wanted, "metric", "the task")])
-    if number is None:
-        raise ValueError(f"{metric} holds lists within lists: choose another metric")
-    return number
+    return score_value(named[choose(list(named), wanted, "metric", "the task")])
 
 # %% ../../nbs/plugins/inspect_ai.ipynb #093fc620
 def as_source(feed: Feed):  # -> SampleSource

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['COLUMNS', 'PARAMS', 'RECORD_NAMES', 'METRIC_RANGES', 'KEY', 'NUMERIC_FEATURES', 'ONE_HOT', 'check_choice',
-           'refuse_rows', 'unit_scores', 'merge_duplicates', 'check_records', 'require_records', 'record_numbers',
-           'record_names', 'RecordFeatures', 'describe_records', 'made_records']
+           'refuse_rows', 'require_records', 'unit_scores', 'tidy_columns', 'check_records', 'record_numbers',
+           'RecordFeatures', 'describe_records', 'made_records']
 
 # %% ../../nbs/prediction/records.ipynb #27b78d24
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +14,8 @@ from string import ascii_uppercase
 
 import numpy as np
 import pandas as pd
-from fastcore.basics import patch
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 # %% ../../nbs/prediction/records.ipynb #e96abf55
 COLUMNS = (
@@ -48,7 +48,7 @@ def check_choice(
         allowed = f"{', '.join(choices[:-1])} or {choices[-1]}"
         raise ValueError(f"{name} is {allowed}, not {value!r}")
 
-# %% ../../nbs/prediction/records.ipynb #07c9958d
+
 def refuse_rows(
     frame: pd.DataFrame,  # records
     bad: np.ndarray | pd.Series,  # of each row: is it wrong?
@@ -60,43 +60,23 @@ def refuse_rows(
         start = f"row {where} ({row['model']}, {row['subtask']}) "
         raise ValueError(start + why.format(**row))
 
-# %% ../../nbs/prediction/records.ipynb #acf893ef
-def _fill_columns(frame):
-    "All ten columns; `subtask` and two parameter counts may be missing"
+
+def require_records(
+    frame: pd.DataFrame,  # should be what check_records returns; score may be missing
+) -> None:
+    "Refuse what is not a table of records"
     if not isinstance(frame, pd.DataFrame):
         kind = type(frame).__name__
-        raise TypeError(f"records are a pandas DataFrame, got {kind}: see COLUMNS")
-    frame = frame.reset_index(drop=True)
-    filled = {"subtask": frame.get("task")} | dict.fromkeys(PARAMS[1:], np.nan)
-    frame = frame.assign(**{k: v for k, v in filled.items() if k not in frame})
-    missing = [column for column in COLUMNS if column not in frame]
+        raise TypeError(f"records are a pandas DataFrame, not {kind}: see COLUMNS")
+    missing = [column for column in COLUMNS[:-1] if column not in frame]
     if missing:
-        there = ", ".join(map(str, frame.columns))
-        raise ValueError(f"no column {missing[0]!r}: rename or add it (there: {there})")
+        raise ValueError(
+            f"records need a column {missing[0]!r}: give what check_records returns"
+        )
     if frame.empty:
-        raise ValueError("no records: the table has no rows")
-    return frame[COLUMNS]
-
-# %% ../../nbs/prediction/records.ipynb #58a235be
-def _tidy_values(frame):
-    "Names as text, numbers as float64, shots as whole numbers"
-    for column in RECORD_NAMES:
-        named = frame[column].astype(str).str.strip()
-        missing = frame[column].isna() | (named == "")
-        refuse_rows(frame, missing, f"has no {column}: name it or drop the row")
-        frame[column] = named
-    for column in [*PARAMS, "shots", "score"]:
-        try:
-            frame[column] = pd.to_numeric(frame[column]).astype(np.float64)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"column {column!r} holds no numbers: {error}") from error
-    for column in PARAMS:
-        bad = (frame[column] <= 0) | np.isinf(frame[column])
-        refuse_rows(frame, bad, f"{column} must be above 0; unknown is NaN")
-    bad = ~(np.isfinite(frame["shots"]) & (frame["shots"] >= 0))
-    bad |= frame["shots"] % 1 != 0
-    refuse_rows(frame, bad, "shots must be 0, 1, 2, ..., got {shots:g}")
-    return frame.astype({"shots": np.int64})
+        raise ValueError("no records: the table has no rows; give one with some")
+    for column in [*RECORD_NAMES, "shots"]:
+        refuse_rows(frame, frame[column].isna(), f"has no {column}: see check_records")
 
 # %% ../../nbs/prediction/records.ipynb #5deb9c5f
 def unit_scores(
@@ -127,43 +107,59 @@ def unit_scores(
             )
     return (score - low) / (high - low)
 
-# %% ../../nbs/prediction/records.ipynb #b73492ed
-def _check_unit_range(frame):
-    "Refuse a score that is missing or not from 0 to 1"
-    score = frame["score"]
-    refuse_rows(frame, score.isna(), "has no score: drop records without one")
-    looks, remedy = "", "convert it"
-    if score.between(0, 100).all():
+# %% ../../nbs/prediction/records.ipynb #8191d340
+KEY = ["family", "model", "task", "subtask", "metric", "shots"]  # one experiment
+
+
+def tidy_columns(
+    frame: pd.DataFrame,  # one row per experiment, see COLUMNS
+) -> pd.DataFrame:  # the ten columns: names as text, numbers, shots as whole numbers
+    "All columns with their types; a wrong cell is refused by name"
+    if isinstance(frame, pd.DataFrame):
+        frame = frame.reset_index(drop=True)
+        filled = {"subtask": frame.get("task")} | dict.fromkeys(PARAMS[1:], np.nan)
+        frame = frame.assign(**{k: v for k, v in filled.items() if k not in frame})
+        missing = [column for column in COLUMNS if column not in frame]
+        if missing:
+            there = ", ".join(map(str, frame.columns))
+            raise ValueError(f"no column {missing[0]!r}: rename or add it ({there})")
+        frame = frame[COLUMNS].copy()
+        numbers = [*PARAMS, "shots", "score"]
+        frame[numbers] = frame[numbers].apply(pd.to_numeric).astype(np.float64)
+        for column in RECORD_NAMES:
+            named = frame[column].astype(str).str.strip()
+            frame[column] = named.mask(frame[column].isna() | (named == ""))
+    require_records(frame)
+    for column in PARAMS:
+        bad = (frame[column] <= 0) | np.isinf(frame[column])
+        refuse_rows(frame, bad, f"{column} must be above 0; unknown is NaN")
+    bad = ~(np.isfinite(frame["shots"]) & (frame["shots"] >= 0))
+    bad |= frame["shots"] % 1 != 0
+    refuse_rows(frame, bad, "shots must be 0, 1, 2, ..., got {shots:g}")
+    return frame.astype({"shots": np.int64})
+
+
+def check_records(
+    frame: pd.DataFrame,  # one row per experiment, see COLUMNS
+    scale: str = "unit",  # of the scores: unit, percent, or metric (its own range)
+    duplicates: str = "refuse",  # or first: keep the first; or mean: average the scores
+    unknown_size: str = "refuse",  # of a model: refuse, keep or drop its records
+    metrics: Mapping[str, tuple[float, float]] = METRIC_RANGES,  # of known metrics
+) -> pd.DataFrame:  # the ten columns, rows numbered from 0, scores from 0 to 1
+    "A validated table of records; what cannot be used is refused by name"
+    check_choice("duplicates", duplicates, ["refuse", "first", "mean"])
+    check_choice("unknown_size", unknown_size, ["refuse", "keep", "drop"])
+    frame = tidy_columns(frame)
+    score = unit_scores(frame["score"], frame["metric"], scale, metrics)
+    frame["score"], looks, remedy = score, "", "convert it"
+    refuse_rows(frame, np.isnan(score), "has no score: drop records without one")
+    if ((score >= 0) & (score <= 100)).all():
         looks = ", as if on 0-100"
         own_range = "{metric!r}: (0, 100) in metrics"
         remedy = f"pass scale='percent', or scale='metric' with {own_range}"
     why = f"has score {{score:g}}{looks}; scores run from 0 to 1: {remedy}"
     refuse_rows(frame, (score < 0) | (score > 1 + 1e-9), why)
-    return frame.assign(score=score.clip(0, 1))
-
-# %% ../../nbs/prediction/records.ipynb #b95171f7
-KEY = ["family", "model", "task", "subtask", "metric", "shots"]  # one experiment
-
-# %% ../../nbs/prediction/records.ipynb #6267ffac
-def merge_duplicates(
-    frame: pd.DataFrame,  # records
-    how: str = "refuse",  # refuse; first: keep the first; mean: average the scores
-) -> pd.DataFrame:  # records without duplicates, in the order of their first rows
-    "One record per experiment"
-    check_choice("duplicates", how, ["refuse", "first", "mean"])
-    again = frame.duplicated(KEY)
-    if how == "refuse":
-        why = f"is a duplicate ({again.sum()} duplicated records in all): drop them, "
-        refuse_rows(frame, again, why + "or pass duplicates='first' or 'mean'")
-    if how == "mean":
-        mean = frame.groupby(KEY, sort=False)["score"].transform("mean")
-        frame = frame.assign(score=mean)
-    return frame[~again].reset_index(drop=True)
-
-# %% ../../nbs/prediction/records.ipynb #45d4ed48
-def _check_sizes(frame, unknown_size="refuse"):
-    "Unknown sizes as requested; each model has one size"
-    check_choice("unknown_size", unknown_size, ["refuse", "keep", "drop"])
+    frame["score"] = frame["score"].clip(0, 1)
     unknown = frame["total_params"].isna()
     if unknown_size == "refuse":
         why = "has no total_params for model {model!r}: add its size, or pass "
@@ -174,46 +170,15 @@ def _check_sizes(frame, unknown_size="refuse"):
             raise ValueError("no model has a known size: pass unknown_size='keep'")
     sizes = frame.groupby(["family", "model"])[PARAMS].nunique(dropna=False).max(axis=1)
     if (sizes > 1).any():
-        model = "/".join(sizes.idxmax())
-        raise ValueError(
-            f"{model} has two sizes: give each size a model name of its own"
-        )
-    return frame
-
-# %% ../../nbs/prediction/records.ipynb #8191d340
-def check_records(
-    frame: pd.DataFrame,  # one row per experiment, see COLUMNS
-    scale: str = "unit",  # of the scores: unit, percent, or metric (its own range)
-    duplicates: str = "refuse",  # or first, or mean
-    unknown_size: str = "refuse",  # of a model: refuse, keep or drop its records
-    metrics: Mapping[str, tuple[float, float]] = METRIC_RANGES,  # of known metrics
-) -> pd.DataFrame:  # the ten columns, rows numbered from 0, scores from 0 to 1
-    "A validated table of records; what cannot be used is refused by name"
-    frame = _tidy_values(_fill_columns(frame))
-    frame["score"] = unit_scores(frame["score"], frame["metric"], scale, metrics)
-    frame = _check_sizes(_check_unit_range(frame), unknown_size)
-    return merge_duplicates(frame, duplicates)
-
-# %% ../../nbs/prediction/records.ipynb #6b061514
-def require_records(
-    frame: pd.DataFrame,  # should be what check_records returns; score may be missing
-) -> None:
-    "Refuse what is not a table of records"
-    if not isinstance(frame, pd.DataFrame):
-        kind = type(frame).__name__
-        raise TypeError(f"records are a pandas DataFrame, not {kind}: see COLUMNS")
-    missing = [column for column in COLUMNS[:-1] if column not in frame]
-    if missing:
-        raise ValueError(
-            f"records need a column {missing[0]!r}: give what check_records returns"
-        )
-    if frame.empty:
-        raise ValueError("no records: the table has no rows; give one with some")
-    for column in ("total_params", "shots"):
-        if not pd.api.types.is_numeric_dtype(frame[column]):
-            raise ValueError(f"{column} must be numbers: run check_records first")
-    for column in [*RECORD_NAMES, "shots"]:
-        refuse_rows(frame, frame[column].isna(), f"has no {column}: see check_records")
+        name = "/".join(sizes.idxmax())
+        raise ValueError(f"{name} has two sizes: give each size a name of its own")
+    again = frame.duplicated(KEY)
+    if duplicates == "refuse":
+        why = f"is a duplicate ({again.sum()} duplicated records in all): drop them, "
+        refuse_rows(frame, again, why + "or pass duplicates='first' or 'mean'")
+    if duplicates == "mean":
+        frame["score"] = frame.groupby(KEY, sort=False)["score"].transform("mean")
+    return frame[~again].reset_index(drop=True)
 
 # %% ../../nbs/prediction/records.ipynb #e10e9126
 NUMERIC_FEATURES = [*PARAMS, *(f"ln_{name}" for name in PARAMS), "shots"]
@@ -230,16 +195,6 @@ def record_numbers(
     shots = records[["shots"]].to_numpy(dtype=np.float64)
     return np.hstack([counts, np.log(counts), shots])
 
-# %% ../../nbs/prediction/records.ipynb #91b21925
-def record_names(
-    records: pd.DataFrame,  # checked records
-    model: bool = True,  # False: without the model's name
-) -> np.ndarray:  # records x 5 or 4, in the order of ONE_HOT; family/model is one name
-    "The names that become 0/1 columns"
-    names = records[ONE_HOT].astype(str)
-    names["model"] = names["family"] + "/" + names["model"]
-    return names.drop(columns=[] if model else "model").to_numpy(object)
-
 # %% ../../nbs/prediction/records.ipynb #ce1bb865
 class RecordFeatures(TransformerMixin, BaseEstimator):
     "Records as numbers (appendix B): one-hot names and seven standardised numbers"
@@ -250,45 +205,40 @@ class RecordFeatures(TransformerMixin, BaseEstimator):
     ):
         self.model_name = model_name
 
-    def fit(
-        self,
-        X: pd.DataFrame,  # training records
-        y: object = None,  # not used
-    ) -> "RecordFeatures":
+    def names(self, X: pd.DataFrame) -> pd.DataFrame:  # records x 5 or 4
+        "The names that become 0/1 columns; family/model is one name"
+        require_records(X)
+        names = X[ONE_HOT].astype(str)
+        names["model"] = names["family"] + "/" + names["model"]
+        return names if self.model_name else names.drop(columns="model")
+
+    def fit(self, X: pd.DataFrame, y: object = None) -> "RecordFeatures":
         "Learn the names, and the mean and standard deviation of each number"
         from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-        require_records(X)
-        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        self.encoder_ = encoder.fit(record_names(X, self.model_name))
+        encoder = OneHotEncoder(
+            handle_unknown="ignore", sparse_output=False, feature_name_combiner=_named
+        )
+        self.encoder_ = encoder.fit(self.names(X))
         with np.errstate(invalid="ignore"):  # all sizes may be unknown
             self.scaler_ = StandardScaler().fit(record_numbers(X))
         return self
 
-    def transform(
-        self,
-        X: pd.DataFrame,  # records
-    ) -> np.ndarray:  # records x features, float32
+    def transform(self, X: pd.DataFrame) -> np.ndarray:  # records x features, float32
         "0/1 columns and numbers; an unknown name is all zeros, an unknown size 0"
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
-        require_records(X)
-        names = self.encoder_.transform(record_names(X, self.model_name))
+        names = self.encoder_.transform(self.names(X))
         numbers = np.nan_to_num(self.scaler_.transform(record_numbers(X)))
         return np.hstack([names, numbers], dtype=np.float32, casting="same_kind")
 
-# %% ../../nbs/prediction/records.ipynb #dccabfc8
-@patch
-def get_feature_names_out(
-    self: RecordFeatures,
-    input_features: object = None,  # not used
-) -> np.ndarray:  # such as "family=Owl" and "ln_total_params"
-    "The name of each column"
-    columns = [name for name in ONE_HOT if self.model_name or name != "model"]
-    known = zip(columns, self.encoder_.categories_, strict=True)
-    named = [f"{column}={name}" for column, names in known for name in names]
-    return np.array([*named, *NUMERIC_FEATURES], dtype=object)
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        "The name of each column, such as family=Owl and ln_total_params"
+        names = self.encoder_.get_feature_names_out()
+        return np.array([*names, *NUMERIC_FEATURES], dtype=object)
+
+
+def _named(column, name):
+    return f"{column}={name}"
 
 # %% ../../nbs/prediction/records.ipynb #544ab65f
 def describe_records(

@@ -17,14 +17,13 @@ import pandas as pd
 
 from ..data.files import resource_path
 from ..evaluation.journal import Journal
-from .network import fit_networks
 from .records import RecordFeatures
 from benchnb.prediction.recovery import (
     check_size,
-    hold_out_ninth,
     random_subsets,
     task_positions,
 )
+from .regressors import fit_networks
 
 # %% ../../nbs/prediction/small_bench.ipynb #3c8d3365
 class CachedObjective:
@@ -75,7 +74,7 @@ class SearchResult(NamedTuple):
     score: float  # its objective
     course: np.ndarray  # the best objective so far, step by step
 
-# %% ../../nbs/prediction/small_bench.ipynb #cf10ef4d
+
 def best_of(
     objective: Callable,  # from subsets x size to scores
     total: int,  # tasks there are
@@ -120,7 +119,7 @@ def beam_search(
         found.append(SearchResult(np.array(kept[0]), float(scores.max()), course))
     return found
 
-# %% ../../nbs/prediction/small_bench.ipynb #721f2536
+
 def greedy_search(
     objective: Callable,  # from subsets x size to scores
     total: int,  # tasks there are
@@ -192,8 +191,8 @@ def task_vectors(
     "What a network has learned about each task: first-layer weights (section 5.2 f)"
     features = RecordFeatures().fit(records)
     x, y = features.transform(records), records["score"].to_numpy()
-    learned, watched = hold_out_ninth(np.ones(len(x), dtype=bool), seed)
-    many = fit_networks(x, y, learned[None], watched[None], seeds=[seed], **settings)
+    held = np.random.default_rng(seed).permutation(len(x)) < len(x) / 9
+    many = fit_networks(x, y, ~held[None], held[None], seeds=[seed], **settings)
     names, place = task_positions(records, unit)
     labels = features.get_feature_names_out()
     inputs = np.array([str(f).startswith(("task=", "subtask=")) for f in labels])
@@ -244,24 +243,20 @@ def small_bench_lists() -> pd.DataFrame:  # list, budget, run, place, task
     "All lists of the paper and of the authors' files"
     return pd.read_csv(resource_path("small_bench.csv"))
 
-# %% ../../nbs/prediction/small_bench.ipynb #d7eb0341
+
 def published_small_bench(
     name: str,  # lite, hard, best_of_5000, greedy, beam, kmeans, kmeans_value, random
-    budget: int | None = None,  # 4, 8, 16, 24, 32 or 42; None: the only one
+    budget: int | None = None,  # 4, 8, 16, 24, 32 or 42; None: that of lite or hard
     run: int = 1,  # 1 to 5 for kmeans, kmeans_value and random
 ) -> list[str]:  # parts of BIG-bench, in the printed order
     "A list of the paper (appendix G) or of the authors' files"
-    table = small_bench_lists()
-    if name not in set(table["list"]):
-        there = ", ".join(table["list"].unique())
-        raise ValueError(f"no published list {name!r}: there are {there}")
-    table = table[table["list"] == name]
-    sizes = table["budget"].unique().tolist()
-    if budget is None and len(sizes) == 1:
-        budget = sizes[0]
-    if budget not in sizes:
-        raise ValueError(f"{name} has no budget {budget}: choose one of {sizes}")
-    table = table[table["budget"] == budget]
-    if run not in set(table["run"]):
-        raise ValueError(f"{name} has no run {run}: there are {table['run'].max()}")
-    return table[table["run"] == run]["task"].tolist()
+    lists = small_bench_lists().query("list == @name and run == @run")
+    sizes = sorted(set(lists["budget"]))
+    budget = sizes[0] if budget is None and len(sizes) == 1 else budget
+    found = lists.loc[lists["budget"] == budget, "task"].tolist()
+    if not found:
+        raise ValueError(
+            f"no list {name!r} with budget {budget} and run {run}: see "
+            "small_bench_lists()"
+        )
+    return found

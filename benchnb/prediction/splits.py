@@ -4,16 +4,16 @@
 
 # %% auto #0
 __all__ = ['KEYS', 'INTERPOLATION', 'EXTRAPOLATION', 'SPLIT_SETTINGS', 'Fold', 'record_keys', 'key_folds', 'product_folds',
-           'held_out_models', 'most_shots', 'beyond', 'scenario_fold', 'fold_beyond', 'unseen_records', 'split_records',
-           'leaks', 'Possible', 'possible_settings']
+           'held_out_models', 'beyond', 'scenario_fold', 'fold_beyond', 'split_records', 'Possible',
+           'possible_settings']
 
 # %% ../../nbs/prediction/splits.ipynb #4f24e934
 from collections.abc import Sequence
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.model_selection import KFold, train_test_split
 
 from .records import check_choice, require_records
 
@@ -28,7 +28,7 @@ INTERPOLATION = [*KEYS, "L3 composition"]
 EXTRAPOLATION = ["E1", "E2.1", "E2.2"]
 SPLIT_SETTINGS = [*INTERPOLATION, *EXTRAPOLATION]
 
-# %% ../../nbs/prediction/splits.ipynb #b4611312
+
 class Fold(NamedTuple):
     "Positions of the training, development and test records"
 
@@ -59,8 +59,6 @@ def key_folds(
     seed: int = 42,  # of the shuffle; 42 is the authors'
 ) -> list[Fold]:  # of positions
     "Cross-validation over keys (appendix D.2)"
-    from sklearn.model_selection import KFold, train_test_split
-
     count = int(keys.max(initial=-1)) + 1
     if folds < 2:
         raise ValueError(f"folds must be 2 or more, got {folds}")
@@ -80,25 +78,23 @@ def key_folds(
 # %% ../../nbs/prediction/splits.ipynb #60429089
 def product_folds(
     records: pd.DataFrame,  # checked records
-    groups: tuple[int, int] = (3, 3),  # sets of families, sets of tasks
     seed: int = 42,  # of the assignment to sets
     unit: str = "subtask",  # what a task is: subtask or task
 ) -> list[Fold]:  # one for each pair of sets
     "L3 composition: hold out families on tasks (section 4.1)"
     require_records(records)
     rng, sets = np.random.default_rng(seed), []
-    for column, count in zip(["family", unit], groups, strict=True):
+    for column in ("family", unit):
         code, names = pd.factorize(records[column], sort=True)
-        if len(names) < count:
+        if len(names) < 3:
             raise ValueError(
-                f"L3 composition needs {count} or more of {column}, but has "
-                f"{len(names)}: use another setting"
+                f"L3 composition needs 3 or more of {column}, but has {len(names)}: "
+                "use another setting"
             )
-        sets.append((rng.permutation(len(names)) % count)[code])
-    keys = record_keys(records, KEYS["L3"], unit)
-    draws, found = rng.random((groups[0] * groups[1], keys.max() + 1)), []
-    for number, uniforms in enumerate(draws):
-        test = sets[0] * groups[1] + sets[1] == number
+        sets.append((rng.permutation(len(names)) % 3)[code])
+    keys, found = record_keys(records, KEYS["L3"], unit), []
+    for number, uniforms in enumerate(rng.random((9, keys.max() + 1))):
+        test = 3 * sets[0] + sets[1] == number
         rest = np.unique(keys[~test])
         dev = rest[np.argsort(uniforms[rest])[: -(-len(rest) // 9)]]
         dev = np.isin(keys, dev) & ~test
@@ -129,56 +125,26 @@ def held_out_models(
     return {name: (family, table.loc[family, "model"]) for name, family in held}
 
 # %% ../../nbs/prediction/splits.ipynb #50142186
-def most_shots(
+def beyond(
     records: pd.DataFrame,  # checked records
-    hold: int | None = None,  # shots of a test record; None: the most after fewer
+    name: str,  # E1, E2.1 or E2.2
 ) -> np.ndarray:  # of each record: is it for the test?
-    "E1: the records with the most shots that a model was asked after fewer"
+    "The records outside the range of the others (appendix C.3)"
+    require_records(records)
+    check_choice("extrapolation", name, EXTRAPOLATION)
+    if name != "E1":
+        family, model = held_out_models(records)[name]
+        test = (records["family"] == family) & (records["model"] == model)
+        return test.to_numpy()
     shots = np.unique(records["shots"])
     if records.groupby("subtask")["shots"].nunique().max() < 2:
         raise ValueError(
             "E1 needs a task asked with two or more numbers of shots; here each has "
             "one: use another setting"
         )
-    if isinstance(hold, bool) or not isinstance(hold, Real | None):
-        raise ValueError(f"E1 holds out a number of shots, not {hold!r}: pass hold=3")
-    if hold is None:
-        asked = records.groupby(["family", "model", "subtask"])["shots"]
-        most = asked.max()[asked.nunique() > 1]
-        hold = most.max() if len(most) else shots[-1]
-    if hold not in shots[1:]:
-        there = ", ".join(map(str, shots[1:]))
-        raise ValueError(f"E1 needs records with {hold} and fewer shots: hold {there}")
-    return (records["shots"] == hold).to_numpy()
-
-# %% ../../nbs/prediction/splits.ipynb #018e30e7
-def beyond(
-    records: pd.DataFrame,  # checked records
-    name: str,  # E1, E2.1 or E2.2
-    hold: int | tuple[str, str] | None = None,  # shots, or (family, model); None: above
-) -> np.ndarray:  # of each record: is it for the test?
-    "The records outside the range of the others (appendix C.3)"
-    require_records(records)
-    check_choice("extrapolation", name, EXTRAPOLATION)
-    if name == "E1":
-        return most_shots(records, hold)
-    hold = held_out_models(records)[name] if hold is None else hold
-    names = hold if isinstance(hold, (tuple, list)) else ()
-    if len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise ValueError(
-            f"{name} holds out a model, not {hold!r}: pass hold=('family', 'model')"
-        )
-    family, model = hold
-    of_family = records["family"] == family
-    test = of_family & (records["model"] == model)
-    if not test.any():
-        raise ValueError(f"no records of {family}/{model}: check the two names")
-    if records["model"][of_family].nunique() < 2:
-        raise ValueError(
-            f"family {family!r} has one model, {model!r}: {name} needs a smaller one "
-            "beside it; hold out another"
-        )
-    return test.to_numpy()
+    asked = records.groupby(["family", "model", "subtask"])["shots"]
+    most = asked.max()[asked.nunique() > 1]
+    return (records["shots"] == (most.max() if len(most) else shots[-1])).to_numpy()
 
 # %% ../../nbs/prediction/splits.ipynb #81f64e13
 def scenario_fold(
@@ -201,93 +167,40 @@ def scenario_fold(
         train = np.sort(np.concatenate([train, dev2]))
     return Fold(train, dev2 if scenario == "S2" else dev1, tested)
 
-# %% ../../nbs/prediction/splits.ipynb #e1a00002
+
 def fold_beyond(
     records: pd.DataFrame,  # checked records
     name: str,  # E1, E2.1 or E2.2
     scenario: str = "S1",  # S1, S2 or S3
-    hold: int | tuple[str, str] | None = None,  # see beyond
     seed: int = 42,  # of the two tenths
 ) -> Fold:  # of positions
     "Learn what lies below the held-out records (appendix C.3)"
-    test, away = beyond(records, name, hold), False
+    test, away = beyond(records, name), False
     if name == "E1":
         away = (records["shots"] > records["shots"][test].max()).to_numpy()
     return scenario_fold(test, scenario, seed, away)
-
-# %% ../../nbs/prediction/splits.ipynb #48ae970d
-def unseen_records(
-    records: pd.DataFrame,  # checked records
-    fold: Fold,  # positions
-    unit: str = "subtask",  # what a task is: subtask or task
-) -> np.ndarray:  # of each test record: is its task or family missing in train?
-    "Test records of a task or a family that never trained"
-    bad = np.zeros(len(fold.test), dtype=bool)
-    for column in (unit, "family"):
-        codes, names = pd.factorize(records[column])
-        seen = np.zeros(len(names), dtype=bool)
-        seen[codes[fold.train]] = True
-        bad |= ~seen[codes[fold.test]]
-    return bad
 
 # %% ../../nbs/prediction/splits.ipynb #b526a46f
 def split_records(
     records: pd.DataFrame,  # checked records
     name: str,  # one of SPLIT_SETTINGS
     seed: int = 42,  # of everything random
-    folds: int | None = None,  # for L1 to L3; None: 10
+    folds: int = 10,  # of L1 to L3; the composition has 9, extrapolation 1
     unit: str = "subtask",  # what a task is: subtask (a part) or task (the whole)
-    scenario: str | None = None,  # for E1 to E2.2: S1, S2 or S3; None: S1
-    hold: int | tuple[str, str] | None = None,  # for E1 to E2.2, see beyond
-    unseen: str = "keep",  # test records of a task or family not in train; drop; refuse
 ) -> list[Fold]:  # (train, dev, test), arrays of positions
     "The folds of a setting; a setting that the records do not allow is refused"
-    check_choice("unseen", unseen, ["keep", "drop", "refuse"])
     check_choice("setting", name, SPLIT_SETTINGS)
-    check_choice("unit", unit, ["subtask", "task"])
-    keyed, outside = (name in KEYS, "L1 to L3"), (name in EXTRAPOLATION, "E1 to E2.2")
-    given = {"folds": (folds, *keyed), "scenario": (scenario, *outside)}
-    for argument, (value, taken, by) in (given | {"hold": (hold, *outside)}).items():
-        if value is not None and not taken:
-            raise ValueError(f"{name} takes no {argument}, only {by} do: leave it out")
     require_records(records)
     records = records.reset_index(drop=True)
     if name in KEYS:
-        keys = record_keys(records, KEYS[name], unit)
-        found = key_folds(keys, 10 if folds is None else folds, seed)
+        found = key_folds(record_keys(records, KEYS[name], unit), folds, seed)
     elif name == "L3 composition":
         found = product_folds(records, seed=seed, unit=unit)
     else:
-        found = [fold_beyond(records, name, scenario or "S1", hold, seed)]
-    return [_handle_unseen(records, fold, unit, unseen) for fold in found]
-
-# %% ../../nbs/prediction/splits.ipynb #1cb0dd6b
-def _handle_unseen(records, fold, unit, unseen):
-    "Keep, drop or refuse test records of a task or family that is not in train"
-    bad = unseen_records(records, fold, unit)
-    if bad.any() and unseen == "refuse":
-        row = records.iloc[fold.test[np.argmax(bad)]]
-        raise ValueError(
-            f"the test set has {row[unit]!r} of family {row['family']!r}, and "
-            "training lacks that task or family; pass unseen='keep' or 'drop'"
-        )
-    if unseen == "drop":
-        fold = fold._replace(test=fold.test[~bad])
-    if min(map(len, fold)) == 0:
+        found = [fold_beyond(records, name, seed=seed)]
+    if min(len(part) for fold in found for part in fold) == 0:
         raise ValueError("a set of the split is empty: there are too few records")
-    return fold
-
-# %% ../../nbs/prediction/splits.ipynb #4ba844d0
-def leaks(
-    records: pd.DataFrame,  # checked records
-    fold: Fold,  # positions
-    columns: Sequence[str],  # the key: from subtask, family, size, shots
-    unit: str = "subtask",  # what a task is: subtask or task
-) -> int:  # test records whose key is also in train or dev
-    "How much of the test set was seen under this key"
-    keys = record_keys(records, columns, unit)
-    seen = np.concatenate([keys[fold.train], keys[fold.dev]])
-    return int(np.isin(keys[fold.test], seen).sum())
+    return found
 
 # %% ../../nbs/prediction/splits.ipynb #b7c554e2
 class Possible(NamedTuple):
@@ -295,7 +208,6 @@ class Possible(NamedTuple):
 
     allowed: bool
     same_as: str = ""  # an easier setting with the same keys; "": none
-    unseen: int = 0  # test records of a task or family that is not in train
     smallest: int = 0  # records in the smallest test set
     reason: str = ""  # why it is not allowed, in words
 
@@ -304,7 +216,7 @@ class Possible(NamedTuple):
         "Allowed, and not a copy of an easier setting"
         return self.allowed and not self.same_as
 
-# %% ../../nbs/prediction/splits.ipynb #512c44d5
+
 def possible_settings(
     records: pd.DataFrame,  # checked records
     unit: str = "subtask",  # what a task is: subtask (a part) or task (the whole)
@@ -320,7 +232,6 @@ def possible_settings(
         except ValueError as error:
             found[name] = Possible(False, reason=str(error))
             continue
-        unseen = sum(unseen_records(records, fold, unit).sum() for fold in folds)
         smallest = min(len(fold.test) for fold in folds)
-        found[name] = Possible(True, "".join(same[:1]), int(unseen), smallest)
+        found[name] = Possible(True, "".join(same[:1]), smallest)
     return found

@@ -12,8 +12,6 @@ from helpers.small import write_fork
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
-from benchnb.harnesses.inspect import inspect_command
-from benchnb.harnesses.lm_eval import lm_eval_command
 from benchnb.live.evaluation import Evaluation
 
 CLEAR, TURN = "\x1b[2J\x1b[31m", "\u202e"
@@ -69,24 +67,6 @@ def test_a_report_shows_odd_names(place, capsys):
     assert all(row.isprintable() for row in said.split("\n")) and "\\x" in said
     card = table._repr_html_()
     assert all(row.isprintable() for row in card.split("\n")) and "[2J" in card
-
-
-@pytest.mark.parametrize("task", ["a,b", "-a", "", " a", "a*", "a\nb", CLEAR, "[x]"])
-def test_a_task_that_a_harness_would_take_for_something_else(task):
-    for make in (
-        lambda: lm_eval_command([task], "samples.json"),
-        lambda: inspect_command({task: [1]}),
-    ):
-        with pytest.raises(ValueError, match="no harness can be given the task") as no:
-            make()
-        assert "\n" not in str(no.value)
-
-
-def test_a_command_is_words_for_the_shell():
-    words = shlex.split(lm_eval_command(["a; rm x", "$(b)"], "my samples.json"))
-    assert words[words.index("--tasks") + 1] == "a; rm x,$(b)"
-    assert words[words.index("--samples") + 1] == "my samples.json"
-    assert shlex.split(inspect_command({"a b": [1]}))[2] == "a b"
 
 
 def test_a_csv_of_results_has_no_formula(place):

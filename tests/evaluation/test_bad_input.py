@@ -27,6 +27,7 @@ CALL = "import sys; from benchnb.cli.app import main; sys.exit(main())"
 GOOD = [[0, 1, 0.5], [1, 0, np.nan]]
 NAMES = ["alpha", "beta"]
 ITEMS = ["x", "y", "z"]
+SOME = ["kmeans", "tailored_bench", "guarded_irt"]  # a Coreset and two that adapt
 
 
 def facts(index, **columns):
@@ -56,50 +57,22 @@ def long(**columns):
 
 TABLES = {
     "no models": (lambda: Scores(np.zeros((0, 3))), ["models x items", "(0, 3)"]),
-    "no items": (lambda: Scores(np.zeros((3, 0))), ["models x items", "(3, 0)"]),
-    "an empty frame": (lambda: Scores(pd.DataFrame()), ["models x items"]),
-    "one row": (lambda: Scores([0, 1, 1]), ["models x items", "(3,)"]),
-    "three axes": (lambda: Scores(np.zeros((2, 2, 2))), ["models x items"]),
     "ragged rows": (lambda: Scores([[0, 1], [1]]), ["models x items"]),
     "text": (lambda: cell("0.5", object), ["'0.5'", "'beta'", "'y'", "text"]),
-    "all text": (lambda: Scores([["right", "wrong"]]), ["'right'", "item0", "text"]),
-    "a number of another kind": (lambda: cell(1j, object), ["'beta'", "'y'"]),
-    "dates": (lambda: Scores(np.zeros((1, 1), "datetime64[D]")), ["model0", "item0"]),
-    "a list in a cell": (lambda: cell([1], object), ["'beta'", "'y'"]),
     "infinite": (lambda: cell(np.inf), ["inf", "'beta'", "'y'", "[0, 1]"]),
-    "minus infinite": (lambda: cell(-np.inf), ["-inf", "'beta'", "'y'", "[0, 1]"]),
-    "negative": (lambda: cell(-0.01), ["-0.01", "'beta'", "'y'", "[0, 1]"]),
     "percent": (lambda: cell(62.5), ["62.5", "'beta'", "'y'", "divide by 100"]),
     "points": (lambda: cell(800), ["800", "'beta'", "'y'", "scale it to [0, 1]"]),
     "two models of a name": (
         lambda: Scores(GOOD, ITEMS, ["alpha", "alpha"]),
         ["model 'alpha'", "twice", "unique"],
     ),
-    "two items of a name": (
-        lambda: Scores(GOOD, ["x", "y", "x"], NAMES),
-        ["item 'x'", "twice", "unique"],
-    ),
-    "names that print alike": (
-        lambda: Scores(GOOD, [1, "1", 2], NAMES),
-        ["item '1'", "twice"],
-    ),
     "too few names": (lambda: Scores(GOOD, ["x"], NAMES), ["items has 1", "3 items"]),
-    "too many models": (
-        lambda: Scores(GOOD, ITEMS, ["a", "b", "c"]),
-        ["models has 3", "2 models"],
-    ),
     "a negative weight": (lambda: weighted(1, -1, 1), ["weight", "'y'", ">= 0"]),
-    "an infinite weight": (lambda: weighted(1, np.inf, 1), ["weight", "'y'", "finite"]),
-    "no weight": (lambda: weighted(1, np.nan, 1), ["weight", "'y'", "finite"]),
     "a weight in words": (lambda: weighted(1, "much", 1), ["weight", "'y'", "number"]),
     "weights of nothing": (lambda: weighted(0, 0, 0), ["weights", "above 0"]),
     "an item without a task": (
         lambda: Scores(GOOD, facts(ITEMS, task=["a", None, "b"]), NAMES),
         ["item 'y'", "task"],
-    ),
-    "a cost in words": (
-        lambda: Scores(GOOD, facts(ITEMS, cost=["10", "dear", "2"]), NAMES),
-        ["cost", "'y'", "number"],
     ),
     "a negative cost": (
         lambda: Scores(GOOD, facts(ITEMS, cost=[1, -5, 2]), NAMES),
@@ -109,17 +82,8 @@ TABLES = {
         lambda: Scores(GOOD, ITEMS, facts(NAMES, full_score=[0.5, 57.0])),
         ["full_score", "57", "'beta'", "[0, 1]"],
     ),
-    "full scores in words": (
-        lambda: Scores(GOOD, ITEMS, facts(NAMES, full_score=[0.5, "good"])),
-        ["full_score", "'good'", "'beta'"],
-    ),
-    "an empty long table": (lambda: long(model=[], item=[], score=[]), ["empty"]),
     "no column of items": (lambda: long(item=None), ["'item'", "'score'"]),
-    "a nameless model": (lambda: long(model=["alpha", None]), ["row 1", "model"]),
-    "a nameless item": (lambda: long(item=["x", None]), ["row 1", "item"]),
     "two scores": (lambda: long(model=["beta", "beta"]), ["'beta'", "'x'", "two"]),
-    "a score in words": (lambda: long(score=["0", "yes"]), ["text", "'x'"]),
-    "percent, long": (lambda: long(score=[0, 57]), ["57", "'beta'", "by 100"]),
 }
 
 
@@ -150,39 +114,19 @@ REQUESTS = {
         lambda: table().select(models=["model-99"]),
         ["model", "'model-99'"],
     ),
-    "an item that is not there": (
-        lambda: table().select(items=["algebra/0", "geometry/0"]),
-        ["item", "'geometry/0'"],
-    ),
     "a column that is not there": (
         lambda: table().performance(by="subject"),
         ["'subject'", "task"],
     ),
     "an unknown split": (lambda: table().split("dates"), ["'dates'", "date, ability"]),
-    "no parts": (lambda: no_facts().split("given"), ["'given'", "'part'", "random"]),
     "no dates": (lambda: no_facts().split("date"), ["'date'", "'released'", "random"]),
-    "no families": (
-        lambda: no_facts().split("family"),
-        ["'family'", "every model", "random"],
-    ),
     "a date that is none": (
         lambda: Scores(
             table().values, models=facts(table().models.index, released="soon")
         ).split("date"),
         ["'date'", "released", "'soon'"],
     ),
-    "parts of other names": (
-        lambda: Scores(
-            table().values, models=facts(table().models.index, part="train")
-        ).split("given"),
-        ["'given'", "0 sources"],
-    ),
-    "all sources": (lambda: table().split(sources=1.0), ["sources", "between 0 and 1"]),
     "no sources": (lambda: table().split(sources=0), ["sources", "between 0 and 1"]),
-    "an unknown share": (
-        lambda: table().split(sources=np.nan),
-        ["sources", "between 0 and 1"],
-    ),
     "copies only": (
         lambda: Scores(np.repeat(table().values[:1], 5, axis=0)).split(),
         ["5 models", "near-copies"],
@@ -220,31 +164,18 @@ def run(scores=None, methods=METHODS[0], budgets=(10,), trials=1, **settings):
 WHOLE = ["whole number", "1 to 60"]
 COMPARISONS = {
     "one model": (lambda: run(table().select(models=[0])), ["one model", "2"]),
-    "one item": (lambda: run(table().select(items=[0])), ["one item"]),
     "equal columns": (lambda: run(one_column()), ["columns", "equal"]),
     "a row of NaN": (lambda: run(unknown(row=3)), ["'model-03'", "leave it out"]),
-    "a column of NaN": (
-        lambda: run(unknown(column=3)),
-        ["'algebra/3'", "leave it out"],
-    ),
-    "a budget of 0": (lambda: run(budgets=[0]), ["budget", *WHOLE, "0"]),
     "a budget above all": (lambda: run(budgets=[10, 61]), ["budget", *WHOLE, "61"]),
-    "a negative budget": (lambda: run(budgets=[-1]), ["budget", *WHOLE, "-1"]),
     "half an item": (lambda: run(budgets=[2.5]), ["budget", *WHOLE, "2.5"]),
     "a budget in words": (lambda: run(budgets=["ten"]), ["'ten'", "20usd"]),
-    "no budget": (lambda: run(budgets=[]), ["budget", "at least one"]),
-    "a budget that is True": (lambda: run(budgets=[True]), ["budget", *WHOLE]),
     "no trials": (lambda: run(trials=0), ["trials", "at least 1", "0"]),
     "fewer items than tasks": (
         lambda: run(methods=f"per_task({METHODS[0]})", budgets=[2]),
         ["budget of 2", "3 tasks", "at least 3"],
     ),
-    "half a trial": (lambda: run(trials=1.5), ["trials", "whole number", "1.5"]),
-    "a seed in words": (lambda: run(seed="one"), ["seed", "whole number", "'one'"]),
     "a negative seed": (lambda: run(seed=-1), ["seed", "-1"]),
     "no processors": (lambda: run(n_jobs=0), ["n_jobs", "0"]),
-    "an unknown split": (lambda: run(split="chance"), ["'chance'", "random"]),
-    "no dates": (lambda: run(no_facts(), split="date"), ["'date'", "'released'"]),
     "no methods": (lambda: run(methods=[]), ["no methods", "at least one"]),
     "a method twice": (
         lambda: run(methods=[METHODS[0], METHODS[0]]),
@@ -254,8 +185,6 @@ COMPARISONS = {
         lambda: run(methods=[METHODS[0][:-1]]),
         [f"'{METHODS[0][:-1]}'", f"did you mean '{METHODS[0]}'"],
     ),
-    "a class": (lambda: run(methods=[type(get_method(METHODS[0]))]), ["method", "()"]),
-    "a number": (lambda: run(methods=[3]), ["method", "3"]),
     "no table": (lambda: run(table().values), ["Scores"]),
 }
 
@@ -321,7 +250,7 @@ other = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", other)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOME)
 def test_targets_with_other_items_are_refused(method, name):
     change, word = other[name]
     targets = change(halves()[1])
@@ -332,15 +261,15 @@ def test_targets_with_other_items_are_refused(method, name):
     )
 
 
-@pytest.mark.parametrize("budget", [0, -3, 61, 10.5, "10", None, True, np.nan])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("budget", [0, 61, 10.5, "10", True])
+@pytest.mark.parametrize("method", SOME)
 def test_no_method_takes_an_impossible_budget(method, budget):
     words = ["budget", "whole number from 1 to 60"]
     says_in_one_line(lambda: ready(fitted(method), budget), words, ValueError)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_method_says_what_must_come_first(method):
+@pytest.mark.parametrize("method", SOME)
+def test_a_method_names_what_must_come_first(method):
     targets = halves()[1]
     fresh, unprepared = get_method(method), fitted(method)
     says_in_one_line(lambda: ready(fresh, 10), ["must be fitted"], ValueError)
@@ -352,7 +281,7 @@ def test_a_method_says_what_must_come_first(method):
     says_in_one_line(lambda: Conversation(unprepared), ["budget"], ValueError)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOME)
 def test_an_unknown_parameter_is_named(method):
     says_in_one_line(lambda: get_method(method, colour=3), ["colour"], TypeError)
 
@@ -360,13 +289,8 @@ def test_an_unknown_parameter_is_named(method):
 NAMED = {
     "a near miss": (METHODS[-1] + "s", [f"did you mean '{METHODS[-1]}'"]),
     "inside per_task": (f"per_task({METHODS[0]}x)", [f"'{METHODS[0]}x'", "did you"]),
-    "an open bracket": (f"per_task({METHODS[0]}", ["per_task"]),
-    "per_task alone": ("per_task", ["per_task(", "inside"]),
     "no module": ("nosuchmodule:Mine", ["nosuchmodule", "module:Class"]),
-    "no class": ("json:Mine", ["json", "Mine"]),
-    "no method": ("json:JSONDecoder", ["json:JSONDecoder", "Method"]),
     "a function": ("os:getcwd", ["os:getcwd", "Method"]),
-    "half a name": ("json:", ["json:"]),
 }
 
 
@@ -404,42 +328,20 @@ def metadata(text):
 
 
 FILES = {
-    "empty": lambda path, good: path.write_bytes(b""),
     "text": lambda path, good: path.write_text("model,item,score\na,b,1\n"),
     "head only": lambda path, good: path.write_bytes(good[:4]),
-    "tail only": lambda path, good: path.write_bytes(good[-4:]),
-    "zeros": lambda path, good: path.write_bytes(bytes(len(good))),
-    "folder": lambda path, good: path.mkdir(),
     "something else": lambda path, good: foreign(path, {"a": [1], "b": [2]}),
-    "no rows": lambda path, good: foreign(
-        path, {"model": ["a"][:0], "item": ["b"][:0], "score": [1.0][:0]}
-    ),
     "words": lambda path, good: foreign(
         path, {"model": ["a"], "item": ["b"], "score": ["good"]}
     ),
-    "no facts": lambda path, good: altered(path, metadata(b"")),
     "odd facts": lambda path, good: altered(path, metadata(b"[1, 2]")),
-    "no names": lambda path, good: altered(
-        path, metadata(b'{"columns": ["a"], "data": [[1]]}')
-    ),
-    "bad bytes": lambda path, good: altered(path, metadata(b"\xff\xfe")),
-    "no models": lambda path, good: altered(
-        path, metadata(b'{"columns": ["model"], "data": []}')
-    ),
     "a column less": lambda path, good: altered(
         path, lambda t: t.drop_columns(["model:model-03"])
     ),
-    "no items": lambda path, good: altered(path, lambda t: t.drop_columns("item:item")),
     "a wrong score": lambda path, good: altered(
         path,
         lambda t: t.set_column(
             t.column_names.index("model:model-03"), "model:model-03", [[7] * len(t)]
-        ),
-    ),
-    "scores in words": lambda path, good: altered(
-        path,
-        lambda t: t.set_column(
-            t.column_names.index("model:model-03"), "model:model-03", [["a"] * len(t)]
         ),
     ),
 }
@@ -467,23 +369,6 @@ def test_a_file_cut_short_is_named_wherever_it_is_cut(tmp_path, parquet):
         says_in_one_line(
             lambda: Scores.from_parquet(path), ["cut.parquet", "write it again"]
         )
-
-
-def test_a_file_with_wrong_bytes_gives_a_table_or_one_line(tmp_path, parquet):
-    path, rng, refused = tmp_path / "odd.parquet", np.random.default_rng(0), 0
-    for _ in range(60):
-        odd = bytearray(parquet)
-        for place in rng.integers(0, len(odd), 3):
-            odd[place] = rng.integers(256)
-        path.write_bytes(odd)
-        try:
-            values = Scores.from_parquet(path).values
-        except (ValueError, TypeError) as error:
-            assert "\n" not in str(error) and "odd.parquet" in str(error)
-            refused += 1
-        else:
-            assert ((values >= 0) & (values <= 1) | np.isnan(values)).all()
-    assert refused > 10
 
 
 def test_a_pickle_in_a_file_is_not_opened(tmp_path, monkeypatch):
@@ -624,92 +509,32 @@ GOOD_TABLE = ["compare", "good.parquet", *QUICK]
 COMMANDS = {
     "nothing": ([], ["Missing command", "benchnb --help"]),
     "an unknown command": (["compar"], ["compar", "compare"]),
-    "no table": (["compare"], ["SCORES"]),
     "an unknown name": (["compare", "zo"], ["'zo'", "did you mean 'zoo'"]),
-    "an unknown set": (["compare", "gsm8"], ["'gsm8'", "did you mean 'gsm8k'"]),
     "a file that is not there": (["compare", "no.parquet"], ["no.parquet"]),
-    "a folder": (["compare", "folder.parquet"], ["folder.parquet"]),
-    "an empty file": (["compare", "empty.parquet"], ["empty.parquet", "again"]),
     "a file cut short": (["compare", "cut.parquet"], ["cut.parquet", "cut short"]),
-    "a file of something else": (
-        ["compare", "other.parquet"],
-        ["other.parquet", "column of names"],
-    ),
-    "text": (["compare", "text.csv"], ["'good'", "'a'", "'x'"]),
     "percent": (["compare", "percent.csv"], ["50", "'a'", "'x'", "divide by 100"]),
-    "infinite": (["compare", "infinite.csv"], ["inf", "'a'", "'x'"]),
-    "a model twice": (["compare", "twice.csv"], ["'a'", "'x'", "two scores"]),
-    "a negative weight": (["compare", "weight.csv"], ["weight", "'x'", ">= 0"]),
-    "an empty CSV": (["compare", "empty.csv"], ["empty.csv"]),
-    "a header": (["compare", "header.csv"], ["empty"]),
     "broken JSON": (["compare", "odd.jsonl"], ["odd.jsonl"]),
-    "bytes": (["compare", "binary.csv"], ["binary.csv"]),
     "one model": (["compare", "one_model.parquet"], ["one model"]),
-    "one item": (["compare", "one_item.parquet", *QUICK], ["one item"]),
-    "equal columns": (["compare", "equal.parquet"], ["equal"]),
-    "a row of NaN": (["compare", "row.parquet"], ["'model-03'"]),
-    "a column of NaN": (["compare", "column.parquet"], ["'algebra/3'"]),
-    "a budget of 0": (
-        [*GOOD_TABLE, "--budgets", "0"],
-        ["--budgets", "at least 1"],
-    ),
     "a budget above all": ([*GOOD_TABLE, "--budgets", "5,61"], ["budget", "60", "61"]),
-    "a negative budget": ([*GOOD_TABLE, "--budgets=-5"], ["budget", "-5"]),
-    "half an item": ([*GOOD_TABLE, "--budgets", "2.5"], ["--budgets", "2.5"]),
     "a budget in words": ([*GOOD_TABLE, "--budgets", "ten"], ["--budgets", "ten"]),
-    "two minus signs": ([*GOOD_TABLE, "--budgets=--5"], ["--budgets", "--5"]),
-    "digits of another kind": ([*GOOD_TABLE, "--budgets", "²"], ["--budgets", "²"]),
     "no budget": ([*GOOD_TABLE, "--budgets", ""], ["--budgets", "at least one"]),
-    "no trials": ([*GOOD_TABLE, "--trials", "0"], ["trials", "at least 1"]),
     "trials in words": ([*GOOD_TABLE, "--trials", "x"], ["--trials", "valid integer"]),
-    "a negative seed": ([*GOOD_TABLE, "--seed", "-1"], ["seed", "-1"]),
-    "no processors": ([*GOOD_TABLE, "--jobs", "0"], ["jobs", "0"]),
-    "an unknown split": ([*GOOD_TABLE, "--split", "dates"], ["dates", "date"]),
-    "no parts": (
-        ["compare", "plain.parquet", *QUICK, "--split", "given"],
-        ["'given'", "'part'"],
-    ),
     "no dates": (
         ["compare", "plain.parquet", *QUICK, "--split", "date"],
         ["'date'", "'released'"],
     ),
-    "no families": (
-        ["compare", "plain.parquet", *QUICK, "--split", "family"],
-        ["'family'"],
-    ),
-    "no sources": ([*GOOD_TABLE, "--sources", "0"], ["sources", "between 0 and 1"]),
-    "too many sources": ([*GOOD_TABLE, "--sources", "2"], ["sources", "2"]),
-    "an unknown share": ([*GOOD_TABLE, "--sources", "nan"], ["sources"]),
     "an unknown method": (
         ["compare", "good.parquet", "--methods", METHODS[0] + "y"],
         [f"'{METHODS[0]}y'", f"did you mean '{METHODS[0]}'"],
-    ),
-    "no methods": (["compare", "good.parquet", "--methods", ","], ["--methods"]),
-    "a method twice": (
-        ["compare", "good.parquet", "--methods", f"{METHODS[0]},{METHODS[0]}"],
-        [METHODS[0], "twice"],
-    ),
-    "no such module": (
-        ["compare", "good.parquet", "--methods", "nosuchmodule:Mine"],
-        ["nosuchmodule"],
     ),
     "no such class": (
         ["compare", "good.parquet", "--methods", "json:Mine"],
         ["json", "Mine"],
     ),
-    "no method": (
-        ["compare", "good.parquet", "--methods", "os:getcwd"],
-        ["os:getcwd"],
-    ),
     "a place below a file": (
         [*GOOD_TABLE, "--out", "old.csv/new.csv"],
         ["old.csv/new.csv"],
     ),
-    "a folder to write to": (
-        [*GOOD_TABLE, "--rows", "folder.parquet"],
-        ["folder.parquet"],
-    ),
-    "a pipe to write to": ([*GOOD_TABLE, "--plot", "pipe"], ["pipe"]),
     "one file for two things": (
         [*GOOD_TABLE, "--out", "new", "--rows", "./new"],
         ["new", "--rows"],
@@ -718,7 +543,6 @@ COMMANDS = {
         ["tables", "tailored_bensh"],
         ["'tailored_bensh'", "tailored_bench"],
     ),
-    "an unknown paper as JSON": (["tables", "x", "--json"], ["'x'", "tables --help"]),
     "an unknown option": (["data", "--colour"], ["--colour"]),
 }
 
@@ -769,7 +593,6 @@ def test_a_data_folder_that_is_not_there_is_named(place, capsys, monkeypatch):
 ALONE = {
     "an unknown name": (["compare", "zo"], "zoo"),
     "a file cut short": (["compare", "cut.parquet"], "cut.parquet"),
-    "an unknown paper": (["tables", "nobody"], "no paper 'nobody'"),
     "no such module": (["compare", "zoo", "--methods", "no_module:Mine"], "no_module"),
 }
 

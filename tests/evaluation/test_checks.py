@@ -5,27 +5,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from helpers.small import METHODS, table
 
+from benchnb.evaluation import registry
 from benchnb.evaluation.checks import BrokenRule, check_method, example
 from benchnb.evaluation.method import Coreset, Estimate
-from benchnb.evaluation.registry import _METHODS, get_method
+from benchnb.evaluation.registry import get_method
 
 
 @pytest.fixture(autouse=True)
-def registry(monkeypatch):
+def fresh_registry(monkeypatch):
     "Names that a test registers are forgotten after it"
-    monkeypatch.setattr("benchnb.evaluation.registry._METHODS", dict(_METHODS))
-    monkeypatch.setattr(
-        "benchnb.evaluation.checks._METHODS", benchnb_methods := dict(_METHODS)
-    )
-    monkeypatch.setattr("benchnb.evaluation.registry._METHODS", benchnb_methods)
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
 
 
-@pytest.mark.parametrize(
-    "name", ["random", "aipw", "kmeans", "tailored_bench", "p_irt", "results_sim"]
-)
+@pytest.mark.parametrize("name", METHODS)
 def test_methods_of_the_library_keep_the_contract(name):
-    check_method(get_method(name))
+    check_method(get_method(name), scores=table())
 
 
 @dataclass(eq=False)

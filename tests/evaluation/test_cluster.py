@@ -7,7 +7,7 @@ from helpers.logs import write_lm_eval
 from helpers.small import table
 
 from benchnb.evaluation.compare import compare
-from benchnb.harnesses.logs import import_logs
+from benchnb.harnesses.harness import import_logs
 
 distributed = pytest.importorskip("distributed")
 

@@ -39,7 +39,7 @@ from benchnb.evaluation.method import Estimate, Method
 from benchnb.evaluation.registry import get_method, list_methods, register
 
 COLUMNS = "method budget trial target truth score low high asked cost kind".split()
-COLUMNS += ["notes", "seconds"]
+COLUMNS += ["notes", "flags", "seconds"]
 NUMBERS = itertools.count()  # every module of somebody else's has another name
 FIGURES = "mae rmse kendall pearson spearman coverage width seconds".split()
 

@@ -27,7 +27,6 @@ from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
-from benchnb.evaluation.method import Coreset
 from benchnb.evaluation.per_task import shares
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import method_rng
@@ -156,42 +155,6 @@ def test_answers_without_a_score_leave_an_estimate(name, seed, share, budget):
             assert any("no item was scored" in note for note in estimate.notes)
 
 
-@every_method
-@given(st.integers(0, 1000), st.sampled_from([0.05, 0.3, 0.7]))
-@examples(5)
-def test_sources_with_gaps_leave_an_estimate(name, seed, share):
-    source, target = halves()
-    gaps = np.random.default_rng(seed).random(source.shape) < share
-    source = with_values(source, np.where(gaps, np.nan, source.values))
-    for estimate in estimates(fit(name, source), target, 12, seed):
-        check(estimate, target, 12)
-
-
-@every_method
-@pytest.mark.parametrize("axis", ["model", "item"])
-def test_a_source_or_an_item_without_any_score_does_no_harm(name, axis):
-    source, target = halves()
-    values = source.values.copy()
-    values[(3, slice(None)) if axis == "model" else (slice(None), 3)] = np.nan
-    for estimate in estimates(fit(name, with_values(source, values)), target, 12):
-        check(estimate, target, 12)
-
-
-@every_method
-def test_part_marks_are_taken(name):
-    scores = table()
-    marks = np.random.default_rng(0).choice([0, 0.25, 0.5, 1], scores.shape)
-    marked = with_values(scores, 0.6 * scores.values + 0.4 * marks)
-    source, target = halves(marked)
-    method = fit(name, source)
-    guesses = estimates(method, target, 30)
-    for row, estimate in enumerate(guesses):
-        check(estimate, target, 30)
-        check_known(estimate, target, row)
-    truth = target.truth().to_numpy()
-    assert np.abs([e.score for e in guesses] - truth).mean() < 0.12
-
-
 @per_task_too
 def test_with_all_items_asked_the_score_is_exact(name):
     target = halves()[1]
@@ -260,103 +223,11 @@ def test_the_order_of_the_items_does_not_matter(name):
     assert apart.mean() <= 0.02 + 2 * np.hypot(error, error2).mean()
 
 
-@every_method
-def test_the_order_of_the_targets_does_not_matter(name):
-    target = halves()[1]
-    method = fitted(name)
-    turned = estimates(method, target.select(models=np.arange(len(target))[::-1]), 12)
-    for a, b in zip(estimates(method, target, 12), turned[::-1], strict=True):
-        assert shown(a) == shown(b)
-
-
-@every_method
-def test_company_does_not_matter(name):
-    target = halves()[1]
-    method = fitted(name)
-    if getattr(method, "transductive", False):
-        pytest.skip("looks at the answers of all targets together")
-    alone = estimates(method, target.select(models=[2]), 12)[0]
-    assert shown(alone) == shown(estimates(method, target, 12)[2])
-
-
 @per_task_too
 def test_equal_seeds_give_equal_estimates(name):
     target = halves()[1]
     runs = [estimates(fitted(name), target, 12, seed=3) for _ in range(2)]
     assert list(map(shown, runs[0])) == list(map(shown, runs[1]))
-
-
-@every_method
-def test_weights_are_relative(name):
-    source, target = halves()
-    changed = [
-        Scores(
-            half.values, half.items.assign(weight=half.items["weight"] * 4), half.models
-        )
-        for half in (source, target)
-    ]
-    a, b = estimates(fitted(name), target, 12), estimates(
-        fit(name, changed[0]), changed[1], 12
-    )
-    assert list(map(shown, a)) == list(map(shown, b))
-
-
-@every_method
-def test_weights_count(name):
-    "With all weight on one task, the score is that task's"
-    source, target = halves()
-    weight = (source.items["task"] == "algebra").astype(float)
-    source, target = (
-        Scores(half.values, half.items.assign(weight=weight), half.models)
-        for half in (source, target)
-    )
-    truth = target.truth()
-    np.testing.assert_allclose(truth, target.performance(by="task")["algebra"])
-    runs = [estimates(fit(name, source), target, 30, seed) for seed in range(3)]
-    guess = np.mean([[e.score for e in run] for run in runs], axis=0)
-    assert np.abs(guess - truth).mean() < 0.1
-
-
-@per_task_too
-def test_running_writes_nothing_to_the_method(name, tmp_path):
-    method = prepared(fitted(name), 12)
-    save_method(method, tmp_path / "before")
-    estimates(method, halves()[1], None)
-    save_method(method, tmp_path / "after")
-    before, after = (
-        (tmp_path / when / "method.json").read_text() for when in ("before", "after")
-    )
-    assert before == after  # it holds a digest of the arrays
-
-
-@every_method
-def test_fitting_and_running_leave_the_tables_as_they_were(name):
-    source, target = (half.select() for half in halves())
-    before = [
-        (half.values.copy(), half.items.copy(), half.models.copy())
-        for half in (source, target)
-    ]
-    estimates(fit(name, source), target, 12)
-    for half, (values, items, models) in zip((source, target), before, strict=True):
-        np.testing.assert_array_equal(half.values, values)
-        pd.testing.assert_frame_equal(half.items, items)
-        pd.testing.assert_frame_equal(half.models, models)
-
-
-@every_method
-def test_a_second_fit_and_a_second_budget_forget_the_first(name):
-    source, target = halves()
-    other = table(seed=7).split("given")[0].select(items=np.arange(40))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        again = get_method(name).fit(other)
-        estimates(again, other, 30)
-        again.fit(source)
-    estimates(again, target, 40, seed=5)
-    for a, b in zip(
-        estimates(again, target, 12), estimates(fitted(name), target, 12), strict=True
-    ):
-        assert shown(a) == shown(b)
 
 
 @per_task_too
@@ -390,15 +261,6 @@ def test_a_method_works_in_every_task(name):
         mass = items.groupby("task", sort=False)["weight"].sum()
         total = np.average(estimate.per_task, weights=mass)
         assert estimate.score == pytest.approx(total, abs=1e-6)
-
-
-@every_method
-def test_a_coreset_is_the_same_for_every_target(name):
-    method = prepared(fitted(name), 12)
-    if not isinstance(method, Coreset):
-        pytest.skip("it asks each target for items of its own")
-    asked = {tuple(e.items) for e in estimates(method, halves()[1], None)}
-    assert asked == {tuple(method.items_.index[method.coreset_])}
 
 
 @every_method

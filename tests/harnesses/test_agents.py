@@ -8,9 +8,10 @@ import pytest
 
 from benchnb.cli.app import main
 from benchnb.data.sources import load
-from benchnb.harnesses.logs import Choices, import_logs
-from benchnb.harnesses.subsets import export_subset, make_subset
-from benchnb.harnesses.swebench import read_swebench
+from benchnb.harnesses.harness import export_subset, import_logs
+from benchnb.harnesses.logs import Choices
+from benchnb.harnesses.registry import get_harness
+from benchnb.harnesses.subsets import make_subset
 from benchnb.live.answers import log_answers
 
 
@@ -27,7 +28,7 @@ def test_reports_give_the_answers_of_the_items_that_were_asked(tmp_path):
     asked, model = scores.items.index[::20], scores.models.index[-1]
     path = tmp_path / "new_agent.first.json"
     path.write_text(json.dumps(swebench_report(scores, model, asked)))
-    answers = log_answers(read_swebench(path), scores.items)
+    answers = log_answers(get_harness("swebench").read(path), scores.items)
     assert list(answers) == list(asked) or set(answers) == set(asked)
     at = scores.items.index.get_indexer(list(answers))
     np.testing.assert_array_equal(list(answers.values()), scores.values[-1, at])
@@ -63,10 +64,10 @@ def test_patches_that_were_not_evaluated_are_no_failures(tmp_path):
     path = tmp_path / "agent.run.json"
     report = {"submitted_ids": ["a__a-1", "a__a-2"], "resolved_ids": ["a__a-2"]}
     path.write_text(json.dumps(report | {"unresolved_ids": []}))
-    (log,) = read_swebench(path)
+    (log,) = get_harness("swebench").read(path)
     assert list(log.ids) == ["a__a-2"]
     path.write_text(json.dumps(report))  # an old report, without the list
-    (log,) = read_swebench(path)
+    (log,) = get_harness("swebench").read(path)
     assert dict(zip(log.ids, log.scores, strict=True)) == {"a__a-1": 0, "a__a-2": 1}
 
 

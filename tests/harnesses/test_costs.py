@@ -8,7 +8,8 @@ from helpers.logs import inspect_log, write_eval
 
 from benchnb.cli.app import main
 from benchnb.data.costs import cost_unit
-from benchnb.harnesses.logs import Choices, import_logs
+from benchnb.harnesses.harness import import_logs
+from benchnb.harnesses.logs import Choices
 
 
 def inspect_folder(folder, **more):

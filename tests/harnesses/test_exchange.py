@@ -8,45 +8,28 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.logs import lm_eval_row, of_vintage
+from helpers.logs import eee_line, lm_eval_row, of_vintage, write_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.data.files import AmbiguousFile
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
-from benchnb.harnesses import lm_eval
-from benchnb.harnesses.exchange import export_scores, read_eee
-from benchnb.harnesses.lm_eval import Choices, read_parts
-from benchnb.harnesses.logs import import_logs
-from benchnb.harnesses.opencompass import read_opencompass
-from benchnb.harnesses.swebench import read_swebench
+from benchnb.harnesses import json_lines
+from benchnb.harnesses.harness import export_scores, import_logs
+from benchnb.harnesses.lm_eval import read_samples
+from benchnb.harnesses.logs import Choices
+from benchnb.harnesses.registry import get_harness
 
 FIXTURES = Path(os.environ.get("BENCHNB_DATA", ".")).parent / "fixtures" / "eee"
 real = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real files here")
-
-
-def eee_line(model, task, sample, score, **more):
-    "A line of the schema 0.3.0"
-    row = {
-        "schema_version": "0.3.0",
-        "evaluation_id": f"x/{model}/1",
-        "model_id": model,
-    }
-    row |= {"evaluation_name": task, "sample_id": sample, "answer_attribution": []}
-    row |= {
-        "interaction_type": "single_turn",
-        "input": {"raw": sample, "reference": []},
-    }
-    row |= {"output": {"raw": [""]}}
-    return row | {"evaluation": {"score": score, "is_correct": score == 1}} | more
 
 
 def write_eee(folder, model, task, scores, **about):
     "A file of the datastore, with the results beside it"
     place = folder / "data" / task / model
     place.mkdir(parents=True)
-    rows = [eee_line(model, task, f"s{n}", score) for n, score in enumerate(scores)]
+    rows = [eee_line(f"s{n}", score, model, task) for n, score in enumerate(scores)]
     path = place / "f3a1_samples.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     metric = {"lower_is_better": about.pop("lower", False)}
@@ -81,38 +64,19 @@ def test_blocks_are_read_as_their_lines(rows, broken, data):
 
     def outcome():
         try:
-            parts, cut = read_parts(path, Choices(metric=("acc",)))
+            return repr(read_samples(str(path), Choices(("acc",), ("strict", "0"))))
         except ValueError as error:
             return str(error)
-        return repr((parts, cut))
 
-    fast, add_block = outcome(), lm_eval.add_block
-    lm_eval.add_block = lambda parts, block, lines: False
-    try:
+    fast = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_lines, "LARGE", 0)
         assert outcome() == fast
-    finally:
-        lm_eval.add_block = add_block
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTEST_FOLDER", str(tmp_path))
-
-
-def test_sound_logs_are_read_fast(tmp_path, monkeypatch):
-    path = tmp_path / "samples_t.jsonl"
-    rows = [lm_eval_row("t", n, n % 2, filter=f) for f in "ab" for n in range(50)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    seen = []
-    whole = lm_eval.add_row
-    monkeypatch.setattr(lm_eval, "add_row", lambda *a: (seen.append(a), whole(*a)))
-    (log,) = lm_eval.read_lm_eval(path, Choices(filter=("b",)))
-    assert log.scores.tolist() == [0, 1] * 25
-    assert len(seen) == 100  # the filter "b" came in the middle of the block
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:50]))
-    seen.clear()
-    lm_eval.read_lm_eval(path)
-    assert len(seen) == 1
 
 
 # Every Eval Ever -----------------------------------------------------------------
@@ -135,7 +99,7 @@ def test_what_is_written_is_valid_by_the_schema(tmp_path):
         load("terminal_bench_trials").select(models=[0, 1]), "eee", tmp_path / "a"
     )
     lines = (tmp_path / "a").read_text().splitlines()
-    for row in [*lines[:5], json.dumps(eee_line("m", "t", "s", 1.0))]:
+    for row in [*lines[:5], json.dumps(eee_line("s"))]:
         jsonschema.validate(json.loads(row), schema)
 
 
@@ -154,16 +118,16 @@ def test_a_whole_datastore(tmp_path):
 def test_a_metric_that_is_better_when_lower(tmp_path):
     path = write_eee(tmp_path, "acme/small", "sums", [1, 0], lower=True)
     with pytest.raises(AmbiguousFile, match="better when lower"):
-        read_eee(path)
+        get_harness("eee").read(path)
 
 
 def test_blanks_and_the_other_versions(tmp_path):
     path = tmp_path / "a_samples.jsonl"
-    rows = [eee_line("m", "t", f"s{v}", 1, schema_version=v)
+    rows = [eee_line(f"s{v}", schema_version=v)
             for v in ("0.2.1", "instance_level_eval_0.2.2", "0.3.0")]  # fmt: skip
     rows[1]["evaluation"] = {"score": float("nan"), "is_correct": None}
     path.write_text("\n\n".join(map(json.dumps, rows)))
-    assert str(read_eee(path)[0].scores.tolist()) == "[1.0, nan, 1.0]"
+    assert str(get_harness("eee").read(path)[0].scores.tolist()) == "[1.0, nan, 1.0]"
 
 
 # Handing on ----------------------------------------------------------------------
@@ -212,7 +176,7 @@ def test_replicas_of_opencompass_are_runs(tmp_path):
     rows[1]["is_correct"] = True
     place.write_text(json.dumps({"details": rows}))
     with pytest.raises(AmbiguousFile, match="'correct', 'is_correct'"):
-        read_opencompass(place)
+        get_harness("opencompass").read(place)
 
 
 def test_a_submission_to_verified_counts_all_instances(tmp_path):
@@ -220,10 +184,10 @@ def test_a_submission_to_verified_counts_all_instances(tmp_path):
     path.parent.mkdir(parents=True)
     names = load("swebench_verified").items.index
     path.write_text(json.dumps({"no_logs": [], "resolved": [*names[:3]]}))
-    (log,) = read_swebench(path)
+    (log,) = get_harness("swebench").read(path)
     assert (
         log.model == "20260101_mine" and len(log.ids) == 500 and log.scores.sum() == 3
     )
     path.write_text(json.dumps({"resolved": ["none__none-1"]}))
     with pytest.raises(ValueError, match="is no instance of Verified"):
-        read_swebench(path)
+        get_harness("swebench").read(path)

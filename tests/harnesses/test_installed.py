@@ -10,7 +10,8 @@ from helpers.harnesses import PYTHON, benchnb, call, needed, start
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import simulate
-from benchnb.harnesses.logs import Choices, import_logs
+from benchnb.harnesses.harness import import_logs
+from benchnb.harnesses.logs import Choices
 from benchnb.live.bundles import load_bundle
 from benchnb.live.evaluation import Evaluation
 

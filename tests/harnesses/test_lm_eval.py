@@ -28,14 +28,15 @@ from helpers.logs import (
 )
 
 from benchnb.data.scores import Scores
-from benchnb.harnesses.helm import read_helm
-from benchnb.harnesses.inspect import read_inspect
-from benchnb.harnesses.leaderboards import read_openllm
-from benchnb.harnesses.lm_eval import read_lm_eval
-from benchnb.harnesses.logs import FORMATS, Choices, find_logs, import_logs
+from benchnb.harnesses.harness import import_logs
+from benchnb.harnesses.logs import Choices, find_logs
+from benchnb.harnesses.registry import get_harness
 
 ANSWERS = {"sums": [1, 0, 1], "logic": [0, 1]}
-is_lm_eval = FORMATS["lm-eval"].belongs
+read_lm_eval, read_inspect, read_helm, read_openllm = (
+    get_harness(name).read for name in ("lm-eval", "inspect", "helm", "openllm")
+)
+is_lm_eval = get_harness("lm-eval").belongs
 FIXTURES = Path(os.environ.get("BENCHNB_DATA", ".")).parent / "fixtures"
 real = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real logs here")
 
@@ -218,14 +219,10 @@ def test_without_results_the_folder_names_the_model(tmp_path):
     assert list(import_logs("lm-eval", tmp_path).models.index) == ["acme/big"]
 
 
-def test_names_of_the_first_version(tmp_path):
-    row = of_vintage(lm_eval_row("arc_easy", 0, 1), "2023-12")
-    path = write_rows(tmp_path / "pretrained__gpt2_arc_easy.jsonl", [row])
+def test_a_name_without_a_task_is_a_choice(tmp_path):
+    path = write_rows(tmp_path / "gpt2.jsonl", [lm_eval_row("arc_easy", 0, 1)])
     refused(lambda: read_lm_eval(path), "task='...'")
-    (tmp_path / "results.json").write_text(
-        json.dumps({"results": {"arc_easy": {}, "easy": {}}})
-    )
-    assert read_lm_eval(path)[0].task == "arc_easy"
+    assert read_lm_eval(path, Choices(task="arc_easy"))[0].task == "arc_easy"
 
 
 def test_a_metric_that_is_better_when_lower_is_refused(tmp_path):

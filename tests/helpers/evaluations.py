@@ -4,9 +4,9 @@ import os
 
 import numpy as np
 
+from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.registry import get_method
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.left_out import left_out_errors
 from helpers.small import halves, table
 
 

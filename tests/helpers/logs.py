@@ -57,6 +57,12 @@ def write_rows(path, rows, end="\n"):
     return path
 
 
+def write_json(path, value):
+    "A file of JSON"
+    path.write_text(json.dumps(value))
+    return path
+
+
 def write_results(folder, model, tasks, time=TIME, **more):
     "The file of results beside the samples"
     about = {
@@ -65,10 +71,8 @@ def write_results(folder, model, tasks, time=TIME, **more):
         "results": {t: {} for t in tasks},
     }
     about["config"] = {"model": "hf", "model_args": f"pretrained={model}"}
-    path = Path(folder, f"results_{time}.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(about | more))
-    return path
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return write_json(Path(folder, f"results_{time}.json"), about | more)
 
 
 def write_lm_eval(folder, model, answers, time=TIME, vintage="2024-11", **more):
@@ -142,14 +146,14 @@ def write_helm(folder, model, scenario, scores):
     place = Path(folder, name.replace(":", "-"))
     place.mkdir(parents=True, exist_ok=True)
     rows = [helm_instance(f"id{n}", score) for n, score in enumerate(scores)]
-    (place / "per_instance_stats.json").write_text(json.dumps(rows))
+    write_json(place / "per_instance_stats.json", rows)
     spec = {"name": name, "adapter_spec": {"model": model}}
-    (place / "run_spec.json").write_text(json.dumps(spec))
+    write_json(place / "run_spec.json", spec)
     states = [
         {"instance": {"id": f"id{n}", "input": {"text": f"{scenario} question {n}"}}}
         for n in range(len(scores))
     ]
-    (place / "scenario_state.json").write_text(json.dumps({"request_states": states}))
+    write_json(place / "scenario_state.json", {"request_states": states})
     return place
 
 
@@ -178,3 +182,138 @@ def right_or_wrong(models, items, seed=0):
     rng = np.random.default_rng(seed)
     skill = np.linspace(0.2, 0.9, models)[:, None]
     return (rng.random((models, items)) < skill).astype(int)
+
+
+# A small log of every harness: an item that was right, one wrong, one never scored ----
+
+
+def lm_eval(folder):
+    return write_lm_eval(folder, "m", {"t": [1, 0, None]}) / f"samples_t_{TIME}.jsonl"
+
+
+def inspect_eval(folder, **how):
+    head, samples = inspect_log("m", "quiz", ["C", "I", None], epochs=2)
+    return write_eval(folder / "a.eval", head, samples, **how)
+
+
+def inspect_zstd(folder):
+    return inspect_eval(folder, zstd=True)
+
+
+def inspect_json(folder):
+    head, samples = inspect_log("m", "quiz", ["C", "I", None])
+    return write_json(folder / "a.json", head | {"samples": samples})
+
+
+def helm(folder):
+    place = write_helm(folder, "m", "quiz", [1, 0, 0])
+    path = place / "per_instance_stats.json"
+    rows = json.loads(path.read_text())
+    del rows[2]["stats"][:2]  # no metric of the last
+    return write_json(path, rows)
+
+
+def details(folder, dialect="first"):
+    return write_details(folder, "o/m", "t", [1, 0, np.nan], dialect)
+
+
+def lighteval(folder):
+    return details(folder, "lighteval")
+
+
+def swebench(folder):
+    lists = {"submitted_ids": ["a-1", "a-2"], "resolved_ids": ["a-1"]}
+    lists |= {"unresolved_ids": ["a-2"], "pending_ids": ["a-3"]}
+    return write_json(folder / "agent.run.json", lists)
+
+
+def harbor(folder):
+    outcomes = [("a", True), ("b", False), ("b", False), ("c", None)]
+    trials = [{"task_id": name, "is_resolved": x} for name, x in outcomes]
+    return write_json(folder / "results.json", {"results": trials})
+
+
+def opencompass(folder):
+    rows = {"0": {"correct": True}, "1": {"correct": [False] * 2}}
+    rows |= {"2": {"correct": None}, "type": "GEN"}
+    return write_json(folder / "a.json", {"accuracy": 75.0, "details": rows})
+
+
+def eee_line(sample, score=1.0, model="m", task="t", **more):
+    "A line of the schema 0.3.0"
+    row = {"schema_version": "0.3.0", "evaluation_id": f"x/{model}/1"}
+    row |= {"model_id": model, "evaluation_name": task, "sample_id": sample}
+    row |= {"answer_attribution": [], "interaction_type": "single_turn"}
+    row |= {"input": {"raw": sample, "reference": []}, "output": {"raw": [""]}}
+    return row | {"evaluation": {"score": score, "is_correct": score == 1}} | more
+
+
+def eee(folder):
+    more = {"sample_hash": "9c94305328f8e703", "token_usage": {"total_tokens": 3}}
+    rows = [eee_line("a", 1, **more), eee_line("b", 0), eee_line("c", None)]
+    return write_rows(folder / "f3_samples.jsonl", rows)
+
+
+def py_irt(folder):
+    wins = {"q1": (2, 2), "q2": (0, 1), "q3": (0, 0)}
+    counts = {q: {"successes": won, "trials": n} for q, (won, n) in wins.items()}
+    rows = [{"subject_id": name, "responses": counts} for name in "mn"]
+    return write_rows(folder / "a.jsonl", rows)
+
+
+def parquet(folder, **columns):
+    path = folder / "a.parquet"
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def wild(folder):
+    columns = {"model": ["m"] * 3, "task": ["t"] * 3, "item_id": [*"abc"]}
+    columns |= {"score": [1, 0, None], "input_tokens": [1] * 3}
+    return parquet(folder, **columns, output_tokens=[1] * 3)
+
+
+def measurement_db(folder):
+    columns = {"subject_id": ["m"] * 3, "item_id": [*"abc"], "response": [1.0, 0, None]}
+    return parquet(
+        folder, **columns, benchmark_id=["t"] * 3, test_condition=["none", None, None]
+    )
+
+
+def openeval(folder):
+    metric = [{"metric": [{"name": "acc"}], "value": [x]} for x in (1.0, 0.0, None)]
+    columns = {"response_id": [f"{n}_m_0" for n in "abc"], "model": [{"name": "m"}] * 3}
+    return parquet(folder, **columns, scores=metric)
+
+
+def table(folder):
+    path = folder / "a.csv"
+    path.write_text("model,item,score,task\nm,q1,1,a\nm,q2,0,a\nm,q3,,a\n")
+    return path
+
+
+def wide(folder):
+    path = folder / "a.tsv"
+    path.write_text("model\tq1\tq2\nm\t1\t0\nn\t\t0.5\n")
+    return path
+
+
+EXAMPLES = {
+    lm_eval: "lm-eval",
+    inspect_eval: "inspect",
+    inspect_zstd: "inspect",
+    inspect_json: "inspect",
+    helm: "helm",
+    details: "openllm",
+    lighteval: "lighteval",
+    swebench: "swebench",
+    harbor: "harbor",
+    opencompass: "opencompass",
+    eee: "eee",
+    py_irt: "py-irt",
+    wild: "wild",
+    measurement_db: "measurement-db",
+    openeval: "openeval",
+    table: "list",
+    wide: "table",
+}

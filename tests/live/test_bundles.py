@@ -19,7 +19,7 @@ from benchnb.evaluation.method import Flag
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import find_bundle, kept_tables, load_bundle, publish
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.left_out import read_errors
+from benchnb.live.folder import read_errors
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from helpers.small import (
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation import registry
+from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.method import (
     Cohort,
     Coreset,
@@ -39,8 +40,6 @@ from benchnb.evaluation.method import (
 )
 from benchnb.evaluation.registry import get_method, register, save_method
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.folder import read_state
-from benchnb.live.left_out import left_out_errors
 from benchnb.methods.guarded_irt import GuardedIRT
 
 TESTS = Path(__file__).parents[1]
@@ -815,53 +814,3 @@ def test_a_name_with_a_line_break_is_not_put_into_a_list(tmp_path):
     with pytest.raises(ValueError, match="'c\\\\nd' has a line break"):
         Evaluation(method, 4, folder=tmp_path / "new", harness="list")
     assert not files_in(tmp_path)
-
-
-# Folders of the first edition --------------------------------------------------
-
-FIRST = Path(__file__).parent / "first_edition"
-ANSWERED = json.loads((FIRST / "answers.json").read_text())
-EXPECTED = json.loads((FIRST / "expected.json").read_text())
-
-
-def test_a_method_of_the_first_edition_that_cannot_go_on_loses_no_answer():
-    "Its item bank was fitted by a model that is no longer there"
-    with pytest.raises(ValueError, match="first edition and cannot go on"):
-        Evaluation.load(FIRST / "adaptive_irt")
-    _, state = read_state(FIRST / "adaptive_irt")
-    assert list(state["answers"]) == EXPECTED["adaptive_irt"]["told"]
-
-
-@pytest.mark.parametrize("name", sorted(EXPECTED.keys() - {"adaptive_irt"}))
-def test_a_folder_of_the_first_edition_goes_on(name, tmp_path):
-    "Nothing that was told is lost, and the estimate is the one that it led to then"
-    folder, expected = shutil.copytree(FIRST / name, tmp_path / "new"), EXPECTED[name]
-    before = files_in(folder)
-    run = Evaluation.load(folder)
-    assert files_in(folder) == before
-    assert list(run.answers) == expected["told"]
-    assert len(run.ask()) == len(expected["ask"]) or "stage" in name
-    assert run.ask() == expected["ask"]
-    known = ANSWERED["width" if name == "width" else "others"]
-    tell_all(run, known)
-    again = Evaluation.load(folder)
-    assert not again.ask() and (again.model, again.plan.seed) == tuple(expected["who"])
-    if expected["late"]:
-        again.tell(known)  # what was unscored then
-        tell_all(again, known)
-        assert not again.estimate().unscored
-    found = Evaluation.load(folder).conversation.estimate
-    np.testing.assert_allclose([found.score, *found.interval], expected["estimate"])
-
-
-def test_a_damaged_folder_of_the_first_edition_is_refused(tmp_path):
-    folder = shutil.copytree(FIRST / "aipw", tmp_path / "new")
-    for name in ("plan.json", "answers.json", "session.json"):
-        whole = (folder / name).read_bytes()
-        for data in (b"", whole[: len(whole) // 2], b"[]", b"\x00" * 10):
-            (folder / name).write_bytes(data)
-            with pytest.raises(ValueError, match="damaged") as caught:
-                Evaluation.load(folder)
-            assert name in str(caught.value) and "\n" not in str(caught.value)
-        (folder / name).write_bytes(whole)
-    assert len(Evaluation.load(folder).answers) == 6

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-from pathlib import Path
 
 import pytest
 from helpers.crash import run
@@ -15,9 +14,6 @@ from benchnb.cli.app import main
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import publish, read_bundle
 from benchnb.live.evaluation import Evaluation
-
-FIRST = Path(__file__).parent / "first_edition"
-ANSWERED = json.loads((FIRST / "answers.json").read_text())["others"]
 
 
 def begin(folder, method="random", **how):
@@ -88,7 +84,7 @@ def test_what_to_run_can_be_read_again_without_a_lock(tmp_path):
     assert files_in(tmp_path) == before
 
 
-# Two at once, and the first edition ------------------------------------------------
+# Two at once ------------------------------------------------
 
 
 WORDS = "plan scores.parquet --method random --budget 12 --harness list --out mine"
@@ -132,12 +128,11 @@ def test_of_six_at_once_one_begins(tmp_path):
     assert os.listdir(tmp_path) == ["mine"]
 
 
-@pytest.mark.parametrize("name", ["aipw", "kmeans", "width"])
-def test_a_folder_of_the_first_edition_is_told_by_several_and_killed(name, tmp_path):
-    folder = shutil.copytree(FIRST / name, tmp_path / "new")
-    known = json.loads((FIRST / "answers.json").read_text())
-    known = known["width" if name == "width" else "others"]
-    told = {n: x for n, x in Evaluation.load(folder).answers.items() if x == x}
+@pytest.mark.parametrize("name", ["aipw", "tailored_bench"])
+def test_several_tell_one_folder_and_are_killed(name, tmp_path):
+    folder, known, expected = tmp_path / "mine", known_answers(), {}
+    begin(folder, name)
+    shutil.copytree(folder, tmp_path / "fresh")
     for at in range(1, 9):  # killed at every rename, and another goes on at once
         asked, replace = Evaluation.load(folder).ask(), os.replace
         if not asked:
@@ -161,17 +156,12 @@ def test_a_folder_of_the_first_edition_is_told_by_several_and_killed(name, tmp_p
         codes = [os.waitpid(child, 0)[1] for child in children]
         assert set(codes[1:]) <= {0} and codes[0] in (0, signal.SIGKILL)
         now = Evaluation.load(folder).answers
-        told |= {name: known[name] for names, _ in work[1:] for name in names}
-        assert told.items() <= now.items()
-    live = Evaluation.load(folder)
-    live.tell(known)  # also what was unscored then
+        expected |= {name: known[name] for names, _ in work[1:] for name in names}
+        assert expected.items() <= now.items()
+    live, fresh = Evaluation.load(folder), Evaluation.load(tmp_path / "fresh")
     tell_all(live, known)
-    fresh = Evaluation.load(shutil.copytree(FIRST / name, tmp_path / "fresh"))
-    fresh.tell(known)
     tell_all(fresh, known)
     assert live.estimate().score == fresh.estimate().score
-    left = [p.name for p in folder.rglob(".*") if p.name != ".lock"]
-    assert not left
 
 
 # What a file says is not believed ---------------------------------------------------
@@ -243,45 +233,23 @@ def test_an_evaluation_that_cannot_be_is_refused(case, tmp_path):
     assert len(Evaluation.load(tmp_path / "mine").answers) == 3
 
 
-@pytest.mark.parametrize("file", ["answers.json", "plan.json", "session.json"])
-def test_files_of_the_first_edition_are_not_believed_either(file, tmp_path):
-    folder = shutil.copytree(FIRST / "aipw", tmp_path / "new")
-    text, item = (folder / file).read_text(), next(iter(ANSWERED))
-    odd = {
-        "answers.json": [{item: 500}, {item: "NaN"}, {"poems/1": 1}, [1], {item: [1]}],
-        "plan.json": [{"width": 1e-300}, {"most": -3}, {"seed": "x"}, {"ease": [500]}],
-        "session.json": [{"rounds": 3, "sources": "x"}, {"rounds": [7]}, {}],
-    }[file]
-    other = json.loads((FIRST / "width" / file).read_text())
-    for content in [*odd, *[other] * (file != "answers.json")]:
-        (folder / file).write_text(json.dumps(content))
-        refused(folder)
-    (folder / file).write_text(text)
-    assert len(Evaluation.load(folder).answers) == 6
-
-
-@pytest.mark.parametrize("edition", [1, 2])
-def test_a_repeated_item_is_refused(edition, tmp_path):
-    folder = shutil.copytree(FIRST / "aipw", tmp_path / "mine")
-    path = folder / "answers.json"
-    if edition == 2:
-        live = Evaluation.load(folder)
-        live.tell({name: ANSWERED[name] for name in live.ask()[:1]})
-        path = folder / "evaluation.json"
+def test_a_repeated_item_is_refused(tmp_path):
+    folder = tmp_path / "mine"
+    live = begin(folder)
+    live.tell({name: known_answers()[name] for name in live.ask()[:1]})
+    path = folder / "evaluation.json"
     text = path.read_text()
-    name, score = next(iter(ANSWERED.items()))
-    answers = text.index("{", text.index('"answers"') if edition == 2 else 0) + 1
+    name, score = next(iter(live.answers.items()))
+    answers = text.index("{", text.index('"answers"')) + 1
     twice = f'"{name}": {score}, "{name}": {1 - score}, '
     path.write_text(text[:answers] + twice + text[answers:])
     refused(folder, f"it has '{name}' twice")
 
 
-@pytest.mark.parametrize("file", ["evaluation.json", "session.json", "subset.json"])
+@pytest.mark.parametrize("file", ["evaluation.json", "subset.json"])
 def test_a_file_that_would_take_too_much_memory_is_refused(file, tmp_path, monkeypatch):
     folder = tmp_path / "mine"
-    if file == "session.json":
-        shutil.copytree(FIRST / "aipw", folder)
-    elif file == "subset.json":
+    if file == "subset.json":
         publish(prepared(fitted("kmeans"), 12), folder)
     else:
         begin(folder)

@@ -8,7 +8,7 @@ import pytest
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import IntervalOf
 from benchnb.evaluation.registry import get_method
-from benchnb.harnesses.harbor import read_harbor
+from benchnb.harnesses.registry import get_harness
 from benchnb.live.answers import log_answers
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.folder import FILE
@@ -85,7 +85,7 @@ def test_harbor_names_its_runs(tmp_path):
             trial = {"task_name": name, "id": f"{name}-{number}"}
             trial["verifier_result"] = {"rewards": {"reward": reward}}
             (folder / "result.json").write_text(json.dumps(trial))
-            logs += read_harbor(folder / "result.json")
+            logs += get_harness("harbor").read(folder / "result.json")
             logs[-1].model = "mine"
     live.tell(log_answers(logs[: len(asked)], items))
     for _ in range(2):  # the whole folder, twice

@@ -1,0 +1,256 @@
+"""`benchnb new` and `benchnb copy`: what they write, and (slow) that it works where
+only the wheel is installed."""
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+from helpers.harnesses import PIP, build_wheel
+
+import benchnb
+from benchnb.cli.app import main
+from benchnb.cli.new import own_cells, read_chapters
+from tools.project import PACKAGE, TEMPLATE, template_modules
+from tools.run import ROOT, notebooks
+from tools.tidy import format_cell
+
+
+def code_cells(path):
+    "Source of each code cell"
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    return ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    "A new project with names that a careless template would break"
+    place = tmp_path_factory.mktemp("new") / "our-exam"
+    given = ["--title", 'Our "100%" exam', "--author", "Ada & co", "--user", "ada"]
+    assert main(["new", str(place), *given]) == 0
+    return place
+
+
+def test_a_project_has_its_names_everywhere(project):
+    facts = tomllib.loads((project / "pyproject.toml").read_text())
+    entry = facts["project"]["entry-points"]["benchnb.methods"]
+    assert entry == {"my_method": "our_exam.my_method:MyMethod"}
+    assert facts["project"]["authors"] == [{"name": "Ada & co"}]
+    assert f"benchnb[plots]>={benchnb.__version__}" in facts["project"]["dependencies"]
+    settings = ConfigParser(delimiters=["="])
+    settings.read(project / "settings.ini")
+    both = settings["DEFAULT"]["title"], facts["tool"]["nbdev"]["title"]
+    assert both == ("Our '100%' exam",) * 2
+    assert settings["DEFAULT"]["lib_path"] == "our_exam"
+    assert "Ada & co" in (project / "LICENSE").read_text()
+    assert (project / "our_exam" / "my_method.py").is_file()
+
+
+def test_a_project_stands_alone(project):
+    "No word of this repository, nothing left of the template, all of it Python"
+    files = [path for path in project.rglob("*") if path.is_file()]
+    for path in files:
+        text = path.read_text("utf-8")
+        assert "@[" not in text and "@%" not in text, path
+        found = re.search(
+            r"from tools|helpers|make test|/work/|shared/|\.venv/bin", text
+        )
+        assert not found, (path, found)
+        for source in code_cells(path) if path.suffix == ".ipynb" else [text]:
+            if path.suffix in (".ipynb", ".py"):
+                ast.parse(source)
+    assert project / ".gitignore" in files
+    readme = (project / "README.md").read_text()
+    assert 'pip install -e ".[dev]"' in readme and "pytest" in readme
+
+
+def test_the_projects_method_is_found_and_keeps_the_rules(project):
+    code = """
+import sys; sys.path.insert(0, "our-exam")
+from our_exam.my_method import MyMethod
+from benchnb.evaluation.checks import check_method
+check_method(MyMethod)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=project.parent, check=True)
+
+
+def test_the_template_is_tidy():
+    "Its notebooks are formatted and stored without an error, its modules are theirs"
+    for path in notebooks(TEMPLATE / "nbs"):
+        for source in code_cells(path):
+            assert format_cell(source) == source, path.name
+        assert '"output_type": "error"' not in path.read_text("utf-8")
+        assert path.stat().st_size < 100_000
+    for name, text in template_modules().items():
+        assert (PACKAGE / name).read_text("utf-8") == text, "run `make format`"
+
+
+MISTAKES = {
+    "new full": "'full' is not empty: name a new folder",
+    "new 7th": "'7th' cannot name a package: use letters, digits and _",
+    "new json": "'json' is a package already: choose another folder name",
+    "copy guarded full": "no chapter 'guarded': did you mean 'guarded_irt'?",
+    "copy xyz full": "no chapter 'xyz': take the last word of a page's address",
+    "copy metrics full/a.txt": "'full/a.txt' is a file: name a folder",
+    "copy metrics . --name a-b": "'a-b' is no name of a module: use letters and _",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_is_one_line(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("full").mkdir()
+    Path("full", "a.txt").touch()
+    assert main(line.split()) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1) and MISTAKES[line] in err
+    assert [p.name for p in tmp_path.rglob("*")] == ["full", "a.txt"]
+
+
+def test_without_copier_one_line_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "copier", None)
+    assert main(["new", "mine"]) == 2
+    said = "copier is not installed: pip install 'benchnb[new]'"
+    assert capsys.readouterr().err == f"benchnb: error: {said}\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_copy_goes_to_a_projects_notebooks(project, capsys):
+    assert main(["copy", "irt", str(project)]) == 0
+    copy = project / "nbs" / "my_irt.ipynb"
+    assert f"written: {copy}" in capsys.readouterr().out
+    text = "\n".join(code_cells(copy))
+    assert "#| default_exp my_irt" in text and 'nb_export("my_irt.ipynb"' in text
+    assert main(["copy", "irt", str(project)]) == 2
+    assert "exists: give the copy another --name" in capsys.readouterr().err
+
+
+BOOK = read_chapters()
+
+
+def test_every_chapter_can_be_copied():
+    "Each copy is Python, has no link inside the book, and no method of the library"
+    for chapter, cells in BOOK.items():
+        for kind, text in own_cells(cells, chapter, "mine"):
+            assert kind == "markdown" or "#| data" not in text  # shown, not run
+            if kind == "markdown" and not text.startswith("```python"):
+                assert not re.search(r"\]\([\w./]+\.ipynb", text), (chapter, text)
+            elif kind == "code" and "%" not in text[:2]:
+                ast.parse(text)
+                assert "../../" not in text, (chapter, text)
+
+
+# In empty environments ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def run(*words, cwd):
+    "A program with nothing of this checkout around it"
+    env = {"PATH": "/usr/bin:/bin", "MPLBACKEND": "agg", "HOME": str(cwd)}
+    words = [str(word) for word in words]
+    done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def environment(place, *packages):
+    "A new virtual environment; its folder of programs"
+    python = Path(sys.executable).resolve()
+    run(python, "-m", "venv", place / "env", cwd=place)
+    subprocess.run(
+        [place / "env/bin/python", *PIP[1:], "install", *map(str, packages)], check=True
+    )
+    return place / "env" / "bin"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", ["dev", "nbdev2"])
+def test_a_project_passes_its_own_gates(extra, wheel, tmp_path):
+    "With the newest nbdev and with 2.4; its method stands in the table of a command"
+    programs = environment(tmp_path, f"{wheel}[new]")
+    run(programs / "benchnb", "new", "my_benchmark", cwd=tmp_path)
+    project, python = tmp_path / "my_benchmark", programs / "python"
+    install = ["install", "-e", f"{project}[{extra}]"]
+    subprocess.run([python, *PIP[1:], *install], check=True)
+    run(python, "-m", "pip", "check", cwd=project)
+    assert "7 passed" in run(python, "-m", "pytest", "-q", cwd=project)
+    module = project / "my_benchmark" / "my_method.py"
+    text = module.read_text().replace("likes: int = 20", "likes: int = 3")
+    module.write_text(text)  # a changed method
+    table = ["compare", "swebench_verified", "--methods", "random,my_method"]
+    table += ["--budgets", "25", "--trials", "2"]
+    rows = run(programs / "benchnb", *table, cwd=tmp_path).splitlines()
+    assert any(row.split()[:1] == ["my_method"] or "my_method" in row for row in rows)
+
+
+CHAPTERS = ["guarded_irt", "stats/irt", "data/scores"]
+RUN = """
+import sys
+from execnb.shell import CaptureShell
+from fastcore.nbio import read_nb
+shell = CaptureShell(sys.argv[1])
+shell.run_all(read_nb(sys.argv[1]), exc_stop=True)
+"""
+
+
+@pytest.mark.slow
+def test_copied_chapters_run_and_become_modules(wheel, tmp_path):
+    programs = environment(tmp_path, f"{wheel}[plots,papers]", "nbdev>=3.3")
+    for chapter in CHAPTERS:
+        run(programs / "benchnb", "copy", chapter, "mine", cwd=tmp_path)
+        name = f"my_{chapter.rpartition('/')[2]}"
+        run(programs / "python", "-c", RUN, f"{name}.ipynb", cwd=tmp_path / "mine")
+        run(programs / "python", "-c", f"import {name}", cwd=tmp_path / "mine")
+    table = ["compare", "zoo", "--methods", "my_guarded_irt,guarded_irt", "--budgets"]
+    table += ["30", "--trials", "1", "--plugin", "mine/my_guarded_irt.py", "--json"]
+    rows = json.loads(run(programs / "benchnb", *table, cwd=tmp_path))
+    assert "my_guarded_irt" in json.dumps(rows)
+
+
+@pytest.mark.slow
+def test_copier_merges_a_newer_template(project, tmp_path, monkeypatch):
+    "The template in a repository with two tags; the project keeps what it changed"
+
+    def git(*words, cwd):
+        names = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "tag.gpgsign=false"]
+        subprocess.run(["git", *names, *words], cwd=cwd, check=True)
+
+    source = tmp_path / "benchnb"
+    place = source / "benchnb" / "resources" / "project"
+    project = shutil.copytree(project, tmp_path / "mine")
+    shutil.copytree(TEMPLATE.parent, place)
+    (source / "copier.yml").write_text((ROOT / "copier.yml").read_text())
+    git("init", "-q", cwd=source)
+    git("add", "-A", cwd=source)
+    git("commit", "-qm", "one", cwd=source)
+    git("tag", f"v{benchnb.__version__}", cwd=source)
+    workflow = place / "template" / ".github" / "workflows" / "test.yml"
+    workflow.write_text(workflow.read_text().replace("3.12", "3.13"))
+    git("commit", "-qam", "two", cwd=source)
+    git("tag", "v99.0", cwd=source)
+
+    config = tmp_path / "gitconfig"  # the repository's address leads here
+    address = "https://github.com/benchnb/benchnb"
+    config.write_text(f'[url "{source}"]\n\tinsteadOf = {address}.git\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    mine = project / "our_exam" / "__init__.py"
+    mine.write_text(mine.read_text().replace("0.0.1", "0.0.2"))
+    git("init", "-q", cwd=project)
+    git("add", "-A", cwd=project)
+    git("commit", "-qm", "mine", cwd=project)
+    update = [sys.executable, "-m", "copier", "update", "--defaults", "--quiet"]
+    subprocess.run(update, cwd=project, check=True)
+    assert "3.13" in (project / ".github/workflows/test.yml").read_text()
+    assert "0.0.2" in mine.read_text()
+    assert "_commit: v99.0" in (project / ".copier-answers.yml").read_text()

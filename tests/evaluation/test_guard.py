@@ -1,0 +1,137 @@
+"""Models unlike the sources: what is noticed, what is said of it for each kind of
+interval, and that the estimate in its place is right."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.small import fit, halves, table
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchnb.data.scores import Scores
+from benchnb.evaluation.compare import compare
+from benchnb.evaluation.guard import (
+    POLICIES,
+    design_estimate,
+    fit_and_correction,
+    misfit_flags,
+    range_flags,
+    source_fit,
+)
+from benchnb.evaluation.left_out import source_guard
+from benchnb.evaluation.method import Flag, IntervalKind
+from benchnb.evaluation.registry import get_method, list_methods
+from benchnb.evaluation.simulate import Conversation, ready, simulate
+from benchnb.live.evaluation import Evaluation
+
+
+def test_models_beyond_the_sources_are_flagged():
+    known = np.array([0.4, 0.6, np.nan])
+    assert range_flags(0.5, known) == range_flags(0.5, known[2:]) == []
+    for score, word in ((0.7, "stronger"), (0.3, "weaker")):
+        for kind in IntervalKind:
+            ((flag, text),) = range_flags(score, known, kind)
+            assert flag is Flag.OUT_OF_RANGE and word in text
+            assert ("far less often" in text) == (
+                kind not in (IntervalKind.DESIGN, IntervalKind.NONE)
+            )
+
+
+@given(st.integers(0, 99))
+def test_answers_in_the_order_of_easiness_fit(seed):
+    rng = np.random.default_rng(seed)
+    ease = rng.uniform(0.1, 0.9, 40)
+    seen = (rng.random(40) < ease).astype(float)
+    fit, against = source_fit(ease, seen), source_fit(1 - ease, seen)
+    assert np.isfinite(fit) and fit > against
+    np.testing.assert_allclose(source_fit(ease, np.ones(40)), 0, atol=2)
+    assert np.isnan(source_fit(ease[:4], seen[:4]))
+
+
+def test_what_is_unknown_is_left_out_of_the_figures():
+    rng = np.random.default_rng(0)
+    ease, weights = rng.uniform(0.1, 0.9, 50), np.full(50, 0.02)
+    asked, seen = np.arange(20), (rng.random(20) < 0.5).astype(float)
+    gap = seen.copy()
+    gap[3] = np.nan
+    rest = np.delete(asked, 3)
+    found = fit_and_correction(0.5, ease, weights, asked, gap)
+    assert found == fit_and_correction(0.5, ease, weights, rest, seen[rest])
+    few = fit_and_correction(0.5, ease, weights, asked[:4], seen[:4])
+    assert np.isnan(few).all()
+    errors = pd.DataFrame({"fit": np.zeros(30), "correction": np.zeros(30)})
+    assert misfit_flags(*few, errors) == []
+    assert misfit_flags(-9, 0.0, errors[:19]) == []  # too few to compare with
+    for figures, words in (((-9, 0.0), "unlike"), ((0, 0.4), "correction: +0.400")):
+        ((flag, text),) = misfit_flags(*figures, errors)
+        assert flag is Flag.MISFIT and words in text and "holds" not in text
+        assert (
+            "holds all the same"
+            in misfit_flags(*figures, errors, IntervalKind.DESIGN)[0][1]
+        )
+
+
+@pytest.mark.parametrize("name", ["random", "aipw", "per_task(stratified)"])
+def test_methods_of_sampling_draw_at_random(name):
+    method = ready(get_method(name).fit(halves()[0]), 12)
+    draw = method.inclusion_probabilities(Conversation(method).wanted)
+    assert method.design_based and len(draw.items) == 12
+    assert np.isclose(draw.probabilities.sum(), 12)
+    assert ((draw.probabilities >= 0) & (draw.probabilities <= 1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("name", ["kmeans", "anchor_points", "tailored_bench"])
+def test_methods_that_choose_have_no_draw(name):
+    method = ready(get_method(name).fit(halves()[0]), 12)
+    assert not method.design_based
+    assert method.inclusion_probabilities(np.arange(12)) is None
+
+
+def test_aipw_in_the_place_of_an_estimate_is_right_on_average():
+    off, held = [], []
+    source, target = table(2, 60).split("random", seed=0)
+    ease, weights = source.values.mean(axis=0), source.weights
+    row = 1 - target.values[0].astype(float)  # nothing like the sources
+    truth = row @ weights
+    for seed in range(200):
+        method = ready(get_method("random").fit(source), 25, seed)
+        asked = method.coreset_
+        found = design_estimate(method, 0.95, ease, asked, row[asked])
+        off.append(found.score - truth)
+        held.append(found.interval[0] <= truth <= found.interval[1])
+    assert abs(np.mean(off)) < 0.02 and np.mean(held) > 0.9
+
+
+@pytest.mark.parametrize("name", list_methods(table()))
+@pytest.mark.parametrize("policy", POLICIES)
+def test_an_evaluation_and_a_simulation_give_the_same_estimate(name, policy):
+    "One path: what a user is given is what `simulate` and `compare` measure"
+    source, target = halves()
+    odd = Scores(1 - target.values[:1], target.items, ["odd"])
+    method = ready(fit(name, source), 12)
+    guard = source_guard(method, source, 12, policy, folds=3)
+    for models in (target.select(models=[0]), odd):
+        name = str(models.models.index[0])
+        live = Evaluation(fit(method.name, source), 12, source=source, shift=policy)
+        live.errors[12] = guard.errors
+        live.method.fresh_per_target = method.fresh_per_target = False
+        answers = dict(zip(models.items.index, models.values[0].tolist(), strict=True))
+        while asked := live.ask():
+            live.tell({item: answers[item] for item in asked})
+        (found,), given = simulate(method, models, guard=guard), live.estimate()
+        np.testing.assert_allclose(found.score, given.score, atol=1e-12)
+        np.testing.assert_allclose(found.interval, given.interval, atol=1e-12)
+        assert found.flags == given.flags and found.notes == given.notes
+        assert found.kind is given.kind
+
+
+def test_a_comparison_takes_a_policy():
+    bare = compare(table(), ["kmeans", "random"], [12], trials=1, split="ability")
+    guarded = compare(
+        table(), ["kmeans", "random"], [12], 1, split="ability", policy="abstain"
+    )
+    away = guarded["flags"].str.contains("abstained")
+    assert away.any() and guarded.loc[away, "score"].isna().all()
+    pd.testing.assert_series_equal(guarded["score"][~away], bare["score"][~away])
+    with pytest.raises(ValueError, match="policy must be None or one of report"):
+        compare(table(), ["random"], [12], policy="none")

@@ -1,0 +1,234 @@
+"""The contract of harnesses for each of ours, and for one of somebody else: damaged and
+malicious logs give a table or one line, never a crash, a hang, or a file outside."""
+
+import json
+import os
+import re
+import shlex
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from helpers.logs import EXAMPLES, inspect_json, inspect_log, lm_eval, write_eval
+from helpers.small import files_in
+
+from benchnb import harnesses
+from benchnb.cli.app import main
+from benchnb.data.sources import load
+from benchnb.evaluation.checks import BrokenRule
+from benchnb.harnesses.checks import check_harness, outcome
+from benchnb.harnesses.harness import Harness, Round
+from benchnb.harnesses.logs import Choices
+from benchnb.harnesses.registry import get_harness, list_harnesses
+from benchnb.harnesses.subsets import Subset
+from benchnb.live.evaluation import Evaluation
+
+metrics = ("acc", "choice", "exact_match", "correct")
+LAX = Choices(metrics, repeated="mean", interrupted="keep")
+STRICT = Choices(model="m", task="t")
+named = pytest.mark.parametrize("writer", EXAMPLES, ids=lambda w: w.__name__)
+
+
+def lenient(writer):
+    "The choices with which an example is read"
+    return LAX if EXAMPLES[writer] in ("helm", "inspect") else Choices(repeated="mean")
+
+
+@named
+def test_every_harness_keeps_the_contract(writer):
+    if writer.__name__ == "wide":
+        pytest.skip("a wide table has no unscored item here")
+    check_harness(get_harness(EXAMPLES[writer]), writer, lenient(writer))
+
+
+def test_every_harness_has_an_example():
+    assert {*EXAMPLES.values()} == {*list_harnesses()}
+
+
+@pytest.mark.slow
+@named
+def test_minutes_of_damage(writer):
+    times = int(os.environ.get("BENCHNB_FUZZ_TIMES", "20000"))
+    check_harness(get_harness(EXAMPLES[writer]), writer, lenient(writer), times)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "latin-1"])
+@pytest.mark.parametrize("writer", [lm_eval, inspect_json], ids=["lines", "json"])
+def test_other_encodings(writer, encoding, tmp_path):
+    path = writer(tmp_path)
+    path.write_bytes(path.read_text().replace("?", "é").encode(encoding))
+    for choices in (LAX, STRICT):
+        found = outcome(get_harness(EXAMPLES[writer]), path, choices)
+        assert not isinstance(found, str) or "\n" not in found
+
+
+def test_deep_nesting_in_a_line(tmp_path):
+    path = lm_eval(tmp_path)
+    deep = "[" * 100_000 + "]" * 100_000
+    path.write_text('{"doc_id": 0, "doc": ' + deep + ', "acc": 1}\n')
+    with pytest.raises(ValueError, match="line 1 .* nested too deeply"):
+        get_harness("lm-eval").read(path)
+
+
+# Names ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["a,b", "-a", "", " a", "a*", "a\nb", "\x1b[2J", "[x]"])
+@pytest.mark.parametrize("name", ["lm-eval", "inspect"])
+def test_a_task_that_a_harness_would_take_for_something_else(name, task):
+    subset = Subset({task: [1]}, {task: ["x"]})
+    with pytest.raises(ValueError, match="no harness can be given the task") as no:
+        get_harness(name).command(subset, Round(Path()))
+    assert "\n" not in str(no.value)
+
+
+def test_a_command_is_words_for_the_shell():
+    subset = Subset({"a; rm x": [1], "$(b)": [2]}, {"a; rm x": ["x"], "$(b)": ["y"]})
+    words = shlex.split(get_harness("lm-eval").command(subset, Round(Path("my plan"))))
+    assert words[words.index("--tasks") + 1] == "a; rm x,$(b)"
+    assert words[words.index("--samples") + 1] == "my plan/samples.json"
+    assert shlex.split(get_harness("inspect").command(subset, Round(Path())))[2] == (
+        "a; rm x"
+    )
+
+
+# Archives ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zstd", [False, True])
+def test_a_zip_bomb_is_refused(zstd, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHNB_MEMORY_GB", "0.001")
+    head, samples = inspect_log("m", "quiz", ["C"])
+    samples[0]["input"] = " " * 2**22
+    path = write_eval(tmp_path / "a.eval", head, samples, zstd)
+    assert path.stat().st_size < 20_000
+    with pytest.raises(ValueError, match="'summaries.json' takes over 0.001 GB"):
+        get_harness("inspect").read(path)
+
+
+def test_a_zstd_frame_with_a_wrong_size(tmp_path):
+    path = tmp_path / "a.eval"
+    data = bytearray(pa.compress(b"[]" + b" " * 1000, "zstd", asbytes=True))
+    data[5:9] = b"\xff\xff\xff\x7f"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", bytes(data))
+    method = b"\x14\x00\x00\x00\x5d\x00"  # zstd
+    path.write_bytes(path.read_bytes().replace(b"\x14" + bytes(5), method))
+    assert "a.eval" in outcome(get_harness("inspect"), path, LAX)
+
+
+@pytest.mark.parametrize("name", ["../out.json", "/etc/x.json", "samples/../../x.json"])
+def test_names_that_lead_out_of_an_archive(name, tmp_path):
+    place = tmp_path / "deep" / "logs"
+    head, samples = inspect_log("m", "quiz", ["C", "I"])
+    path = write_eval(place / "a.eval", head, samples, **{name: {"evil": 1}})
+    before = files_in(tmp_path)
+    assert get_harness("inspect").read(path)[0].scores.tolist() == [1, 0]
+    assert files_in(tmp_path) == before
+
+
+def test_nothing_is_unpickled_or_evaluated():
+    folder = Path(harnesses.__file__).parent
+    text = "".join(path.read_text() for path in folder.glob("*.py"))
+    for word in (r"pickle\.load", r"\beval\(", r"\bexec\(", "allow_pickle=True"):
+        assert not re.search(word, text), word
+
+
+# A harness of an installed package -----------------------------------------------
+
+QUIZ = '''
+import csv, shlex
+import numpy as np
+from benchnb.data.files import naming
+from benchnb.harnesses.harness import Harness, Round
+from benchnb.harnesses.logs import ASK, Log
+
+class Quiz(Harness):
+    name, logs, pattern, program = "quiz", "quiz_*.csv", r"^quiz_.*[.]csv$", "quiz"
+
+    def read(self, path, choices=ASK):
+        with naming(path, "is no log of quiz"), open(path) as file:
+            rows = [(name, float(x or "nan")) for name, x in csv.reader(file)]
+            ids, scores = zip(*rows)
+            model = str(path).rpartition("quiz_")[2].removesuffix(".csv")
+            return [Log(model, "", np.array(ids, object), scores)]
+
+    def command(self, subset, round):
+        items = round.folder / self.items.format(round.suffix)
+        return shlex.join(["quiz", "--items", str(items), "--model", round.model])
+
+    def round_words(self, typed, place):
+        return [*typed, place["items"], place["logs"]]
+
+    def example(self, folder):
+        path = folder / "quiz_m.csv"
+        path.write_text("a,1\\nb,0\\nc,\\n")
+        return path
+'''
+PROGRAM = """#!/usr/bin/env python3
+import sys
+items, logs = sys.argv[1:]
+truth = dict(line.strip().split(",") for line in open("truth.csv"))
+with open(logs + "/quiz_new.csv", "w") as file:
+    file.writelines(f"{name.strip()},{truth[name.strip()]}\\n" for name in open(items))
+"""
+
+
+@pytest.fixture
+def quiz(tmp_path, monkeypatch):
+    "A package with a harness, as pip installs it: one module and its entry point"
+    site = tmp_path / "site"
+    (site / "quiz-1.0.dist-info").mkdir(parents=True)
+    (site / "quiz_harness.py").write_text(QUIZ)
+    about = site / "quiz-1.0.dist-info"
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: quiz\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[benchnb.harnesses]\nquiz = quiz_harness:Quiz\n"
+    )
+    program = tmp_path / "bin" / "quiz"
+    program.parent.mkdir()
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_harness_in_one_file_imports_plans_and_runs(quiz, capsys):
+    zoo = load("zoo")
+    for number, model in enumerate(zoo.models.index):
+        row = pd.Series(zoo.values[number], zoo.items.index.str.replace("/", "_"))
+        name = f"logs/quiz_m{number}.csv" if number else "truth.csv"
+        Path(name).parent.mkdir(exist_ok=True)
+        row.to_csv(name, header=False)
+    assert main(["import", "quiz", "logs", "--out", "s.parquet"]) == 0
+    plan = ["plan", "s.parquet", "--method", "tailored_bench", "--budget", "20"]
+    assert main([*plan, "--folds", "0", "--out", "mine"]) == 0
+    assert "\nquiz --items mine/items_1.txt --model MODEL\n" in capsys.readouterr().out
+    assert main(["run", "mine", "--", "quiz"]) == 0
+    live = Evaluation.load("mine")
+    assert live.plan.harness == "quiz" and len(live.answers) == 20
+    assert len(list(Path("mine/logs").glob("round_*/quiz_new.csv"))) > 1
+    assert main(["estimate", "--bundle", "zoo-none", "mine/logs"]) == 2
+    assert main(["import", "quizz", "logs", "--out", "x.parquet"]) == 2
+    assert "no harness 'quizz': did you mean 'quiz'?" in capsys.readouterr().err
+    check_harness(get_harness("quiz"))
+
+
+class Broken(Harness):
+    name, pattern = "broken", "csv"
+
+    def read(self, path, choices):
+        return json.loads(Path(path).read_text())["no such key"]
+
+
+def test_a_reader_that_crashes_is_found_out(tmp_path):
+    def example(folder):
+        (folder / "a.csv").write_text("{}")
+        return folder / "a.csv"
+
+    with pytest.raises(BrokenRule, match="reading fails with KeyError"):
+        check_harness(Broken, example)
