@@ -72,7 +72,7 @@ def test_data_is_found_in_an_installed_package(installed):
 
 CHAPTERS = """
 import json, zlib
-from benchnb.cli.fork import read_chapters
+from benchnb.cli.new import read_chapters
 print(zlib.crc32(json.dumps(read_chapters(), sort_keys=True).encode()))
 """
 

@@ -21,8 +21,6 @@ COMMANDS = {
     "tell": "tell told answers.csv --format list",
     "tell, rounds": "tell rounds answers.csv --format list",
     "tell, width": "tell wide answers.csv --format list",
-    "forecast": "forecast scores.parquet --methods random --budgets 10,20 --trials 1"
-    " --out out.csv",
     "recommend": "recommend scores.parquet --budget 10 --methods random,aipw --trials 1"
     " --out out.csv",
 }
@@ -32,7 +30,6 @@ NEEDS = {  # made before, in the folder where the command is given
     "tell, rounds": f"{PLAN} tailored_bench --budget 10 --harness list --out rounds",
     "tell, width": f"{PLAN} aipw --width 0.3 --harness list --out wide",
 }
-READS = ["estimate done", "estimate done --json", "paired done other"]
 
 
 @pytest.fixture(scope="module")

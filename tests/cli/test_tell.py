@@ -1,0 +1,448 @@
+"""The commands of an evaluation, from logs to an estimate; two models compared."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.logs import (
+    TIME,
+    inspect_log,
+    lm_eval_row,
+    right_or_wrong,
+    write_eval,
+    write_lm_eval,
+    write_rows,
+)
+from helpers.small import files_in, halves
+
+from benchnb.cli.app import main
+from benchnb.data.scores import Scores
+from benchnb.evaluation.registry import LIBRARY
+from benchnb.live.evaluation import Evaluation
+
+RIGHT = {"sums": right_or_wrong(9, 30), "logic": right_or_wrong(9, 20, seed=1)}
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory):
+    "The logs of eight models, and their table"
+    folder = tmp_path_factory.mktemp("logged")
+    for number in range(8):
+        answers = {task: right[number].tolist() for task, right in RIGHT.items()}
+        write_lm_eval(folder / "logs", f"m{number}", answers)
+    argv = ["import", "lm-eval", f"{folder}/logs", "--out", f"{folder}/s.parquet"]
+    assert main(argv) == 0
+    halves()[0].to_parquet(folder / "made.parquet")
+    return folder
+
+
+@pytest.fixture
+def call(logged, tmp_path, monkeypatch, capsys):
+    "Give a command beside these; its exit code and what it printed"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    shutil.copytree(logged, tmp_path, dirs_exist_ok=True)
+
+    def give(*argv):
+        code = main([str(word) for word in argv])
+        out, err = capsys.readouterr()
+        wide = max(map(len, out.splitlines()), default=0) > 80
+        assert not wide or "--log" in out or "--json" in argv
+        assert code == 0 or (code == 2 and not out and err.count("\n") == 1), err
+        return code, out, err
+
+    return give
+
+
+def plan(call, *more, out="new", method="random", budget=20, table="s.parquet"):
+    "Begin an evaluation; what was printed"
+    argv = ["--method", method, "--budget", budget, "--folds", 0, "--out", out]
+    code, text, err = call("plan", table, *argv, *more)
+    assert code == 0, err
+    return text
+
+
+def listed(call, out="new", method="random"):
+    "An evaluation that asks for a list of items of the small table; what it asks"
+    plan(
+        call,
+        "--harness",
+        "list",
+        out=out,
+        method=method,
+        budget=12,
+        table="made.parquet",
+    )
+    return Evaluation.load(out).ask()
+
+
+def write_list(names, score=1, more="", head="item,score"):
+    "A list of answers"
+    lines = [head, *(f"{name},{score}" for name in names), *more.splitlines()]
+    Path("answers.csv").write_text("\n".join(lines) + "\n")
+
+
+def wanted(folder="new"):
+    "Task -> numbers, in the newest input of the harness"
+    files = sorted(Path(folder).glob("samples_*.json"), key=lambda f: int(f.stem[8:]))
+    return json.loads(files[-1].read_text())
+
+
+def run_harness(folder, ids, model="new", row=8, **how):
+    "What the harness would log about these items, sorted as it sorts them"
+    answers = {t: {n: int(RIGHT[t][row][n]) for n in sorted(ids[t])} for t in ids}
+    return write_lm_eval(folder, model, answers, **how)
+
+
+@pytest.mark.parametrize("method", ["adaptive_irt", "tailored_bench"])
+def test_from_logs_to_a_score(method, call):
+    out = plan(call, "--model", "org/new", method=method)
+    assert "lm_eval --model hf" in out and "pretrained=org/new" in out
+    assert "then: benchnb tell new new/logs" in out
+    for number in range(30):
+        assert all(ids == sorted(set(ids)) and ids for ids in wanted().values())
+        assert f"--tasks {','.join(wanted())} " in out
+        time = TIME.replace("03-44", f"03-{number:02d}")
+        run_harness("new/logs", wanted(), time=time)
+        code, out, err = call("tell", "new", "new/logs")
+        assert code == 0, err
+        if out.split("\n")[2].startswith("score"):
+            break
+    report = json.loads(call("estimate", "new", "--json")[1])
+    assert report["items"] == {"spent": 20, "full": 50}
+    truth = np.concatenate([right[8] for right in RIGHT.values()]).mean()
+    assert abs(report["score"] - truth) < 0.35
+    assert call("estimate", "new")[1].startswith("score")
+
+
+def test_the_same_with_inspect(call):
+    "The harness is that of the logs; a task in a file is run as arith.py@arith"
+    for number in range(6):
+        head, samples = inspect_log("m", "arith", RIGHT["sums"][number].tolist())
+        head["eval"] |= {"task_file": "arith.py", "model": f"m{number}"}
+        write_eval(f"inspect/{number}.eval", head, samples, zstd=number % 2)
+    assert call("import", "inspect", "inspect", "--out", "i.parquet")[0] == 0
+    out = plan(call, "--model", "o/new", budget="1200tokens", table="i.parquet")
+    assert "random, 11 items" in out  # 105 tokens each
+    assert "inspect eval arith.py@arith --model o/new" in out
+    ids = list(map(int, out.split("--sample-id ")[1].split()[0].split(",")))
+    head, samples = inspect_log("o/new", "arith", RIGHT["sums"][8].tolist())
+    head["results"]["total_samples"] = len(ids)
+    write_eval("new/logs/a.eval", head, [s for s in samples if s["id"] in ids])
+    out = call("tell", "new", "new/logs")[1]
+    assert "tokens    1,155 of 3,150 (36.7%)" in out
+
+
+def test_a_run_that_broke_off_is_continued(call):
+    plan(call)
+    first = wanted()
+    part = {task: ids[: len(ids) // 2] for task, ids in first.items()}
+    run_harness("part", {task: ids for task, ids in part.items() if ids})
+    assert call("tell", "new", "part")[0] == 0
+    told = {(t, n) for t, ids in part.items() for n in ids}
+    asked = {(t, n) for t, ids in first.items() for n in ids}
+    assert {(t, n) for t, ids in wanted().items() for n in ids} == asked - told
+    before = files_in(Path("new"))
+    assert call("tell", "new", "part")[1].startswith("0 told")
+    assert files_in(Path("new")) == before
+    out = call("tell", "new", "--give-up")[1]
+    assert f"unscored  {len(asked - told)} items" in out
+
+
+def test_logs_of_an_unsorted_list_are_refused(call):
+    plan(call)
+    ids = wanted()["sums"]
+    rows = [lm_eval_row("sums", n, int(RIGHT["sums"][8][n])) for n in ids]
+    for row, wrong in zip(rows, ids[::-1], strict=True):
+        row["doc_id"] = wrong
+    write_rows(f"bad/new/samples_sums_{TIME}.jsonl", rows)
+    before = files_in(Path("new"))
+    err = call("tell", "new", "bad")[2]
+    assert "unsorted list" in err and "--match hash" in err
+    assert files_in(Path("new")) == before
+    assert call("tell", "new", "bad", "--match", "hash")[0] == 0
+    answers = Evaluation.load("new").answers
+    assert all(answers[f"sums/{n}"] == RIGHT["sums"][8][n] for n in ids)
+
+
+def test_edited_documents_are_left_out_and_counted(call):
+    plan(call)
+    ids = wanted()["sums"]
+    rows = [lm_eval_row("sums", n, 1) for n in ids]
+    for row in rows[:2]:
+        row["doc_hash"] = "f" * 63 + str(row["doc_id"] % 10)
+    write_rows(f"edited/new/samples_sums_{TIME}.jsonl", rows)
+    err = call("tell", "new", "edited", "--match", "hash")[2]
+    assert f"left out 2 of {len(ids)} logged items" in err, err
+    assert set(Evaluation.load("new").answers) == {f"sums/{n}" for n in ids[2:]}
+
+
+MISTAKES = {
+    "plan s.parquet --out new --method random --budget 9": "'new' is not empty",
+    "plan s.parquet --out x --method nonsense --budget 9": "no method 'nonsense'",
+    "plan s.parquet --out x --budget 99": "from 1 to 50, got 99",
+    "plan s.parquet --out x --budget 99tokens": "the table has no costs",
+    "plan s.parquet --out x --budget many": "'many' is no amount",
+    "plan s.parquet --out x --budget 0": "'0' is no budget",
+    "plan s.parquet --budget 9": "plan needs --out DIR",
+    "plan s.parquet --out x": "benchnb forecast s.parquet",
+    "plan s.parquet --out x --budget 9 --level 95": "level must lie in [0.5, 1)",
+    "plan s.parquet --out x --budget 9 --shift no": "report, aipw or abstain",
+    "plan s.parquet --out x --budget 9 --folds 1": "--folds is 0 (none), or 2",
+    "plan s.parquet --out x --budget 9 --seed -1": "seed must be at least 0",
+    "plan s.parquet --out x --budget 9 --harness no": "no harness 'no'",
+    "plan s.parquet --out x --width 4": "width must lie between 0.001 and 1",
+    "plan new --out x": "is an evaluation that has begun",
+    "paired new new": "A and B are both 'new'",
+    "paired new other --level 2": "--level must lie in [0.5, 1)",
+    "paired new logs": "name its --format",
+    "tell new nowhere": "no file or folder 'nowhere'",
+    "tell new": "name the logs to tell",
+    "tell logs logs": "no evaluation in 'logs'",
+    "tell new two": "2 models",
+    "tell new other": "none of the items asked (10",
+    "tell new other --give-up": "none of the items asked (10",
+    "tell new poems --give-up": "nothing in 'poems' belongs to the items",
+    "estimate new": "10 items still to be told: benchnb tell new new/logs",
+    "import excel logs --out x.parquet": "no harness 'excel'",
+    "import lm-eval logs --out x.csv": "must end in .parquet",
+    "import lm-eval logs --match x --out x.parquet": "--match 'x' is no choice",
+}
+
+
+def test_mistakes_are_one_line_and_change_nothing(call, monkeypatch):
+    plan(call, budget=10)
+    measured = "benchnb.studies.recommend.default_method"
+    monkeypatch.setattr(measured, None)  # what is wrong is found before anything
+    others = [n for n in range(30) if n not in wanted()["sums"]]
+    run_harness("other", {"sums": others})
+    write_lm_eval("poems", "new", {"poems": [1, 0, 1]})
+    for number in (1, 2):
+        run_harness("two", wanted(), f"new{number}")
+    before = files_in(Path("new"))
+    for line, words in MISTAKES.items():
+        code, out, err = call(*line.split())
+        assert code == 2 and words in err, (line, err)
+        assert files_in(Path("new")) == before and not Path("x").exists(), line
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_every_parameter_of_a_method_says_what_it_means(name, call):
+    facts = json.loads(call("methods", name, "--json")[1])
+    for one, about in facts["parameters"].items():
+        assert about["meaning"] and about["allowed"], one
+        assert f"  {one} = " in call("methods", name)[1]
+
+
+def test_who_names_no_method_gets_one(call):
+    argv = ["plan", "s.parquet", "--budget", 9, "--out"]
+    code, out, err = call(*argv, "x")
+    assert code == 0 and out.startswith("method: "), err
+    name = out.split()[1].strip(",")
+    assert name in ("aipw", "guarded_irt_static") and f"\n{name}, " in out
+    assert len(json.loads(call(*argv, "y", "--json")[1])["ask"]) <= 9
+
+
+def test_the_harness_is_told_how_to_reach_the_model(call):
+    kind = ["--model-type", "local-completions"]
+    out = plan(call, *kind, "--model", "m", out="y")
+    assert "--model local-completions --model_args model=m" in out
+    plan(call, *kind, "--model-args", "model=m,base_url=u", out="z")
+    live = Evaluation.load("z")
+    live.tell({name: 1.0 for name in live.ask()[:4]})
+    assert "--model_args model=m,base_url=u" in live.command()  # the next round too
+
+
+def test_publish_and_plan_from_it(call):
+    publish = ["publish", "made.parquet", "--budget", 12, "--method"]
+    code, out, err = call(*publish, "kmeans", "--folds", 2, "--out", "small one")
+    assert code == 0 and "benchnb plan 'small one' --out my_model" in out, err
+    assert call("plan", "small one", "--out", "new", "--budget", 12)[0] == 0
+    assert Evaluation.load("new").method.budget_ == 12
+    bundle = ["plan", "small one", "--out", "x"]
+    for argv, words in [
+        ([*publish, "kmeans", "--out", "small one"], "not empty"),
+        ([*publish, "kmeans", "--out", "s.parquet/x"], "'s.parquet' is a file"),
+        ([*publish, "adaptive_irt", "--out", "x"], "other items"),
+        ([*bundle, "--budget", 20], "12 items with kmeans: leave --budget out"),
+        ([*bundle, "--width", 0.1], "leave --width out"),
+        ([*bundle, "--method", "aipw"], "leave --method out"),
+    ]:
+        code, _, err = call(*argv)
+        assert code == 2 and words in err and not Path("x").exists(), err
+
+
+def test_a_file_of_many_models_needs_a_choice(call):
+    names = listed(call)
+    rows = [f"{m},{name},{m != 'm2':d}" for m in ("m1", "m2", "m3") for name in names]
+    Path("all.csv").write_text("\n".join(["model,item,score", *rows]))
+    err = call("tell", "new", "all.csv")[2]
+    assert "3 models, the first is 'm1': choose one by --model NAME" in err
+    assert not Evaluation.load("new").answers
+    assert call("tell", "new", "all.csv", "--model", "m2")[0] == 0
+    live = Evaluation.load("new")
+    assert set(live.answers.values()) == {0.0} and live.model == "m2"
+
+
+def test_another_model_is_refused(call):
+    plan(call)
+    first = wanted()
+    run_harness("a", {t: ids[:1] for t, ids in first.items()}, "org/one")
+    run_harness("b", {t: ids[1:] for t, ids in first.items()}, "org/two")
+    assert call("tell", "new", "a")[0] == 0
+    before = files_in(Path("new"))
+    err = call("tell", "new", "b")[2]
+    assert "'org/two'" in err and "--model 'org/one'" in err
+    assert files_in(Path("new")) == before
+    assert call("tell", "new", "b", "--model", "org/one")[0] == 0
+
+
+def test_paired_is_the_formula(call):
+    for name, row in (("a", 7), ("b", 8)):
+        plan(call, out=name)
+        run_harness(f"{name}/logs", wanted(name), name, row)
+        assert call("tell", name, f"{name}/logs")[0] == 0
+    found = json.loads(call("paired", "a", "b", "--json")[1])
+    a, b = Evaluation.load("a").answers, Evaluation.load("b").answers
+    d = np.array([a[name] - b[name] for name in a])
+    assert found["items"] == 20 and np.isclose(found["difference"], d.mean())
+    mean = d.sum() / 22
+    error = np.sqrt(((1 + (d**2).sum()) / 22 - mean**2) * (1 - 20 / 50) / 22)
+    ends = mean - 1.96 * error, mean + 1.96 * error
+    np.testing.assert_allclose(found["interval"], ends, rtol=1e-4)
+    out = call("paired", "logs/m0", "logs/m7", "--format", "lm-eval")[1]
+    assert "A - B" in out and "with probability" in out and "50 in common" in out
+
+
+def test_a_note_where_items_were_not_drawn_at_random(call):
+    for method in ("kmeans", "aipw"):
+        names = listed(call, method, method)
+        write_list(names[:-1], more=f"{names[-1]},")
+        assert "unscored  1 item: " in call("tell", method, "answers.csv")[1]
+        write_list([f"m,{name}" for name in names], 0, head="model,item,score")
+        Path("answers.csv").rename("b.csv")
+        out = call("paired", method, "b.csv", "--format", "table")[1]
+        assert "A - B     +1.000" in out
+        noted = f"note      the items were chosen by {method}" in out
+        assert noted == (method == "kmeans")
+
+
+LISTS = {
+    "": "it is empty",
+    "item;score\nq;1\n": "are separated by semicolons",
+    "item,score,score\nq,1,0\n": "two columns are called 'score'",
+    'item,score\nq,"1': "EOF inside string",
+    "item,score\nq,1,2,3\nr,1,2,3,4\n": "Expected 4 fields",
+    "id,acc\nq,1\n": "id, acc: a list of answers has the columns item and score",
+    "item\nq\n": "has the columns item: a list of answers has the columns",
+    "item,score\nq,good\n": "score 'good' of model",
+    "item,successes,trials\nNAME,6,5": "score 1.2 of item",
+}
+
+
+def test_a_list_that_is_none_is_one_line(call):
+    names = listed(call)
+    for text, words in LISTS.items():
+        Path("odd.csv").write_text(text.replace("NAME", names[0]))
+        code, _, err = call("tell", "new", "odd.csv")
+        assert code == 2 and words in err, (text, err)
+    assert not Evaluation.load("new").answers
+
+
+def test_two_answers_to_one_item_are_a_choice(call):
+    names = listed(call)
+    write_list(names, more=f"{names[0]},0")
+    err = call("tell", "new", "answers.csv")[2]
+    assert names[0] in err and "--repeated first, last, mean or trials" in err
+    assert not Evaluation.load("new").answers
+    for choice, score in {"first": 1, "last": 0, "mean": 0.5}.items():
+        listed(call, choice)
+        assert call("tell", choice, "answers.csv", "--repeated", choice)[0] == 0
+        assert Evaluation.load(choice).answers[names[0]] == score
+    write_list(names, more=f"{names[0]},1")  # the same twice is no contradiction
+    assert call("tell", "new", "answers.csv")[0] == 0
+
+
+def test_a_list_of_counts_is_told_and_added_to(call):
+    names = listed(call)
+    for file, right in {"monday.csv": 2, "tuesday.csv": 5}.items():
+        write_list(
+            [f"{name},{right}" for name in names], 5, "", "item,successes,trials"
+        )
+        Path("answers.csv").rename(file)
+    for file, runs, score in (("monday", 60, 0.4), ("tuesday", 120, 0.7)) * 2:
+        assert call("tell", "new", f"{file}.csv")[0] == 0
+        live = Evaluation.load("new")
+        told = max(runs, live.report()["runs"])  # the same runs again change nothing
+        assert live.report()["runs"] == told
+        assert told != runs or live.answers[names[0]] == score
+    assert live.report()["interval_of"] == "the expected score over runs"
+    assert live.estimate().score == pytest.approx(0.7)
+
+
+def test_how_logs_are_read_is_said_once(call):
+    "Two filters in every log: the choice of the first tell holds for the next"
+    plan(call)
+    first = {t: sorted(ids) for t, ids in wanted().items()}
+    for part in (0, 1):
+        for task, ids in first.items():
+            rows = [
+                lm_eval_row(task, n, int(RIGHT[task][8][n]) * good, filter=name)
+                for name, good in (("loose", 1), ("strict", 0))
+                for n in ids[part::2]
+            ]
+            write_rows(f"part{part}/new/samples_{task}_{TIME}.jsonl", rows)
+    assert "choose filter from 'loose', 'strict'" in call("tell", "new", "part0")[2]
+    assert Evaluation.load("new").plan.choices is None
+    assert call("tell", "new", "part0", "--filter", "loose")[0] == 0
+    assert Evaluation.load("new").plan.choices == {"filter": "loose"}
+    out = call("tell", "new", "part1")[1]
+    assert out.split("\n")[2].startswith("score")
+    told = Evaluation.load("new").answers
+    assert all(told[f"{t}/{n}"] == RIGHT[t][8][n] for t in first for n in first[t])
+
+
+def test_methods_that_choose_tasks_need_tasks(call):
+    "A wide table is asked what its columns are; the tasks are chosen, not drawn"
+    head = "name," + ",".join(f"task{n}" for n in range(20))
+    rows = [f"m{m}," + ",".join(f"0.{(7 * m * n + n + m) % 90 + 10}" for n in range(20))
+            for m in range(1, 25)]  # fmt: skip
+    Path("wide.csv").write_text("\n".join([head, *rows]))
+    publish = ["publish", "wide.csv", "--method", "results_sim", "--budget", 5]
+    assert "(--columns-are items or tasks)" in call(*publish, "--out", "small")[2]
+    err = call(*publish, "--columns-are", "items", "--out", "small")[2]
+    assert "results_sim chooses among tasks, and this table has one" in err
+    chosen = []
+    for seed in (0, 1):
+        more = ["--columns-are", "tasks", "--seed", seed, "--out", f"small{seed}"]
+        assert call(*publish, *more)[0] == 0
+        chosen.append(json.loads(Path(f"small{seed}", "subset.json").read_text()))
+    assert chosen[0]["names"] == chosen[1]["names"] and len(chosen[0]["names"]) == 5
+    tasks = ["recommend", "wide.csv", "--tasks", "--trials", 2]
+    out = call(*tasks)[1]
+    assert "keep " in out and "drop " in out and out.startswith("sources: ")
+    found = json.loads(call(*tasks, "--budget", 4, "--json")[1])
+    assert len(found["keep"]) == 4 and len(found["drop"]) == 16
+
+
+def test_a_run_may_stop_when_it_is_decided(call):
+    scores = halves()[0]
+    table = Scores(scores.values, scores.items.assign(weight=1.0))
+    table.to_parquet("equal.parquet")
+    more = ["--batch", 20, "--harness", "list"]
+    for name in ("a", "b"):
+        given = dict(out=name, method="aipw", budget=40, table="equal.parquet")
+        out = plan(call, *more, **given)
+        assert "20 items to run first, 40 at most, in batches" in out
+        write_list(Evaluation.load(name).ask(), score=int(name == "b"))
+        out = call("tell", name, "answers.csv", "--within", 0.3)[1]
+        assert "the score lies" in out
+    out = call("tell", "b", "--against", "a")[1]
+    assert "decided: A is better after 20 of 60 items" in out
+    assert "A: b\nB: a" in out and "then: benchnb tell b" in out
+    found = json.loads(call("tell", "b", "--against", "a", "--json")[1])
+    assert found["standing"]["decision"] == "A is better" and len(found["ask"]) == 20
+    assert "is the same evaluation" in call("tell", "b", "--against", "./b")[2]
+    assert "0.04 for 4 points" in call("tell", "b", "--within", 2)[2]
