@@ -441,9 +441,8 @@ def choose_harness(
     items,  # facts about the items
 ) -> str:  # one that can name them
     "The harness of an evaluation; one that cannot name these items is refused"
-    from benchnb.harnesses.harness import Round, subset_files
+    from benchnb.harnesses.harness import Round, doc_ids, make_subset, subset_files
     from benchnb.harnesses.registry import get_harness, running_harnesses
-    from benchnb.harnesses.subsets import doc_ids, make_subset
 
     known = {*items["harness"].dropna()} if "harness" in items else set()
     runs = running_harnesses()

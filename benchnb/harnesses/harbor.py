@@ -13,10 +13,9 @@ import numpy as np
 
 from ..data.files import naming
 from ..data.scores import COST_UNITS
-from .harness import Harness, Round
+from .harness import Harness, Round, Subset
 from .logs import ASK, Choices, Log, as_cost, as_number, dig
 from .logs import read_json, timestamp
-from .subsets import Subset
 
 # %% ../../nbs/harnesses/harbor.ipynb #33fdc3f2
 def trial_reward(

@@ -21,11 +21,10 @@ import msgspec
 import numpy as np
 
 from ..data.files import AmbiguousFile, FileError, naming
-from .harness import Harness, Round, task_word
+from .harness import Harness, Round, Subset, task_word
 from .json_lines import CutShort, typed_lines
 from .logs import ASK, Choices, Log, as_hashes, as_ids, as_number
 from .logs import choose, dig, read_json, skipped
-from .subsets import Subset
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 def metric_names(

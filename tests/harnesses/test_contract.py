@@ -19,10 +19,9 @@ from benchnb.cli.app import main
 from benchnb.data.sources import load
 from benchnb.evaluation.checks import BrokenRule
 from benchnb.harnesses.checks import check_harness, outcome
-from benchnb.harnesses.harness import Harness, Round
+from benchnb.harnesses.harness import Harness, Round, Subset
 from benchnb.harnesses.logs import Choices
 from benchnb.harnesses.registry import get_harness, list_harnesses
-from benchnb.harnesses.subsets import Subset
 from benchnb.live.evaluation import Evaluation
 
 metrics = ("acc", "choice", "exact_match", "correct")
@@ -75,7 +74,9 @@ def test_deep_nesting_in_a_line(tmp_path):
 # Names ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", ["a,b", "-a", "", " a", "a*", "a\nb", "\x1b[2J", "[x]"])
+@pytest.mark.parametrize(
+    "task", ["a,b", "-a", "", " a", "a*", "a\nb", "\x1b[2J", "[x]"]
+)
 @pytest.mark.parametrize("name", ["lm-eval", "inspect"])
 def test_a_task_that_a_harness_would_take_for_something_else(name, task):
     subset = Subset({task: [1]}, {task: ["x"]})
@@ -138,11 +139,11 @@ def test_nothing_is_unpickled_or_evaluated():
 
 # A harness of an installed package -----------------------------------------------
 
-QUIZ = '''
+QUIZ = """
 import csv, shlex
 import numpy as np
 from benchnb.data.files import naming
-from benchnb.harnesses.harness import Harness, Round
+from benchnb.harnesses.harness import Harness, Round, Subset
 from benchnb.harnesses.logs import ASK, Log
 
 class Quiz(Harness):
@@ -166,7 +167,7 @@ class Quiz(Harness):
         path = folder / "quiz_m.csv"
         path.write_text("a,1\\nb,0\\nc,\\n")
         return path
-'''
+"""
 PROGRAM = """#!/usr/bin/env python3
 import sys
 items, logs = sys.argv[1:]
