@@ -51,9 +51,9 @@ def read_choices(
 # %% ../../nbs/cli/imports.ipynb #b8e2f14c
 IMPORT = (
     f"FORMAT is {', '.join(LIBRARY)}, or the harness of an installed package; a table "
-    "is CSV, TSV, Parquet or JSONL, long or wide. PATHS are files, folders with all below them, or patterns in "
-    "quotes. An error lists what a log leaves open; nothing is guessed. A sample that "
-    "was not scored stays unknown."
+    "is CSV, TSV, Parquet or JSONL, long or wide. PATHS are files, folders with all "
+    "below them, or patterns in quotes. An error lists what a log leaves open; nothing "
+    "is guessed. A sample that was not scored stays unknown."
 )
 
 # %% ../../nbs/cli/imports.ipynb #b1c5d654
@@ -79,8 +79,8 @@ def import_command(
     from benchnb.data.files import check_place
     from benchnb.data.layouts import Layout, read_columns
     from benchnb.harnesses.harness import import_logs
-    from benchnb.harnesses.registry import get_harness
     from benchnb.harnesses.logs import find_logs
+    from benchnb.harnesses.registry import get_harness
 
     harness = get_harness(format)
     if Path(out).suffix.lower() != ".parquet":

@@ -117,8 +117,8 @@ def read_answers(
 ) -> tuple[dict[str, float], str | None]:  # and whose they are, if the logs say it
     "Answers to what an evaluation may ask, from logs"
     from benchnb.harnesses.harness import read_logs
-    from benchnb.harnesses.registry import get_harness
     from benchnb.harnesses.logs import find_logs
+    from benchnb.harnesses.registry import get_harness
     from benchnb.live.answers import log_answers
 
     harness = get_harness(format)
@@ -287,7 +287,7 @@ def guess_format(
 ) -> str:  # of list_harnesses(), or scores: a JSON object of item and score
     "The format of results: by what a JSON file holds, or by the names of files"
     from benchnb.harnesses.harness import guess_harness
-    from benchnb.harnesses.logs import as_number, read_json
+    from benchnb.harnesses.values import as_number, read_json
 
     path = Path(path)
     if not path.exists():

@@ -21,8 +21,15 @@ from ..data.foreign import check_memory
 from ..data.scores import Scores
 from .harness import Harness, doc_ids
 from .json_lines import typed_lines
-from .logs import ASK, Choices, Log, as_cost, as_hashes, as_ids
-from .logs import choose, dig, read_json, skipped, timestamp
+from .logs import ASK, Choices, Log, choose, skipped
+from benchnb.harnesses.values import (
+    as_cost,
+    as_hashes,
+    as_ids,
+    dig,
+    read_json,
+    timestamp,
+)
 
 # %% ../../nbs/harnesses/every_eval_ever.ipynb #fd1e822b
 class Usage(msgspec.Struct):

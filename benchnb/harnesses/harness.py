@@ -21,8 +21,9 @@ from ..data.layouts import LAYOUT, Layout
 from ..data.progress import progress_bar
 from ..data.scores import Scores
 from ..data.tables import TABLE, read_tables
-from .logs import ASK, Choices, Log, find_logs, join_logs, read_json
+from .logs import ASK, Choices, Log, find_logs, join_logs
 from .registry import get_harness, list_harnesses
+from .values import read_json
 
 # %% ../../nbs/harnesses/harness.ipynb #8f8bcb5f
 def doc_ids(

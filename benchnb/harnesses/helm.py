@@ -13,8 +13,8 @@ import pandas as pd
 
 from ..data.files import AmbiguousFile, naming
 from .harness import Harness
-from .logs import ASK, Choices, Log, as_ids, choose, dig, read_json
-from .logs import text_hash
+from .logs import ASK, Choices, Log, choose
+from .values import as_ids, dig, read_json, text_hash
 
 # %% ../../nbs/harnesses/helm.ipynb #e31975c5
 BOOKKEEPING = (

@@ -23,8 +23,16 @@ from ..data.files import AmbiguousFile, naming
 from ..data.foreign import check_memory, json_size, open_zstd, read_stream
 from ..data.scores import COST_UNITS
 from .harness import Harness, Round, Subset, task_word
-from .logs import ASK, Choices, Log, as_cost, as_ids, as_number
-from .logs import choose, dig, read_json, skipped, text_hash, timestamp
+from .logs import ASK, Choices, Log, choose, skipped
+from benchnb.harnesses.values import (
+    as_cost,
+    as_ids,
+    as_number,
+    dig,
+    read_json,
+    text_hash,
+    timestamp,
+)
 
 # %% ../../nbs/harnesses/inspect.ipynb #db1cda36
 def open_entry(

@@ -16,8 +16,8 @@ import numpy as np
 from ..data.files import AmbiguousFile, naming
 from ..data.foreign import check_memory, parquet_batches
 from .harness import Harness
-from .logs import ASK, Choices, Log, as_hashes, as_ids, choose
-from .logs import timestamp
+from .logs import ASK, Choices, Log, choose
+from .values import as_hashes, as_ids, timestamp
 
 # %% ../../nbs/harnesses/leaderboards.ipynb #16abc4b3
 RECORD = re.compile(r"^(metrics?|__metric__)\.")

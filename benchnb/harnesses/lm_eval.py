@@ -23,8 +23,8 @@ import numpy as np
 from ..data.files import AmbiguousFile, FileError, naming
 from .harness import Harness, Round, Subset, task_word
 from .json_lines import CutShort, typed_lines
-from .logs import ASK, Choices, Log, as_hashes, as_ids, as_number
-from .logs import choose, dig, read_json, skipped
+from .logs import ASK, Choices, Log, choose, skipped
+from .values import as_hashes, as_ids, as_number, dig, read_json
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 def metric_names(
@@ -82,7 +82,8 @@ def read_samples(
     except CutShort:
         cut = True
     line_of = defaultdict(count)  # document -> the number of its next line
-    filters = [name or str(next(line_of[doc])) for name, doc in zip(filters, ids)]
+    pairs = zip(filters, ids, strict=True)
+    filters = [name or str(next(line_of[doc])) for name, doc in pairs]
     name = choose(list(dict.fromkeys(filters)), choices.filter, "filter", where)
     here = [name == other for other in filters]
     ids, values = list(compress(ids, here)), list(compress(values, here))

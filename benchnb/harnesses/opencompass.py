@@ -12,8 +12,8 @@ import numpy as np
 
 from ..data.files import naming
 from .harness import Harness
-from .logs import ASK, Choices, Log, as_ids, as_number, choose, dig
-from .logs import read_json
+from .logs import ASK, Choices, Log, choose
+from .values import as_ids, as_number, dig, read_json
 
 # %% ../../nbs/harnesses/opencompass.ipynb #1c10561f
 RIGHT = ("correct", "is_correct", "cascade_correct")

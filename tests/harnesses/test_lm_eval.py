@@ -15,7 +15,6 @@ from helpers.logs import (
     VINTAGES,
     digest,
     document,
-    helm_instance,
     inspect_log,
     lm_eval_row,
     of_vintage,
