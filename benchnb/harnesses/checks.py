@@ -19,9 +19,14 @@ import pandas as pd
 
 from ..data.scores import COST_UNITS, Scores
 from ..evaluation.checks import BrokenRule, rule
-from .harness import Harness, Round, import_logs, subset_files
+from benchnb.harnesses.harness import (
+    Harness,
+    Round,
+    import_logs,
+    make_subset,
+    subset_files,
+)
 from .logs import ASK, Choices
-from .subsets import make_subset
 
 # %% ../../nbs/harnesses/checks.ipynb #chcd0005
 VALUE = re.compile(rb'"[^"]*"|-?\d[\d.]*|true|false|null')

@@ -13,18 +13,9 @@ import numpy as np
 
 from ..data.files import naming
 from ..data.scores import COST_UNITS
-from .harness import Harness, Round
-from benchnb.harnesses.logs import (
-    ASK,
-    Choices,
-    Log,
-    as_cost,
-    as_number,
-    dig,
-    read_json,
-    timestamp,
-)
-from .subsets import Subset
+from .harness import Harness, Round, Subset
+from .logs import ASK, Choices, Log
+from .values import as_cost, as_number, dig, read_json, timestamp
 
 # %% ../../nbs/harnesses/harbor.ipynb #33fdc3f2
 def trial_reward(

@@ -20,24 +20,19 @@ from pathlib import Path
 import numpy as np
 
 from ..data.files import AmbiguousFile, naming
+from ..data.foreign import check_memory, json_size, open_zstd, read_stream
 from ..data.scores import COST_UNITS
-from ..data.untrusted import check_memory, open_zstd, read_stream
-from .harness import Harness, Round, task_word
-from benchnb.harnesses.logs import (
-    ASK,
-    Choices,
-    Log,
+from .harness import Harness, Round, Subset, task_word
+from .logs import ASK, Choices, Log, choose, skipped
+from benchnb.harnesses.values import (
     as_cost,
     as_ids,
     as_number,
-    choose,
     dig,
     read_json,
-    skipped,
     text_hash,
     timestamp,
 )
-from .subsets import Subset
 
 # %% ../../nbs/harnesses/inspect.ipynb #db1cda36
 def open_entry(
@@ -111,7 +106,7 @@ def log_parts(
             text = read_entry(archive, name, kept)
             found = json.loads(text, object_hook=slim)
             samples += found if pieces else [found]
-            kept += 16 * len(json.dumps(found))  # bytes of objects, about
+            kept += json_size(json.dumps(found).encode())
             check_memory(kept, "all samples together")
         return header, samples, reductions
 

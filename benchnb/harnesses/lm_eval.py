@@ -21,21 +21,10 @@ import msgspec
 import numpy as np
 
 from ..data.files import AmbiguousFile, FileError, naming
-from .harness import Harness, Round, task_word
+from .harness import Harness, Round, Subset, task_word
 from .json_lines import CutShort, typed_lines
-from benchnb.harnesses.logs import (
-    ASK,
-    Choices,
-    Log,
-    as_hashes,
-    as_ids,
-    as_number,
-    choose,
-    dig,
-    read_json,
-    skipped,
-)
-from .subsets import Subset
+from .logs import ASK, Choices, Log, choose, skipped
+from .values import as_hashes, as_ids, as_number, dig, read_json
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 def metric_names(
@@ -93,9 +82,8 @@ def read_samples(
     except CutShort:
         cut = True
     line_of = defaultdict(count)  # document -> the number of its next line
-    filters = [
-        name or str(next(line_of[doc])) for name, doc in zip(filters, ids, strict=False)
-    ]
+    pairs = zip(filters, ids, strict=True)
+    filters = [name or str(next(line_of[doc])) for name, doc in pairs]
     name = choose(list(dict.fromkeys(filters)), choices.filter, "filter", where)
     here = [name == other for other in filters]
     ids, values = list(compress(ids, here)), list(compress(values, here))

@@ -14,7 +14,8 @@ import pandas as pd
 from ..data.files import naming
 from ..data.untrusted import check_memory, parquet_batches, parquet_schema
 from .harness import Harness
-from .logs import ASK, Choices, Log, as_ids, choose
+from .logs import ASK, Choices, Log, choose
+from .values import as_ids
 
 # %% ../../nbs/harnesses/public_collections.ipynb #9a90b80c
 class Collection(Harness):

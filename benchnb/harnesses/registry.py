@@ -24,8 +24,8 @@ LIBRARY = {  # name -> module in benchnb.harnesses:class
     "measurement-db": "public_collections:MeasurementDB",
     "openeval": "public_collections:OpenEval",
     "wild": "public_collections:Wild",
-    "table": "lists:Table",
-    "list": "lists:ItemList",
+    "table": "harness:Table",
+    "list": "harness:ItemList",
 }
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..data.files import naming
 from ..data.sources import load
-from .harness import Harness, Round
-from .logs import ASK, Choices, Log, dig, read_json
-from .subsets import Subset
+from .harness import Harness, Round, Subset
+from .logs import ASK, Choices, Log
+from .values import dig, read_json
 
 # %% ../../nbs/harnesses/swebench.ipynb #1e6fed88
 OUTCOMES = {  # list of instances -> their score; later ones win

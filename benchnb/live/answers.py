@@ -11,8 +11,8 @@ import warnings
 import pandas as pd
 
 from ..data.files import AmbiguousFile
+from ..harnesses.harness import doc_ids
 from ..harnesses.logs import ASK, Choices, Log, join_logs
-from ..harnesses.subsets import doc_ids
 
 # %% ../../nbs/live/answers.ipynb #9d10aa02
 def names_by_id(

@@ -26,8 +26,7 @@ from benchnb.data.files import (
 )
 from ..evaluation.method import Coreset, Method, parameters
 from ..evaluation.registry import load_method, save_method
-from ..harnesses.harness import Round, subset_files
-from ..harnesses.subsets import Subset, make_subset
+from ..harnesses.harness import Round, Subset, make_subset, subset_files
 from benchnb.live.certificate import (
     Certificate,
     certificate_page,

@@ -19,7 +19,7 @@ from ..data.scores import Scores, item_means
 from ..evaluation.compare import compare
 from ..evaluation.guard import usual_range
 from ..evaluation.method import Coreset, Flag, Method, parameters
-from ..harnesses.subsets import make_subset
+from ..harnesses.harness import make_subset
 from .report import rounded
 from ..stats.conformal import conformal_interval
 from ..stats.metrics import interval_coverage, kendall

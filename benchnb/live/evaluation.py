@@ -29,8 +29,7 @@ from benchnb.evaluation.method import (
 )
 from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import Conversation, ready
-from ..harnesses.harness import Round, subset_files
-from ..harnesses.subsets import make_subset
+from ..harnesses.harness import Round, make_subset, subset_files
 
 # %% ../../nbs/live/evaluation.ipynb #af2b0055
 from ..evaluation.guard import Guard, set_level

@@ -16,9 +16,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from ..evaluation.method import Coreset
-from ..harnesses.harness import task_word
-from ..harnesses.logs import as_number, choose
-from ..harnesses.subsets import Subset, make_subset
+from ..harnesses.harness import Subset, make_subset, task_word
+from ..harnesses.logs import choose
+from ..harnesses.values import as_number
 from ..live.bundles import load_bundle, read_bundle
 from ..live.report import log_metrics
 

@@ -19,10 +19,9 @@ from benchnb.cli.app import main
 from benchnb.data.sources import load
 from benchnb.evaluation.checks import BrokenRule
 from benchnb.harnesses.checks import check_harness, outcome
-from benchnb.harnesses.harness import Harness, Round
+from benchnb.harnesses.harness import Harness, Round, Subset
 from benchnb.harnesses.logs import Choices
 from benchnb.harnesses.registry import get_harness, list_harnesses
-from benchnb.harnesses.subsets import Subset
 from benchnb.live.evaluation import Evaluation
 
 metrics = ("acc", "choice", "exact_match", "correct")
@@ -144,7 +143,7 @@ QUIZ = """
 import csv, shlex
 import numpy as np
 from benchnb.data.files import naming
-from benchnb.harnesses.harness import Harness, Round
+from benchnb.harnesses.harness import Harness, Round, Subset
 from benchnb.harnesses.logs import ASK, Log
 
 class Quiz(Harness):
@@ -201,8 +200,8 @@ def quiz(tmp_path, monkeypatch):
 
 def test_a_harness_in_one_file_imports_plans_and_runs(quiz, capsys):
     zoo = load("zoo")
-    for number, _model in enumerate(zoo.models.index):
-        row = pd.Series(zoo.values[number], zoo.items.index.str.replace("/", "_"))
+    for number, values in enumerate(zoo.values):
+        row = pd.Series(values, zoo.items.index.str.replace("/", "_"))
         name = f"logs/quiz_m{number}.csv" if number else "truth.csv"
         Path(name).parent.mkdir(exist_ok=True)
         row.to_csv(name, header=False)

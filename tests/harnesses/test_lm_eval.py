@@ -15,7 +15,6 @@ from helpers.logs import (
     VINTAGES,
     digest,
     document,
-    helm_instance,
     inspect_log,
     lm_eval_row,
     of_vintage,
@@ -73,12 +72,6 @@ def test_every_vintage_gives_the_same_scores(vintage, tmp_path):
     assert scores.models["evaluated"].dt.year.eq(2026).all()
 
 
-def test_vintages_mix(tmp_path):
-    for number, vintage in enumerate(VINTAGES):
-        write_lm_eval(tmp_path, f"m{number}", ANSWERS, vintage=vintage)
-    assert (import_logs("lm-eval", tmp_path).values == [0, 1, 1, 0, 1]).all()
-
-
 def test_jobs_change_nothing(tmp_path):
     for number in range(3):
         write_lm_eval(tmp_path, f"m{number}", ANSWERS)
@@ -97,27 +90,6 @@ def test_odd_texts_in_a_line_change_nothing(tmp_path):
     (log,) = read_lm_eval(write_rows(tmp_path / f"samples_t_{TIME}.jsonl", hard))
     assert log.ids.tolist() == [3, 4, 5, 6, 7]
     assert repr(log.scores.tolist()) == "[0.5, 0.5, 0.5, nan, 1.0]"
-
-
-def test_a_line_written_into_another_is_no_sample(tmp_path):
-    lines = [json.dumps(lm_eval_row("t", n, 1)) for n in range(3)]
-    path = tmp_path / f"samples_t_{TIME}.jsonl"
-    path.write_text(lines[0] + "\n" + lines[1][:80] + lines[2] + "\n" + lines[2] + "\n")
-    refused(lambda: read_lm_eval(path), "line 2", path.name)
-
-
-def test_two_metrics_are_a_choice(tmp_path):
-    more = {"metrics": ["acc", "acc_norm"], "acc_norm": 0.5}
-    write_lm_eval(tmp_path, "m", {"sums": [1, 1]}, **more)
-    refused(lambda: import_logs("lm-eval", tmp_path), "metric", "'acc'", "'acc_norm'")
-    for metric, value in (("acc", 1), ("acc_norm", 0.5)):
-        scores = import_logs("lm-eval", tmp_path, Choices(metric=("f1", metric)))
-        assert (scores.values == value).all()
-    refused(
-        lambda: import_logs("lm-eval", tmp_path, Choices(metric=("f1",))),
-        "'f1'",
-        "'acc'",
-    )
 
 
 def test_a_metric_that_is_a_list_is_not_offered(tmp_path):
@@ -142,13 +114,6 @@ def test_two_filters_are_a_choice(vintage, tmp_path):
     for name, score in zip(names, (0, 1), strict=True):
         (log,) = read_lm_eval(path, Choices(filter=(name,)))
         assert log.scores.tolist() == [score] * 3
-
-
-def test_unscored_is_nan_and_text_is_a_number(tmp_path):
-    values = [None, float("nan"), "True", "0.5", True, 0]
-    write_lm_eval(tmp_path, "m", {"t": values})
-    found = import_logs("lm-eval", tmp_path).values[0]
-    assert np.isnan(found[:2]).all() and found[2:].tolist() == [1, 0.5, 1, 0]
 
 
 def test_an_interrupted_file_is_a_choice(tmp_path):
@@ -231,11 +196,6 @@ def test_a_metric_that_is_better_when_lower_is_refused(tmp_path):
     refused(lambda: import_logs("lm-eval", tmp_path), "better when lower", "acc")
 
 
-def test_scores_outside_the_range_are_refused(tmp_path):
-    write_lm_eval(tmp_path, "m", {"t": [1, 57]})
-    refused(lambda: import_logs("lm-eval", tmp_path), "57", "t/1", "another metric")
-
-
 # Finding files -------------------------------------------------------------------
 
 
@@ -283,26 +243,6 @@ def test_inspect_json_is_the_same(order, tmp_path):
         assert read_inspect(path)[0].cost.tolist() == [210] * 3
 
 
-def test_inspect_choices(tmp_path):
-    head, samples = inspect_log("m", "quiz", ["C", "I"])
-    for one in samples:
-        one["scores"]["judge"] = {"value": {"tone": 0.5, "style": 1}}
-        one["scores"]["word"] = {"value": "GOOD"}
-    path = write_eval(tmp_path / "a.eval", head, samples)
-    refused(lambda: read_inspect(path), "'choice'", "'judge/tone'", "'word'")
-    assert read_inspect(path, Choices(("judge/tone",)))[0].scores.tolist() == [0.5, 0.5]
-    refused(lambda: read_inspect(path, Choices(("word",))), "'GOOD'")
-    good = Choices(("word",), values=(("GOOD", 1),))
-    assert read_inspect(path, good)[0].scores.tolist() == [1, 1]
-
-
-def test_what_is_no_log_of_inspect_is_said(tmp_path):
-    path = tmp_path / "table.csv"
-    for text in ("model,item,score\n", "", "[1, 2]"):
-        path.write_text(text)
-        refused(lambda: import_logs("inspect", path), "table.csv", "no log of Inspect")
-
-
 def test_inspect_reducers(tmp_path):
     head, samples = inspect_log("m", "quiz", ["C", "I"], epochs=3)
     samples[0]["scores"]["choice"]["value"] = "I"
@@ -348,30 +288,7 @@ def test_helm(tmp_path):
     assert (found.items["cost"] == 302).all() and found.items["hash"].notna().all()
 
 
-def test_helm_perturbed_rows_splits_and_trials(tmp_path):
-    place = write_helm(tmp_path, "m", "quiz", [])
-    typos = {"perturbation": {"name": "misspellings"}}
-    rows = [helm_instance("id1", 1.0), helm_instance("id1", 0.0, trial=1)]
-    rows += [helm_instance("id1", 0.0, **typos), helm_instance("id2", 1.0, "valid")]
-    (place / "per_instance_stats.json").write_text(json.dumps(rows))
-    exact = Choices(metric=("exact_match",))
-    (log,) = read_helm(place, exact)
-    assert log.ids.tolist() == ["id1"] and log.scores.tolist() == [0.5]
-    other = Choices(metric=("exact_match",), split="valid")
-    assert read_helm(place, other)[0].ids.tolist() == ["id2"]
-    wrong = Choices(metric=("exact_match",), split="train")
-    refused(lambda: read_helm(place, wrong), "'train'", "'test', 'valid'")
-
-
 # The leaderboard's files ---------------------------------------------------------
-
-
-def test_dialects_of_the_leaderboard(tmp_path):
-    for dialect in ("first", "second", "third", "lighteval"):
-        write_details(tmp_path, f"a/{dialect}", "arc", [1, 0, 1], dialect)
-    found = import_logs("openllm", tmp_path)
-    assert found.shape == (4, 3) and (found.values == [1, 0, 1]).all()
-    assert found.items["hash"].notna().all()
 
 
 def test_a_shifted_file_of_the_leaderboard_is_found_out(tmp_path):
