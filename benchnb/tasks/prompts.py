@@ -92,10 +92,7 @@ class Prompt:
             reason = "needs {input} and {target} in exemplar, {input} in query"
             raise ValueError(f"a prompt {reason}, and no other name in braces")
 
-    def shown(
-        self,
-        example: Example,
-    ) -> str:
+    def shown(self, example: Example) -> str:
         "A solved example, with its reasoning where it has some"
         target = example.reason or example.target
         return self.exemplar.format(input=example.input, target=target)
@@ -176,9 +173,8 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # %% ../../nbs/tasks/prompts.ipynb #d62afe3b
 def as_example(
     question: str,
-    answer: object,  # a text, a letter, a label or a position from 0
+    answer: object,  # a text, a letter or a position from 0
     options: Sequence | None = None,  # to choose from; None: free text
-    labels: Sequence[str] = LETTERS,  # of the options
     letters: bool = True,  # list the options and answer by letter
 ) -> Example:
     "An example from the fields of a record"
@@ -192,7 +188,7 @@ def as_example(
         return Example(question, answer if isinstance(answer, str) else str(answer))
     options, text = [str(option).strip() for option in options], str(answer).strip()
     places = [str(n) for n in range(len(options))]
-    known = [places] if isinstance(answer, int) else [options, list(labels), places]
+    known = [places] if isinstance(answer, int) else [options, list(LETTERS), places]
     position = next(
         (names.index(text) for names in known if text in names), len(places)
     )
@@ -225,14 +221,12 @@ def record_example(
         if found[name] is None and name != "options":
             raise ValueError(f"no {name}: name it one of {', '.join(keys)}")
     question, target = str(found["input"]), found["target"]
-    options, labels = found["options"], LETTERS
+    options = found["options"]
     if record.get("passage"):
         question = f"{record['passage']}\n{question}"
     if isinstance(target, list) and len(target) == 1:
         target = target[0]
-    if isinstance(options, dict):
-        options, labels = options["text"], list(map(str, options["label"]))
-    elif options is None and "A" in record and "B" in record:
+    if options is None and "A" in record and "B" in record:
         options = [record[letter] for letter in LETTERS if letter in record]
         while options and options[-1] in empty:  # other rows have more
             options.pop()
@@ -241,7 +235,7 @@ def record_example(
     marked = [re.fullmatch(r"\(([A-Z])\)\s*(.+)", str(o), re.S) for o in options or ()]
     if marked and all(marked):
         options = [match[2] for match in marked]
-    return as_example(question, target, options, labels, letters)
+    return as_example(question, target, options, letters)
 
 
 def read_records(
@@ -270,9 +264,7 @@ def read_records(
 TASK_PARTS = "test|dev|validation|val|train|auxiliary_train"
 
 
-def file_task(
-    file: Path,
-) -> tuple[str, str]:  # task, part (test, dev, ...)
+def file_task(file: Path) -> tuple[str, str]:  # task, part (test, dev, ...)
     "The task and the part that the name of a file stands for"
     if split := re.fullmatch(rf"({TASK_PARTS})(-\d+-of-\d+.*)?", file.stem):
         folder = file.absolute().parent
@@ -405,10 +397,7 @@ class Reader:
             self.asked[query, options] = Asked(ids, tails)
         return [self.asked[ask] for ask in asks]
 
-    def answer_tokens(
-        self,
-        examples: list[Example],
-    ) -> int:
+    def answer_tokens(self, examples: list[Example]) -> int:
         "Tokens that the longest target needs, and two more to see that it ends"
         if self.tokenizer is None:  # rather too many
             return 4 + max(len(e.target) for e in examples) // 2

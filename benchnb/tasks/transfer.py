@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['WRITTEN', 'Transfer', 'from_frame', 'read_matrix', 'same_answer', 'same_last_character', 'same_final_answer',
-           'Protocol', 'asks_of', 'answer_scores', 'Drawn', 'draw_all', 'Lengths', 'question_lengths', 'Workload',
-           'workload', 'cell_key', 'measure_cells', 'check_tasks', 'transfer_matrix', 'journal_cells', 'read_journal',
-           'journal_answers', 'resampled']
+           'Protocol', 'asks_of', 'answer_scores', 'draw_all', 'question_lengths', 'Workload', 'workload', 'cell_key',
+           'measure_cells', 'check_tasks', 'transfer_matrix', 'journal_cells', 'read_journal', 'journal_answers',
+           'resampled']
 
 # %% ../../nbs/tasks/transfer.ipynb #e42f510c
 import hashlib
@@ -234,18 +234,11 @@ def answer_scores(
     return np.array([float(b == e.target) for b, e in zip(best, examples, strict=True)])
 
 # %% ../../nbs/tasks/transfer.ipynb #d9791483
-class Drawn(NamedTuple):
-    "What a seed draws from a task"
-
-    exemplars: list[Example]
-    questions: list[Example]
-
-
 def draw_all(
     model,  # LocalModel or Endpoint
     tasks: list[Task],
     protocol: Protocol,
-) -> dict:  # seed to task name to Drawn
+) -> dict:  # seed to task name to (exemplars, questions)
     "Exemplars and questions of every task for all seeds"
     draws, lost = {}, Counter()
     for seed, task in product(range(protocol.seeds), tasks):
@@ -258,7 +251,7 @@ def draw_all(
             raise ValueError(f"{none} {protocol.longest} tokens: raise longest")
         lost[task.name] += len(drawn) - len(kept)
         questions = draw_queries(task, drawn, seed, protocol.queries)
-        draws.setdefault(seed, {})[task.name] = Drawn(kept, questions)
+        draws.setdefault(seed, {})[task.name] = kept, questions
     ((worst, count),) = lost.most_common(1)
     if count:
         warnings.warn(
@@ -269,25 +262,17 @@ def draw_all(
     return draws
 
 # %% ../../nbs/tasks/transfer.ipynb #09c793c9
-class Lengths(NamedTuple):
-    "The questions that a seed draws from a task, in tokens"
-
-    together: tuple[int, ...]  # prompts, in groups that can share a request
-    tokens: int  # of all prompts, without exemplars
-    longest: int  # with what may be written after it
-
-
 def question_lengths(
     model,  # LocalModel or Endpoint, with a tokenizer
     questions: list[Example],
     protocol: Protocol,
-) -> Lengths:
-    "How long questions are"
+) -> tuple[list[int], int, int]:  # prompts by request; all tokens; the longest, whole
+    "How long questions are, without exemplars"
     if protocol.written is not None:
         queries = [protocol.prompt.query.format(input=e.input) for e in questions]
         sizes = [len(model.encode(query)) for query in queries]
         limit = protocol.written[1] or model.answer_tokens(questions)
-        return Lengths((len(sizes),), sum(sizes), max(sizes) + limit)
+        return [len(sizes)], sum(sizes), max(sizes) + limit
     groups, tokens, longest = Counter(), 0, 0
     last = hasattr(model, "prompts")  # a server is sent the last token of an answer too
     for asked in model.as_asked(asks_of(protocol, questions)):
@@ -299,7 +284,7 @@ def question_lengths(
         else:
             groups["echo"] += len(sizes)
             tokens += sum(size + n - 1 + last for n in sizes)
-    return Lengths(tuple(groups.values()), tokens, longest)
+    return list(groups.values()), tokens, longest
 
 
 class Workload(NamedTuple):
@@ -329,28 +314,24 @@ def workload(
     prefix, lengths, total = {}, {}, np.zeros(4, dtype=int)
     for seed, source, target in cells:
         before, key = (seed, source.name), (seed, target.name)
-        questions = draws[seed][target.name].questions
+        questions = draws[seed][target.name][1]
         if key not in lengths:
             lengths[key] = question_lengths(model, questions, protocol)
         first = before not in prefix
         if first:
-            text = protocol.prompt.context(source, draws[seed][source.name].exemplars)
+            text = protocol.prompt.context(source, draws[seed][source.name][0])
             prefix[before] = len(model.encode(text, first=True))
-        size, found = prefix[before], lengths[key]
+        size, (groups, tokens, longest) = prefix[before], lengths[key]
         where = f" (exemplars of {source.name!r}, questions of {target.name!r})"
-        check_length(model, size + found.longest, where)
-        prompts = sum(found.together)
-        requests = sum(-(-n // together) for n in found.together if together)
-        read = found.tokens + size * (first if once else prompts)
+        check_length(model, size + longest, where)
+        prompts = sum(groups)
+        requests = sum(-(-n // together) for n in groups if together)
+        read = tokens + size * (first if once else prompts)
         total += len(questions), prompts, requests, read
     return Workload(*total.tolist())
 
 # %% ../../nbs/tasks/transfer.ipynb #a263f43e
-def cell_key(
-    seed: int,
-    source: Task,
-    target: Task,
-) -> str:
+def cell_key(seed: int, source: Task, target: Task) -> str:
     "The name of a cell in the journal"
     return json.dumps([seed, source.name, target.name])
 
@@ -364,17 +345,17 @@ def measure_cells(
     progress: bool = False,  # show it
 ) -> None:
     "Measure the cells that the journal lacks (equation 1)"
-    sizes = {cell: len(draws[cell[0]][cell[2].name].questions) for cell in cells}
+    sizes = {cell: len(draws[cell[0]][cell[2].name][1]) for cell in cells}
     todo = [cell for cell in cells if cell_key(*cell) not in book.done]
     total, left = (sum(map(sizes.get, some)) for some in (cells, todo))
     last, prefix = None, None
     with progress_bar(total, "questions", progress, initial=total - left) as bar:
         for seed, source, target in todo:
             if last != (seed, source.name):
-                exemplars = draws[seed][source.name].exemplars
+                exemplars = draws[seed][source.name][0]
                 last = (seed, source.name)
                 prefix = model.start(protocol.prompt.context(source, exemplars))
-            questions = draws[seed][target.name].questions
+            questions = draws[seed][target.name][1]
             found = answer_scores(model, prefix, questions, protocol)
             whole = (found == found.round()).all()
             answers = (found.astype(int) if whole else found.round(6)).tolist()
@@ -450,9 +431,7 @@ def transfer_matrix(
         tuple(task.name for task in tasks),
         dict(protocol.identity)["scoring"],
     )
-    queries = [
-        [len(drawn[name].questions) for name in names] for drawn in draws.values()
-    ]
+    queries = [[len(drawn[name][1]) for name in names] for drawn in draws.values()]
     return Transfer(names, values, np.array(queries), scoring.strip("'"))
 
 # %% ../../nbs/tasks/transfer.ipynb #7d311a43

@@ -356,8 +356,8 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_log_probabilities_in_another_form_are_none(odd, tmp_path, llama):
-    def reply(n, body, head):
-        return written("", ODD[odd](len(body["prompt"])))  # noqa: E731
+    def reply(_, body, head):
+        return written("", ODD[odd](len(body["prompt"])))
 
     refused(reply, "likelihood", tmp_path, llama)
 

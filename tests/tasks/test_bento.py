@@ -10,7 +10,6 @@ from helpers.small import halves, table
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
-from benchnb.live.evaluation import Evaluation
 from benchnb.tasks.bento import (
     BentoLe,
     BentoSim,
@@ -80,31 +79,6 @@ def test_whole_tasks_are_exact():
     assert np.isnan(found[0].per_task["algebra"])
 
 
-def test_by_task_tables_and_item_tables_choose_alike():
-    source, _ = halves()
-    side = transfer()
-    by_items = BentoSim().fit(source, side)
-    by_tasks = BentoSim().fit(source.by_task(), side)
-    assert [by_items.tasks_[i] for i in by_items.order_] == [
-        by_tasks.tasks_[i] for i in by_tasks.order_
-    ]
-
-
-@pytest.mark.parametrize("kind", [BentoSim, BentoLe])
-def test_the_order_of_a_matrix_does_not_matter(kind):
-    source, _ = halves()
-    side = transfer(3)
-    turn = [2, 0, 1]
-    turned = Transfer(
-        tuple(side.tasks[i] for i in turn),
-        side.values[:, turn][:, :, turn],
-        side.queries[:, turn],
-    )
-    assert kind().fit(source, side).order_.tolist() == (
-        kind().fit(source, turned).order_.tolist()
-    )
-
-
 @pytest.mark.parametrize("how", ["none", "difference", "line"])
 def test_a_line_against_least_squares(how):
     rng = np.random.default_rng(0)
@@ -130,13 +104,6 @@ def test_the_interval_holds_as_promised():
         assert np.mean(inside) > 0.85, name
 
 
-def test_few_sources_make_no_interval():
-    source, target = halves()
-    few = source.select(models=np.arange(8))
-    found = simulate(RandomTasks().fit(few), target, 20)[0]
-    assert np.isnan(found.interval[0]) or found.interval == (0, 1)
-
-
 @pytest.mark.parametrize("kind", [BentoSim, BentoLe])
 def test_a_saved_method_needs_no_matrix(kind, tmp_path):
     source, target = halves()
@@ -153,17 +120,6 @@ def test_a_corrected_method_keeps_its_line_but_not_its_sources(tmp_path):
     save_method(ready(ResultsSim().fit(source), 20), tmp_path)
     with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
         ready(load_method(tmp_path), 30)
-
-
-def test_an_evaluation_and_the_simulation_agree(tmp_path):
-    source, target = halves()
-    method = ready(BentoSim().fit(source, transfer()), 20)
-    run = Evaluation(method, folder=tmp_path / "model")
-    row = dict(zip(target.items.index, target.values[0].astype(float), strict=True))
-    while asked := run.ask():
-        run.tell({item: row[item] for item in asked})
-    expected = simulate(method, target)[0]
-    assert run.estimate().score == pytest.approx(expected.score)
 
 
 def test_tasks_without_weight_come_last():

@@ -5,7 +5,7 @@ import pytest
 from helpers.language_models import FEW, LONG, TOYS, asks_of
 
 from benchnb.tasks.local_model import LocalModel, as_model, load_model
-from benchnb.tasks.prompts import FLAN, Task, word_tokenizer
+from benchnb.tasks.prompts import FLAN, word_tokenizer
 from benchnb.tasks.transfer import transfer_matrix
 
 
@@ -49,12 +49,6 @@ def test_what_is_written_is_what_transformers_writes(pair):
         assert tokenizer.decode(out).split("\n")[0].strip() == text
 
 
-def test_options_that_the_tokenizer_cannot_tell_apart(llama):
-    task = Task("t", [(f"{n}", "yes", ("yes", "no")) for n in range(5)])
-    with pytest.raises(ValueError, match="to the tokenizer, some are alike .*yes"):
-        transfer_matrix([task], llama, **FEW)
-
-
 def test_models_that_are_none(llama, tmp_path):
     llama[0].save_pretrained(tmp_path)  # without its tokenizer
     for name in ("/nope/model", "no/such", "../nope", tmp_path):
@@ -76,9 +70,7 @@ def test_a_folder_with_damaged_files(llama, tmp_path, damage):
     kept = (tmp_path / name).read_bytes()
     damaged = {"cut": kept[:-1000], "noise": b"\xff" * 1000, "config": b"[]"}
     (tmp_path / name).write_bytes(damaged[damage])
-    with pytest.raises(
-        ValueError, match="is no model with a tokenizer, or a damaged"
-    ) as e:
+    with pytest.raises(ValueError, match="is no model with a token") as e:
         load_model(tmp_path)
     assert "\n" not in str(e.value) and str(tmp_path) in str(e.value)
 
@@ -208,24 +200,6 @@ def test_the_weights_can_be_spread_over_devices(llama, tmp_path):
     found, truth = (m.logprobs(m.start(context), asks) for m in (one, two))
     for values, known in zip(found, truth, strict=True):
         np.testing.assert_allclose(values, known, atol=1e-5)
-
-
-def test_weights_on_disk_are_used_where_they_are(llama, tmp_path):
-    import copy
-
-    accelerate = pytest.importorskip("accelerate")
-    model = copy.deepcopy(llama[0])
-    accelerate.disk_offload(model, tmp_path, execution_device="cpu")
-    assert all(weight.is_meta for weight in model.parameters())
-    one, two = as_model((model, llama[1])), as_model(llama)
-    context, asks = FLAN.context(LONG, LONG.examples[:2]), asks_of(LONG)
-    for found, truth in zip(
-        one.logprobs(one.start(context), asks),
-        two.logprobs(two.start(context), asks),
-        strict=True,
-    ):
-        np.testing.assert_allclose(found, truth, atol=1e-5)
-    assert one.device.type == "cpu" and one.identity() != two.identity()
 
 
 @pytest.mark.parametrize("kind", ["jamba", "mamba"])

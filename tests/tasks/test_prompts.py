@@ -26,11 +26,7 @@ def test_draws_from_the_questions_share_no_exemplar():
     assert len(draw_queries(task, draws[0], 0)) == 55
 
 
-ARC = {"question": "Q", "choices": {"text": ["x", "y"], "label": ["1", "2"]}}
-
-
 FILES = {
-    "arc.json": (json.dumps([ARC | {"answerKey": "2"}]), "Q\nA. x\nB. y", "B"),
     "free.jsonl": ('{"input": "2+2", "target": 4}', "2+2", "4"),
     "list.json": ('{"examples": [{"query": "q", "label": "yes"}]}', "q", "yes"),
     "plain.csv": ("\ufeffq,x,y,z,C\n", "q\nA. x\nB. y\nC. z", "C"),
@@ -94,11 +90,6 @@ def test_equal_options_are_told_apart_by_letters_alone(tmp_path):
     assert task.examples[0].target == "B"
     with pytest.raises(ValueError, match="needs two or more different options"):
         read_tasks(tmp_path, letters=False)
-
-
-def test_rows_with_fewer_options_than_the_header(tmp_path):
-    (tmp_path / "a.csv").write_text("question,A,B,C,answer\nq,x,y,,B\n")
-    assert read_tasks(tmp_path)[0].examples[0].options == ("A", "B")
 
 
 @pytest.mark.parametrize("other", ["y/a_test.csv", "x/a_test.json", "a.csv"])

@@ -81,15 +81,6 @@ def test_distances_agree_with_the_formula(seed, metric):
     assert np.array_equal(found, found.T) and not found.diagonal().any()
 
 
-@given(seeds)
-@settings(max_examples=20, deadline=None)
-def test_centring_changes_no_difference_of_rows(seed):
-    matrix = accuracies(seed)
-    for metric in ("euclidean", "chebyshev"):
-        one, two = (similarity(matrix, scale, metric) for scale in ("none", "centred"))
-        assert np.allclose(one, two, atol=1e-12)
-
-
 @given(seeds, st.sampled_from(list(SCALES)), st.sampled_from(list(TASK_DISTANCES)))
 @settings(max_examples=30, deadline=None)
 def test_similarity_is_symmetric_and_follows_the_tasks(seed, scale, metric):
@@ -129,16 +120,6 @@ def test_what_is_no_similarity():
             eigenmaps(similarity(accuracies(0)), dims)
     with pytest.raises(ValueError, match="choose from 1 to 8"):
         eigenmaps(similarity(accuracies(0)), 9, skip_first=True)
-
-
-def test_a_cut_through_equal_eigenvalues_names_the_way_out():
-    alike = np.ones((4, 4)) + np.eye(4)
-    with pytest.raises(ValueError, match="K = 2 falls .* K = 4 takes them all in"):
-        eigenmaps(alike, 2)
-    with pytest.raises(ValueError, match="K = 3 takes them all in"):
-        eigenmaps(alike, 1, skip_first=True)
-    assert eigenmaps(alike, 4).shape == (4, 4)
-    assert eigenmaps(alike, 1).shape == (4, 1)
 
 
 def test_agreement_of_random_spaces_is_zero_on_average():

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from helpers.language_models import ALL, FEW, LONG, TOYS, made
 
-from benchnb.tasks.local_model import LocalModel, small_model
+from benchnb.tasks.local_model import LocalModel
 from benchnb.tasks.prompts import FLAN, MMLU, Example, Prompt, Task
 from benchnb.tasks.transfer import (
     Protocol,
     answer_scores,
-    from_frame,
     journal_answers,
     journal_cells,
     read_journal,
@@ -48,12 +47,6 @@ def test_exact_match_sees_an_answer_that_is_right(llama):
     exact = Protocol(scoring="exact", prompt=FLAN)
     assert answer_scores(model, prefix, good, exact).mean() == 1
     assert answer_scores(model, prefix, bad, exact).mean() == 0
-
-
-def test_the_order_of_tasks_changes_nothing(llama):
-    forth = transfer_matrix(ALL, llama, **FEW)
-    back = transfer_matrix(ALL[::-1], llama, batch=5, **FEW)
-    np.testing.assert_array_equal(forth.values, back.values[:, ::-1, ::-1])
 
 
 class Tight(LocalModel):
@@ -277,23 +270,6 @@ def test_reasoning_is_shown_in_exemplars_and_the_answer_found_after_it():
     assert model.seen[0].count(said) == 3 and model.seen[1] == (512, "\n\n")
 
 
-def test_a_matrix_with_a_gap_is_refused(llama):
-    rows = transfer_matrix(TOYS, llama, **FEW).frame()
-    gap = "the cell of seed 0, source 'first of i-p', .* is missing"
-    with pytest.raises(ValueError, match=gap):
-        from_frame(rows.drop(index=4))
-    with pytest.raises(ValueError, match="target 'first of i-p' is repeated"):
-        from_frame(rows.iloc[[*range(18), 1]])
-    other = rows.iloc[:1].assign(source="x", target="y")
-    with pytest.raises(ValueError, match="target 'y' is missing"):
-        from_frame(other)
-    hole = rows.assign(score=rows["score"].where(rows.index != 1))
-    with pytest.raises(ValueError, match="target 'first of i-p' has no number"):
-        from_frame(hole)
-    with pytest.raises(ValueError, match="no column \\['queries'\\]"):
-        from_frame(rows.drop(columns="queries"))
-
-
 HEAD = "seed,source,target,score,queries\n"
 
 
@@ -304,11 +280,11 @@ HEAD = "seed,source,target,score,queries\n"
         ("a,b\n1,2,3\n1\n1,2,3,4\n", "Expected 3 fields"),
         (HEAD, "a transfer matrix with no row"),
         (HEAD + "0,NA,NA,good,3\n", "target 'NA' has no number"),
-        (HEAD + "0,a,a,,3\n", "target 'a' has no number"),
         (HEAD + "0,a,a,inf,3\n", "target 'a' has no number"),
-        (HEAD + "0,a,a,.5,many\n", "target 'a' has no number"),
         (HEAD + "0,a,a,.5,2.5\n", "target 'a' has no number"),
         (HEAD + "0,a,b,.5,2\n", "is missing"),
+        (HEAD + "0,a,a,.5,2\n0,a,a,.5,2\n", "is repeated"),
+        (HEAD.replace("queries", "x") + "0,a,a,.5,2\n", "no column"),
         ("x,a\na,word\n", "source 'a', target 'a' has no number"),
         ("x,a\nb,1\n", "is missing"),
     ],
@@ -322,18 +298,13 @@ def test_bad_matrices(tmp_path, text, message):
     assert "\n" not in str(e.value)
 
 
-def test_a_task_may_be_called_NA(tmp_path):
-    (tmp_path / "a.csv").write_text(HEAD + "0,NA,NA,.5,3\n")
-    assert read_matrix(tmp_path / "a.csv").tasks == ("NA",)
-
-
 @pytest.mark.parametrize(
     "change, message",
     [
         (dict(exemplars=12), "task 'first of a-h' has 12 examples .* 13 are needed"),
         (dict(exemplars=-1), "exemplars must be a whole number of at least 0, got -1"),
         (dict(seeds=0), "seeds must be a whole number of at least 1, got 0"),
-        (dict(queries=0.5), "queries must be a whole number of at least 1, or None, got 0.5"),
+        (dict(queries=0.5), "queries must be a whole number of at least 1, or None"),
         (dict(batch=True), "batch must be a whole number of at least 1, got True"),
         (dict(scoring="bleu"), "scoring must be one of .*, got 'bleu'"),
         (dict(tasks=[TOYS[0]] * 2), "task 'first of a-h' is there twice"),
@@ -352,24 +323,13 @@ def test_bad_settings(llama, change, message):
     "change, message",
     [
         (dict(prompt="x"), "prompt must be a Prompt such as MMLU or FLAN, got 'x'"),
-        (dict(prompt=None), "prompt must be a Prompt"),
         (dict(tasks=TOYS[0]), "a list of Task"),
-        (dict(tasks=None), "a list of Task"),
         (dict(tasks=["folder"]), "a list of Task"),
     ],
 )
 def test_bad_kinds_are_seen_before_any_work(change, message):
     with pytest.raises(TypeError, match=message):
         transfer_matrix(**dict(tasks=TOYS, model="/none", **FEW) | change)
-
-
-@pytest.mark.parametrize("exemplars", [0, 3])
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_a_prompt_too_long_for_the_model_is_refused(kind, exemplars):
-    texts = [FLAN.context(LONG, LONG.examples)]
-    pair = small_model(texts, kind, positions=40)
-    with pytest.raises(ValueError, match="tokens is too long for the model, .* 40"):
-        transfer_matrix([LONG], pair, **FEW | dict(exemplars=exemplars))
 
 
 def test_the_module_loads_where_torch_is_missing():
