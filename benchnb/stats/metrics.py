@@ -4,9 +4,8 @@
 
 # %% auto #0
 __all__ = ['TAILS', 'paired_scores', 'over_models', 'mae', 'ranks', 'weighted_mae', 'rmse', 'nrmse', 'rank_among', 'rank_error',
-           'kendall', 'pearson', 'spearman', 'ordered_pairs', 'pairwise_accuracy', 'pairwise_accuracy_by_gap',
-           'interval_coverage', 'interval_width', 'mean_and_error', 'bootstrap_error', 'TestResult', 'z_test',
-           'flip_p_value', 'paired_test']
+           'kendall', 'pearson', 'spearman', 'ordered_pairs', 'pairwise_accuracy', 'interval_coverage',
+           'interval_width', 'mean_and_error', 'TestResult', 'flip_p_value', 'paired_test']
 
 # %% ../../nbs/stats/metrics.ipynb #36b7e5dd
 from collections.abc import Callable
@@ -195,30 +194,6 @@ def pairwise_accuracy(
 
     return np.vectorize(share, signature="(m),(m)->()")(truth, score)
 
-# %% ../../nbs/stats/metrics.ipynb #dd3e0a78
-def pairwise_accuracy_by_gap(
-    truth: np.ndarray,  # true scores, shape (..., models)
-    score: np.ndarray,  # estimates, shape (..., models); trials are pooled
-    edges: tuple = (
-        0,
-        0.01,
-        0.02,
-        0.05,
-        0.1,
-        0.2,
-        1,
-    ),  # gaps: above one, up to the next
-) -> pd.DataFrame:  # a row per bin: low, high, pairs, accuracy (NaN: no such pair)
-    "Pairwise accuracy by how far apart the two models truly are"
-    if len(edges) < 2 or (np.diff(edges) <= 0).any():
-        raise ValueError(f"edges must grow, got {list(edges)}")
-    truth, score = paired_scores(truth, score)
-    rows = zip(*(x.reshape(-1, x.shape[-1]) for x in (truth, score)), strict=True)
-    gap, right = np.hstack([ordered_pairs(*row) for row in rows])
-    bins = pd.Series(right).groupby(pd.cut(gap, edges), observed=False)
-    table = pd.DataFrame({"low": edges[:-1], "high": edges[1:]}, dtype=float)
-    return table.assign(pairs=bins.size().to_numpy(), accuracy=bins.mean().to_numpy())
-
 # %% ../../nbs/stats/metrics.ipynb #2c515cb4
 def _mean_over_intervals(values, low, high):
     "Mean over the models that have an interval"
@@ -263,25 +238,6 @@ def mean_and_error(
         error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
     return (mean, error) if np.ndim(mean) else (float(mean), float(error))
 
-# %% ../../nbs/stats/metrics.ipynb #3639e670
-def bootstrap_error(
-    metric: Callable,  # a function of (truth, score), as in this chapter
-    truth: np.ndarray,  # true scores, shape (models,)
-    score: np.ndarray,  # estimates, shape (models,) or (trials, models)
-    times: int = 1000,  # number of resamples, at least 2
-    seed: int = 0,  # of the resampling
-) -> float:  # standard error of the metric (of its mean over trials)
-    "Standard error of a metric over models, by resampling models with replacement"
-    if np.ndim(truth) != 1 or times < 2:
-        raise ValueError("truth must have shape (models,), and times be at least 2")
-    paired_scores(truth, score)
-    truth, score = np.asarray(truth), np.asarray(score)
-    rng = np.random.default_rng(seed)
-    draws = rng.integers(len(truth), size=(times, len(truth)))
-    results = [np.mean(metric(truth[draw], score[..., draw])) for draw in draws]
-    known = np.array(results)[~np.isnan(results)]
-    return float(known.std(ddof=1)) if known.size > 1 else float("nan")
-
 # %% ../../nbs/stats/metrics.ipynb #3ae10428
 class TestResult(NamedTuple):
     "What a test found"
@@ -303,20 +259,6 @@ def _significance(difference, error, distribution, alternative):
     less, greater = distribution.cdf(z), distribution.sf(z)
     tails = dict(zip(TAILS, (2 * min(less, greater), less, greater), strict=True))
     return TestResult(float(difference), float(error), float(tails[alternative]))
-
-# %% ../../nbs/stats/metrics.ipynb #f5bfa8f8
-def z_test(
-    first: np.ndarray,  # a metric of the first method, one number per trial
-    second: np.ndarray,  # of the second method; the number of trials may differ
-    alternative: str = "less",  # less: first is lower; greater; two-sided
-) -> TestResult:
-    "Z-test of two independent samples of trials (TailoredBench, section 4.2; eq. 7)"
-    from scipy.stats import norm
-
-    (x, x_error), (y, y_error) = mean_and_error(first), mean_and_error(second)
-    if np.isnan(x_error + y_error):
-        raise ValueError("each method needs at least two trials, without NaN")
-    return _significance(x - y, np.hypot(x_error, y_error), norm, alternative)
 
 # %% ../../nbs/stats/metrics.ipynb #1686d126
 def flip_p_value(

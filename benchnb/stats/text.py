@@ -165,19 +165,14 @@ def distance_agreement(
 ) -> np.ndarray:  # shape (samples,), from -1 to 1; NaN where all distances are equal
     "Rank correlation of the items' distances in two spaces (the question of Figure 6)"
     from scipy.spatial.distance import pdist
-    from scipy.stats import rankdata
+    from scipy.stats import spearmanr
 
-    tables = [np.asarray(table, dtype=np.float64) for table in (first, second)]
-    if {t.ndim for t in tables} != {2} or len(tables[0]) != len(tables[1]):
-        raise ValueError("both must be items x features, of the same items")
-    if not all(np.isfinite(table).all() for table in tables):
-        raise ValueError("a description is NaN or infinite: fill gaps first")
-    if samples < 1 or len(first) < 3 * samples:
-        raise ValueError(f"{samples} samples from {len(first)} items: 3 items for each")
+    if len(first) != len(second) or len(first) < 3 * samples:
+        raise ValueError(
+            f"{samples} samples from {len(first)} and {len(second)} items: both must "
+            "be of the same items, 3 for each sample"
+        )
     order = np.random.default_rng(rng).permutation(len(first))
-    found = np.empty(samples)
-    for number, part in enumerate(np.array_split(order, samples)):
-        ranks = [rankdata(pdist(table[part[:size]])) for table in tables]
-        with np.errstate(invalid="ignore"):
-            found[number] = np.corrcoef(ranks)[0, 1]
-    return found
+    parts = [part[:size] for part in np.array_split(order, samples)]
+    away = [[pdist(table[part]) for table in (first, second)] for part in parts]
+    return np.array([spearmanr(*pair).statistic for pair in away])

@@ -53,17 +53,15 @@ def test_n_runs_weigh_like_n_answers_to_the_same_item():
     drawn = [sample_posterior(bank, items, seen, runs)]
     drawn += [sample_posterior(bank, where, told)]
     np.testing.assert_allclose(drawn[0].weights, drawn[1].weights, atol=1e-4)
-    for how in ("map", "eap"):
-        fast = bank.abilities(seen[None], items, how, trials=runs)
-        slow = bank.abilities(told[None], where, how)
-        np.testing.assert_allclose(fast.theta, slow.theta, atol=1e-4)
-        np.testing.assert_allclose(fast.covariance, slow.covariance, atol=1e-4)
+    fast = bank.abilities(seen[None], items, trials=runs)
+    slow = bank.abilities(told[None], where)
+    np.testing.assert_allclose(fast.theta, slow.theta, atol=1e-4)
+    np.testing.assert_allclose(fast.covariance, slow.covariance, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["2pl", "3pl"])
-def test_a_fit_weighs_cells_by_their_trials(kind):
+def test_a_fit_weighs_cells_by_their_trials():
     scores, _ = agents()
-    settings = dict(kind=kind, rounds=8, tolerance=0, marginal=False)
+    settings = dict(rounds=8, tolerance=0, marginal=False)
     plain = fit_irt(scores.values, **settings)
     once = fit_irt(scores.values, trials=np.ones(scores.shape), **settings)
     np.testing.assert_array_equal(plain.slopes, once.slopes)

@@ -34,9 +34,8 @@ RULES = [
     {"batch": 4, "start": 3},
     {"start": 30},
     {"dims": 2},
-    {"kind": "3pl"},
     {"target_se": 0.06},
-    {"how": "eap", "batch": 5},
+    {"dims": 2, "batch": 5},
 ]
 SWITCH = {"outside": "sample"}
 
@@ -113,10 +112,10 @@ def test_usefulness_is_the_variance_that_an_answer_takes_away(dims):
             assert fast[model, item] == pytest.approx(before - after, rel=1e-6)
 
 
-@pytest.mark.parametrize("kind, dims", [("2pl", 1), ("2pl", 2), ("3pl", 1)])
-def test_abilities_of_other_items_per_model_are_those_of_each_alone(kind, dims):
+@pytest.mark.parametrize("dims", [1, 2])
+def test_abilities_of_other_items_per_model_are_those_of_each_alone(dims):
     source, target = halves()
-    bank = fit_irt(source.values, kind, dims)
+    bank = fit_irt(source.values, dims)
     rng = np.random.default_rng(0)
     asked = np.stack([rng.permutation(60)[:15] for _ in range(len(target))])
     seen = np.take_along_axis(target.values.astype(float), asked, axis=1)
@@ -228,8 +227,8 @@ def test_equally_useful_items_are_drawn_from_the_whole_table():
 def test_a_curve_fit_that_did_not_settle_is_noted(monkeypatch):
     from benchnb.methods import adaptive_irt
 
-    def impatient(values, kind, dims, trials=None):
-        return fit_irt(values, kind, dims, rounds=1)
+    def impatient(values, dims, trials=None):
+        return fit_irt(values, dims, rounds=1)
 
     monkeypatch.setattr(adaptive_irt, "fit_bank", impatient)
     source, target = halves()
@@ -240,7 +239,7 @@ def test_a_curve_fit_that_did_not_settle_is_noted(monkeypatch):
 
 def test_held_out_sources_are_new_to_their_bank_and_of_all_strengths():
     _, _, answers = made_up(models=43)
-    pairs = held_out_banks(answers, 5, "2pl", 1)
+    pairs = held_out_banks(answers, 5, 1)
     rows = np.concatenate([rest for _, rest, _ in pairs])
     assert len(rows) == 43 and len(np.unique(rows, axis=0)) == 43
     for bank, rest, _ in pairs:
@@ -272,9 +271,6 @@ BAD = [
     ({"start": 0}, "start must be a whole number"),
     ({"folds": 1}, "folds must be a whole number of at least 0, not 1"),
     ({"folds": -1}, "folds must be"),
-    ({"kind": "5pl"}, "kind must be one of '1pl'"),
-    ({"dims": 2, "kind": "3pl"}, "dims=2 needs the kind 2pl"),
-    ({"how": "mle"}, "how must be one of 'map', 'eap'"),
     ({"target_se": 0}, "target_se must be a number"),
     ({"outside": "both"}, "outside must be one of 'auto', 'curves', 'sample'"),
     ({"target_se": float("nan")}, "target_se must be a number"),

@@ -226,10 +226,10 @@ def test_other_scores_other_clusters_but_not_of_texts():
 
 @pytest.mark.parametrize("space", ["text", "side"])
 def test_items_not_chosen_by_scores_are_tried_on_every_source(space, monkeypatch):
-    def never(*args):
+    def never(*args, **settings):
         raise AssertionError("there is nothing to cluster anew")
 
-    monkeypatch.setattr("benchnb.evaluation.learned_coresets.held_out_errors", never)
+    monkeypatch.setattr("benchnb.evaluation.learned_coresets.hold_out", never)
     scores = with_texts(answers(models=70))
     facts = scores.items.assign(weight=np.random.default_rng(1).random(60))
     scores = Scores(scores.values, facts, scores.models)

@@ -179,12 +179,14 @@ def test_targets_beyond_the_sources_are_named():
 
 def test_saved_as_plain_arrays_and_back(tmp_path):
     source, target = answers().split("random", seed=1)
-    for kind in ("2pl", "3pl"):
-        method = ready(Metabench(kind=kind).fit(source), 10)
-        save_method(method, tmp_path / kind)
-        with np.load(tmp_path / kind / "arrays.npz", allow_pickle=False) as file:
+    for pool in (None, 12):
+        method, folder = ready(Metabench(pool=pool).fit(source), 10), tmp_path / str(
+            pool
+        )
+        save_method(method, folder)
+        with np.load(folder / "arrays.npz", allow_pickle=False) as file:
             assert all(file[name].dtype.kind in "bif" for name in file.files)
-        again = load_method(tmp_path / kind)
+        again = load_method(folder)
         assert isinstance(Curve(*again.curve_).coef, np.ndarray)
         first, second = simulate(method, target), simulate(again, target)
         assert [e.score for e in first] == [e.score for e in second]
@@ -226,6 +228,6 @@ def test_names_and_mistakes():
     assert isinstance(get_method("metabench", pool=350), Metabench)
     with pytest.raises(ValueError, match="budget must be a whole number"):
         ready(Metabench().fit(answers()), 51)
-    for wrong in ({"kind": "5pl"}, {"subsets": 0}, {"pool": 0}, {"splines": 3}):
+    for wrong in ({"subsets": 0}, {"pool": 0}, {"splines": 3}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Metabench(**wrong).fit(answers())

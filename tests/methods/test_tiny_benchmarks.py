@@ -170,13 +170,12 @@ def test_the_radius_is_made_of_errors_on_sources_left_out(anchors):
     chosen = Anchors(method.coreset_, method.share_, method.labels_)
     errors = method.source_errors(chosen, np.random.default_rng(5))
     rng = np.random.default_rng(5)
-    for part, bank in enumerate(method._banks):
-        out = method._fold == part
-        fresh = fit_irt(source.values[~out], dims=1, tolerance=2e-3)
+    for (fit, out), bank in zip(method._parts, method._banks, strict=True):
+        fresh = fit_irt(source.values[fit], dims=1, tolerance=2e-3)
         np.testing.assert_allclose(bank.slopes, fresh.slopes)
         theirs = chosen
         if anchors != "random":
-            theirs = method.choose(fresh, source.values[~out], rng)
+            theirs = method.choose(fresh, source.values[fit], rng)
         rows = source.values[out].astype(float)
         guess, _ = method.conclude(fresh, theirs, rows[:, theirs.items])
         np.testing.assert_allclose(errors[out], guess - rows @ source.weights)

@@ -5,10 +5,8 @@ import numpy as np
 import pytest
 
 from benchnb.stats.balanced_sampling import (
-    Undecided,
     local_pivotal_sample,
     model_assisted_estimate,
-    neighbours,
     resolve_pair,
 )
 
@@ -49,34 +47,6 @@ def test_every_item_has_its_chance_as_in_the_slow_method(equal):
     np.testing.assert_allclose(counts / 4000, [chance, chance], atol=0.035)
 
 
-def test_spread_is_that_of_the_slow_method():
-    rng = np.random.default_rng(1)
-    space, chance = rng.normal(size=(40, 2)), np.full(40, 0.2)
-
-    def closest(draw):
-        drawn = space[draw(chance, space, rng)]
-        apart = ((drawn[:, None] - drawn) ** 2).sum(axis=2) + np.eye(len(drawn)) * 9
-        return np.sqrt(apart.min(axis=1)).mean()
-
-    means = [
-        np.mean([closest(draw) for _ in range(300)])
-        for draw in (local_pivotal_sample, slow_sample)
-    ]
-    assert means[0] == pytest.approx(means[1], rel=0.06)
-
-
-@pytest.mark.parametrize("count", [1, 3, 50])
-def test_short_lists_of_neighbours_change_no_size(count):
-    rng = np.random.default_rng(2)
-    space = rng.normal(size=(60, 3))
-    near = neighbours(space, count)
-    for seed in range(20):
-        draw = local_pivotal_sample(
-            np.full(60, 0.2), space, np.random.default_rng(seed), near
-        )
-        assert len(draw) == len(set(draw)) == 12
-
-
 def test_items_at_one_place_certain_items_and_none():
     rng = np.random.default_rng(3)
     same = np.zeros((50, 2))
@@ -89,35 +59,12 @@ def test_items_at_one_place_certain_items_and_none():
     assert np.mean(one) == pytest.approx(0.3, abs=0.04)
 
 
-def test_the_same_seed_draws_the_same():
-    space = np.random.default_rng(4).normal(size=(80, 4))
-    first, second, other = (
-        local_pivotal_sample(
-            np.full(80, 0.25), space, np.random.default_rng(s)
-        ).tolist()
-        for s in (5, 5, 6)
-    )
-    assert first == second != other
-
-
 def test_a_resolved_pair_keeps_the_chances_on_average():
     uniforms = (np.arange(5000) + 0.5) / 5000
     for a, b in [(0.1, 0.2), (0.5, 0.5), (0.9, 0.3), (0.99, 0.98)]:
         after = np.array([resolve_pair(a, b, uniform) for uniform in uniforms])
         np.testing.assert_allclose(after.mean(axis=0), [a, b], atol=1e-3)
         assert (np.isclose(after, 0) | np.isclose(after, 1)).any(axis=1).all()
-
-
-def test_undecided_forgets_what_was_removed():
-    left, rng = Undecided(range(30)), np.random.default_rng(0)
-    space = rng.normal(size=(30, 1))
-    near, gone = neighbours(space, 2).tolist(), rng.permutation(30)[:27].tolist()
-    for item in gone:
-        left.remove(item)
-    rest = sorted(set(range(30)) - set(gone))
-    assert sorted(left.items) == rest
-    apart = np.abs(space[rest] - space[rest[0]]).ravel()
-    assert left.nearest(rest[0], near, space) == rest[1 + apart[1:].argmin()]
 
 
 def test_model_assisted_estimate_by_hand():
@@ -141,27 +88,9 @@ def test_model_assisted_estimate_by_hand():
     assert found.se == pytest.approx(np.sqrt(2 * variance))
 
 
-def test_survey_of_one_answer_and_of_part_marks():
-    one = model_assisted_estimate(
-        np.full(4, 0.25), np.full(4, 0.25), np.full(4, 0.5), np.array([2]), np.ones(1)
-    )
-    assert np.isfinite([one.score, one.se]).all()
-    items, guess = np.arange(20), np.full(40, 0.5)
-    marks = np.linspace(0.45, 0.55, 20)
-    part = model_assisted_estimate(np.full(40, 1 / 40), guess, guess, items, marks)
-    coins = model_assisted_estimate(np.full(40, 1 / 40), guess, guess, items, items % 2)
-    assert part.se < 0.5 * coins.se
-
-
 @pytest.mark.parametrize("chance", [[-0.1, 0.5], [0.5, 1.2], [np.nan, 0.5]])
 def test_impossible_chances_are_refused(chance):
     with pytest.raises(ValueError, match="probabilities must lie in"):
         local_pivotal_sample(
             np.array(chance), np.zeros((2, 1)), np.random.default_rng(0)
         )
-
-
-@pytest.mark.parametrize("space", [np.zeros(3), np.full((3, 1), np.inf)])
-def test_impossible_spaces_are_refused(space):
-    with pytest.raises(ValueError, match="finite numbers"):
-        neighbours(space)

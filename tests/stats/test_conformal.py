@@ -23,13 +23,6 @@ def test_the_radius_holds_enough_errors_and_no_more(errors, level):
         assert (errors < found).sum() < wanted
 
 
-@given(st.integers(1, 60), st.integers(1, 9), st.floats(0.5, 0.99))
-def test_errors_that_are_repeated_count_once(count, times, level):
-    errors = np.random.default_rng(count).random(count)
-    found = conformal_radius(np.repeat(errors, times), level, independent=count)
-    assert found == conformal_radius(errors, level)
-
-
 def test_the_promise_is_kept_where_models_are_alike():
     rng, held = np.random.default_rng(0), []
     for _ in range(400):
@@ -67,14 +60,6 @@ def test_pairs_are_those_of_one_fold():
     ]
     np.testing.assert_allclose(np.sort(off), np.sort(wanted))
     np.testing.assert_allclose(np.sort(off), np.sort(-off), atol=1e-12)
-
-
-def test_two_budgets_make_one_pair():
-    first, second = made_up(0, 8, 2), made_up(1, 8, 2)
-    off = pair_errors(first, second.sample(frac=1, random_state=0))
-    apart = [(e["estimate"] - e["truth"]).to_numpy() for e in (first, second)]
-    assert np.isclose(off, apart[0][0] - apart[1][2]).any()
-    assert not np.isclose(off, apart[0][0] - apart[1][1]).any()  # of two folds
 
 
 def test_the_promise_is_kept_for_pairs_though_all_estimates_lean():

@@ -9,15 +9,10 @@ import pytest
 from benchnb.stats.genetic_search import (
     Settings,
     as_masks,
-    crossover,
     draw_subsets,
     genetic_search,
     load_search,
-    mutated,
     next_generation,
-    repaired,
-    subset_means,
-    tournament,
 )
 
 VALUE = np.random.default_rng(7).random(30)
@@ -79,46 +74,7 @@ def test_a_generation_is_that_of_the_slow_reference(seed):
     assert (fast == slow).all()
 
 
-def test_means_are_those_of_each_subset():
-    answers = np.random.default_rng(0).random((5, 30)).astype(np.float32)
-    masks = some_masks()
-    slow = [[row[mask].mean() for row in answers] for mask in masks]
-    np.testing.assert_allclose(subset_means(masks, answers), slow, rtol=1e-5)
-
-
 # Pieces ---------------------------------------------------------------------------
-
-
-def test_repair_adds_and_removes_evenly():
-    masks = np.zeros((6000, 8), dtype=bool)
-    masks[:3000, :6] = True  # too many; the others have none
-    fixed = repaired(masks, 3, np.random.default_rng(0))
-    assert (fixed.sum(axis=1) == 3).all()
-    assert not fixed[:3000, 6:].any()
-    np.testing.assert_allclose(fixed[:3000, :6].mean(axis=0), 3 / 6, atol=0.03)
-    np.testing.assert_allclose(fixed[3000:].mean(axis=0), 3 / 8, atol=0.03)
-    assert (repaired(masks, 8, np.random.default_rng(0))).all()
-
-
-def test_children_take_each_item_from_a_parent_by_a_fair_coin():
-    first, second = np.ones((500, 20), bool), np.zeros((500, 20), bool)
-    children = crossover(first, second, np.random.default_rng(0))
-    np.testing.assert_allclose(children.mean(), 0.5, atol=0.02)
-    assert (crossover(first, first, np.random.default_rng(0)) == first).all()
-
-
-def test_mutation_flips_at_most_so_many_and_leaves_the_parents():
-    masks = some_masks()
-    before = masks.copy()
-    changed = (mutated(masks, 4, np.random.default_rng(0)) != masks).sum(axis=1)
-    assert changed.max() <= 4 and changed.min() >= 0 and changed.any()
-    assert (masks == before).all()
-    assert (mutated(masks, 0, np.random.default_rng(0)) == masks).all()
-
-
-def test_tournaments_of_many_rivals_are_won_by_the_best():
-    winners = tournament(np.arange(5.0), 50, 60, np.random.default_rng(0))
-    assert (winners == 4).all()
 
 
 # The search -----------------------------------------------------------------------
@@ -146,21 +102,6 @@ def test_elite_and_votes():
     assert found.elite(3)[0].tolist() == found.items.tolist()
     assert found.votes.sum() == pytest.approx(6 * 13)  # generations 13 to 25
     assert len(set(found.most_voted())) == 6
-
-
-def test_all_items_one_item_and_no_generation():
-    assert genetic_search(total_value, 30, 30, SMALL).items.tolist() == [*range(30)]
-    one = genetic_search(total_value, 30, 1, Settings(60, 60, 5))
-    assert one.items.tolist() == [VALUE.argmax()]
-    assert len(genetic_search(total_value, 30, 6, Settings(20, 0, 3)).course) == 1
-
-
-def test_the_seed_decides():
-    first, second, other = (
-        genetic_search(total_value, 30, 6, Settings(20, 3, 3), seed).course.tolist()
-        for seed in (1, 1, 2)
-    )
-    assert first == second != other
 
 
 def test_a_watched_search_stops_and_returns_what_the_watcher_liked_best():

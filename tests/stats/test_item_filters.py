@@ -15,7 +15,6 @@ from benchnb.stats.item_filters import (
     not_redundant,
     part_whole_correlation,
     redundancy,
-    unit_columns,
 )
 from benchnb.stats.text import unit_rows
 
@@ -99,24 +98,6 @@ def test_needed_items_come_back_in_the_order_that_is_promised():
     assert not {4, 7, 29} & set(kept_items(scores, 27).items)
 
 
-def test_weights_count_in_the_score_that_items_are_compared_with():
-    values = np.random.default_rng(0).random((50, 12))
-    weight = np.array([100.0] + [1.0] * 11)
-    even, uneven = (
-        kept_items(Scores(values, pd.DataFrame({"weight": w})), unrelated=0.9).items
-        for w in (np.ones(12), weight)
-    )
-    assert uneven.tolist() == [0] and even.tolist() != [0]
-
-
-def test_the_full_score_is_used_where_it_is_known():
-    values = np.random.default_rng(0).random((50, 12))
-    facts = pd.DataFrame({"full_score": values[:, 3]}, [f"m{i}" for i in range(50)])
-    facts.iloc[5] = np.nan
-    kept = kept_items(Scores(values, models=facts), unrelated=0.9)
-    assert kept.items.tolist() == [3]
-
-
 def test_odd_tables_are_filtered_without_a_warning(recwarn):
     for values in (
         np.ones((3, 4)),
@@ -127,17 +108,6 @@ def test_odd_tables_are_filtered_without_a_warning(recwarn):
         kept = kept_items(Scores(values))
         assert len(kept.items) >= 1 and kept.models.all()
     assert len(recwarn) == 0
-
-
-def test_order_of_models_and_items_does_not_matter():
-    scores = Scores(marks(models=1500))
-    free = kept_items(scores, unrelated=0.5)
-    rng = np.random.default_rng(0)
-    rows, columns = rng.permutation(1500), rng.permutation(30)
-    turned = kept_items(scores.select(rows, columns), unrelated=0.5)
-    assert sorted(columns[turned.items]) == free.items.tolist()
-    assert (turned.models == free.models[rows]).all()
-    pd.testing.assert_frame_equal(turned.table, free.table)
 
 
 def test_mistakes_are_named():
@@ -187,27 +157,6 @@ def test_blocks_change_nothing(block):
     most, whom = most_alike_before(points, block)
     np.testing.assert_allclose(most, products.max(axis=1), atol=1e-6)
     assert whom[0] == -1 and (whom[1:] == products.argmax(axis=1)[1:]).all()
-
-
-def test_columns_with_gaps_and_constant_ones():
-    values = marks()
-    columns = unit_columns(values)
-    frame = pd.DataFrame(values)
-    expected = frame.fillna(frame.mean()).corr().fillna(0).to_numpy()
-    products = columns @ columns.T
-    np.testing.assert_allclose(products[:-1, :-1], expected[:-1, :-1], atol=1e-4)
-    assert not columns[-1].any()
-
-
-def test_many_items_need_little_memory():
-    import tracemalloc
-
-    rows = unit_rows(np.random.default_rng(0).normal(size=(20_000, 2)))
-    tracemalloc.start()
-    most_alike_before(rows)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 200e6  # a table of all pairs takes 1.6 GB
 
 
 def test_copies_return_when_items_are_needed_and_limits_are_checked():

@@ -1,13 +1,9 @@
 """What the chapter on texts does not show: slow references, an encoder made here, odd
 texts."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.small import sentences
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
@@ -17,7 +13,6 @@ from benchnb.stats.text import (
     encode,
     load_encoder,
     main_directions,
-    mean_pool,
     text_embeddings,
     word_weights,
 )
@@ -46,18 +41,6 @@ def test_directions_are_those_of_the_whole_decomposition():
     np.testing.assert_allclose(found @ found.T, points @ points.T, atol=1e-4)
     largest = vt[:6][np.arange(6), np.abs(vt[:6]).argmax(axis=1)]
     np.testing.assert_allclose(found, points * np.sign(largest), atol=1e-3)
-
-
-def test_the_same_texts_give_the_same_points():
-    texts = sentences(80)
-    first = text_embeddings(texts, 8)
-    np.testing.assert_array_equal(first, text_embeddings(texts, 8))
-    np.testing.assert_array_equal(first, text_embeddings(pd.Series(texts), 8, seed=0))
-    order = np.random.default_rng(0).permutation(80)
-    turned = text_embeddings([texts[i] for i in order], 8)
-    np.testing.assert_allclose(
-        turned @ turned.T, (first @ first.T)[order][:, order], atol=1e-3
-    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -151,12 +134,6 @@ def slow_encode(texts, name):
     return np.array(points)
 
 
-def test_an_encoder_is_equation_3(encoder):
-    points = text_embeddings(TEXTS, how=encoder)
-    assert points.dtype == np.float32
-    np.testing.assert_allclose(points, slow_encode(TEXTS, encoder), atol=1e-5)
-
-
 @pytest.mark.parametrize("batch", [1, 2, 3, 100])
 def test_batches_and_their_padding_do_not_matter(encoder, batch):
     texts = TEXTS * 4
@@ -170,31 +147,6 @@ def test_long_texts_are_cut_where_the_model_ends(encoder):
     points = text_embeddings([long, long + "Ben", "Ben"], how=encoder)
     np.testing.assert_allclose(points[0], points[1], atol=1e-6)
     assert np.linalg.norm(points[0] - points[2]) > 0.1
-
-
-def test_fewer_dimensions_of_an_encoder(encoder):
-    whole, few = (text_embeddings(TEXTS, dims, encoder) for dims in (None, 2))
-    assert whole.shape == (5, 16) and few.shape == (5, 2)
-    np.testing.assert_allclose(np.linalg.norm(few, axis=1), 1, atol=1e-5)
-    np.testing.assert_array_equal(text_embeddings(TEXTS, 99, encoder), whole)
-
-
-def test_pooling_is_a_mean_over_what_is_not_padding():
-    rng = np.random.default_rng(0)
-    vectors, mask = rng.random((6, 9, 4)), (rng.random((6, 9)) < 0.6).astype(int)
-    mask[0] = 0  # a text without tokens
-    slow = [
-        row[m == 1].mean(axis=0) for row, m in zip(vectors[1:], mask[1:], strict=True)
-    ]
-    np.testing.assert_allclose(mean_pool(vectors, mask)[1:], slow)
-    np.testing.assert_array_equal(mean_pool(vectors, mask)[0], np.zeros(4))
-
-
-def test_a_bar_only_for_many_texts(encoder, capfd):
-    text_embeddings(TEXTS, how=encoder)
-    assert capfd.readouterr().err == ""
-    text_embeddings(TEXTS * 101, how=encoder)
-    assert "batch" in capfd.readouterr().err
 
 
 def test_encoders_that_cannot_be_had(tmp_path, monkeypatch):
@@ -220,23 +172,6 @@ def test_encoders_that_cannot_be_had(tmp_path, monkeypatch):
         text_embeddings(TEXTS, how=no_padding)
 
 
-@pytest.mark.parametrize("missing", ["transformers", "torch"])
-def test_without_the_packages_the_remedy_is_named(monkeypatch, missing):
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(
-        ImportError, match="needs torch and transformers: pip install benchnb\\[llm\\]"
-    ):
-        text_embeddings(TEXTS, how="sentence-transformers/all-MiniLM-L6-v2")
-
-
-def test_importing_the_chapter_imports_nothing_heavy():
-    heavy = ["sklearn", "torch", "transformers", "scipy.stats"]
-    code = "import sys, benchnb.stats.text; "
-    code += f"print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stderr
-
-
 def test_agreement_is_spearmans_of_all_pairs_of_each_sample():
     rng = np.random.default_rng(0)
     first, second = rng.random((21, 3)), rng.random((21, 5))
@@ -248,14 +183,3 @@ def test_agreement_is_spearmans_of_all_pairs_of_each_sample():
             [np.linalg.norm(t[i] - t[j]) for i, j in pairs] for t in (first, second)
         ]
         assert np.isclose(value, spearmanr(*away).statistic)
-
-
-def test_agreement_of_odd_tables():
-    points = np.random.default_rng(0).random((30, 3))
-    assert np.isnan(distance_agreement(points, np.ones((30, 2)), samples=3)).all()
-    with pytest.raises(ValueError, match="both must be items x features"):
-        distance_agreement(points, points[:29])
-    with pytest.raises(ValueError, match="NaN or infinite: fill gaps"):
-        distance_agreement(points, np.full((30, 1), np.nan))
-    with pytest.raises(ValueError, match="11 samples from 30 items"):
-        distance_agreement(points, points, samples=11)

@@ -115,12 +115,6 @@ def test_slices_hold_equal_masses_and_every_heap_once(size, number):
     np.testing.assert_allclose(total, 1 / size)
 
 
-def test_one_slice_is_the_whole():
-    [(place, mass)] = slice_masses(7, 1)
-    assert place.tolist() == list(range(7))
-    np.testing.assert_allclose(mass, 1 / 7)
-
-
 # what arrives ------------------------------------------------------------------
 
 
@@ -177,41 +171,7 @@ def test_so_many_slices_that_each_is_small(heaps, holes, bound, monkeypatch):
         assert max(cost.size for cost in costs) <= bound
 
 
-def test_slices_cost_little_more_than_the_exact_plan():
-    "Clouds that are long: easiness first"
-    rng = np.random.default_rng(0)
-    skill, ease = rng.normal(size=(30, 1)), rng.normal(size=120)
-    chance = 1 / (1 + np.exp(-2 * (skill + ease)))
-    left, right = chance[:, :60], chance[:, 60:]
-    answers = (ease[:60] > 0).astype(float)
-    exact, sliced = (
-        synthetic_items(left, right, answers, bound)[1] for bound in (3600, 400)
-    )
-    assert np.abs(exact - sliced).mean() < 0.05
-
-
 # cut at one half ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("pairs", [1, 2, 3, 5, 7])
-def test_exactly_one_half_is_right(pairs):
-    "Two heaps for every hole, one right and one wrong; noise of the masses is no vote"
-    right = np.linspace(0, 1, pairs)[np.newaxis]
-    left, answers = np.repeat(right, 2, axis=1), np.tile([0.0, 1.0], pairs)
-    for bound in (1_000_000, 4):
-        plain = synthetic_items(left, right, answers, bound)[1]
-        np.testing.assert_allclose(plain, 0.5)
-        made, told = synthetic_items(left, right, answers, bound, binary=True)
-        assert told.tolist() == [1.0] * pairs
-        assert set(np.unique(made)) <= {0.0, 1.0}
-
-
-@pytest.mark.parametrize("rights, told", [(0, 0), (1, 0), (2, 1), (3, 1)])
-def test_two_of_three_are_more_than_one_half(rights, told):
-    left = np.ones((2, 3))
-    answers = (np.arange(3) < rights).astype(float)
-    made, found = synthetic_items(left, np.ones((2, 1)), answers, binary=True)
-    assert found.tolist() == [told] and made.tolist() == [[1], [1]]
 
 
 @examples
@@ -266,10 +226,3 @@ def test_a_solver_that_never_gets_far_is_not_asked_for_ever(monkeypatch):
     made, told = synthetic_items(left, right, answers)
     assert np.isfinite(made).all() and np.isfinite(told).all()
     assert told.mean() == pytest.approx(answers.mean())
-
-
-def test_other_errors_are_not_taken_for_a_hard_plan():
-    left, right, answers = clouds(0)
-    left[0, 0] = np.nan
-    with pytest.raises(ValueError, match="finite costs"):
-        synthetic_items(left, right, answers)
