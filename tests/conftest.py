@@ -1,7 +1,12 @@
-"Settings of every test run: no window, no network, no torch behind POT"
+"""Settings of every test run, and which tests `make test` leaves out.
+
+What takes long or needs programs of others is marked `slow`: `make test` leaves it out,
+`make test-all` runs it too."""
 
 import os
 from pathlib import Path
+
+import pytest
 
 for name, value in {
     "MPLBACKEND": "agg",
@@ -16,15 +21,3 @@ PATHS = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [*PATHS, *filter(None, [os.environ.get("PYTHONPATH")])]
 )
-
-LONG = ("tests/test_site.py", "tests/harnesses/", "tests/test_notebooks.py")
-
-
-def pytest_collection_modifyitems(items):
-    "What takes longest comes first, so that no processor waits for another at the end"
-
-    def place(item):
-        path = item.path.relative_to(item.config.rootpath).as_posix()
-        return next((n for n, long in enumerate(LONG) if path.startswith(long)), 9)
-
-    items.sort(key=place)  # stable: otherwise as they were

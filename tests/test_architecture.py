@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from helpers.small import table
 
 import benchnb
@@ -17,51 +16,34 @@ from tools.run import ROOT
 PACKAGE = Path(benchnb.__file__).parent
 
 
-def lint(folder):
-    "What import-linter says of the package in a folder: exit status and text"
-    code = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports())"
-    env = os.environ | {"PYTHONPATH": str(folder)}
-    settings = dict(cwd=folder, env=env, capture_output=True, text=True)
-    done = subprocess.run([sys.executable, "-P", "-c", code], **settings)
-    return done.returncode, done.stdout + done.stderr
+def python(*words, cwd=ROOT, status=0, **env):
+    "What a fresh Python prints"
+    command = [sys.executable, "-P", *map(str, words)]
+    settings = dict(cwd=cwd, env=os.environ | env, capture_output=True, text=True)
+    done = subprocess.run(command, **settings)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_arrows_point_downward():
-    status, said = lint(ROOT)
-    assert status == 0, said
+    python(
+        "-c", "from importlinter.cli import lint_imports as f; raise SystemExit(f())"
+    )
 
 
 def test_an_upward_import_and_a_method_that_imports_another_are_found(tmp_path):
-    shutil.copytree(
-        PACKAGE, tmp_path / "benchnb", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    skip = shutil.ignore_patterns("__pycache__", "resources")
+    shutil.copytree(PACKAGE, tmp_path / "benchnb", ignore=skip)
     shutil.copy(ROOT / ".importlinter", tmp_path)
     for path, planted in {
         "stats/metrics.py": "from benchnb.methods import sampling",
         "methods/sort_and_search.py": "from benchnb.methods import clustering",
     }.items():
-        file = tmp_path / "benchnb" / path
-        file.write_text(f"{file.read_text('utf-8')}\n{planted}\n", "utf-8")
-    status, said = lint(tmp_path)
-    assert status == 1 and "0 kept, 2 broken" in said, said
-
-
-def travelled(journey):
-    "Our files whose functions run in a journey"
-    seen, here = set(), str(PACKAGE) + os.sep
-
-    def note(frame, event, arg):
-        code = frame.f_code
-        if code.co_filename.startswith(here) and code.co_name != "<module>":
-            seen.add(code.co_filename.removeprefix(here))
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        journey()
-    finally:
-        sys.setprofile(before)
-    return seen
+        with open(tmp_path / "benchnb" / path, "a") as file:
+            file.write(f"\n{planted}\n")
+    code = "from importlinter.cli import lint_imports as f; raise SystemExit(f())"
+    settings = dict(cwd=tmp_path, status=1, PYTHONPATH=str(tmp_path))
+    assert "0 kept, 2 broken" in python("-c", code, **settings)
 
 
 JOURNEY = """
@@ -73,9 +55,21 @@ methods/sampling.py stats/balanced_sampling.py stats/intervals.py
 
 def test_a_comparison_passes_through_these_files_only():
     "To follow a comparison from the call to its figures, read these"
-    get_method("random")  # what is imported is not travelled
-    files = travelled(lambda: compare(table(), ["random"], [30], trials=1))
-    assert files <= set(JOURNEY.split())
+    seen, here = set(), str(PACKAGE) + os.sep
+
+    def note(frame, event, arg):
+        code = frame.f_code
+        if code.co_filename.startswith(here) and code.co_name != "<module>":
+            seen.add(code.co_filename.removeprefix(here))
+
+    get_method("random")  # to import is no part of the journey
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        compare(table(), ["random"], [30], trials=1)
+    finally:
+        sys.setprofile(before)
+    assert seen <= set(JOURNEY.split())
 
 
 TELL = """
@@ -87,32 +81,18 @@ print(*[name for name in sys.modules if name.startswith(names)])
 """
 
 
-def test_telling_an_evaluation_imports_its_own_method_only(tmp_path):
+def test_an_evaluation_imports_its_own_method_only(tmp_path):
     scores = table()
     scores.to_parquet(tmp_path / "scores.parquet")
-    names = scores.items.index
-    lines = [f"new,{name},{k % 2}" for k, name in enumerate(names)]
+    lines = [f"new,{name},{k % 2}" for k, name in enumerate(scores.items.index)]
     (tmp_path / "log.csv").write_text("\n".join(["model,item,score", *lines]))
-    plan = ["plan", "scores.parquet", "--method", "aipw", "--budget", "20"]
-    plan += ["--harness", "list", "--out", "mine"]
-    settings = dict(cwd=tmp_path, capture_output=True, text=True)
-    done = subprocess.run([sys.executable, "-m", "benchnb", *plan], **settings)
-    assert done.returncode == 0, done.stderr
-    command = [sys.executable, "-c", TELL, "mine", "log.csv"]
-    done = subprocess.run(command, **settings)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].split() == ["benchnb.methods.sampling"]
+    plan = "plan scores.parquet --method aipw --budget 20 --harness list --out mine"
+    python("-m", "benchnb", *plan.split(), cwd=tmp_path)
+    printed = python("-c", TELL, "mine", "log.csv", cwd=tmp_path)
+    assert printed.splitlines()[-1].split() == ["benchnb.methods.sampling"]
 
 
-@pytest.mark.parametrize("name", LIBRARY)
-def test_the_list_of_methods_is_right(name):
-    cls = find_class(name)
-    assert cls.name == name and cls.__module__.startswith("benchnb.")
-
-
-def test_the_list_of_methods_is_complete():
-    "Whatever a chapter of methods or tasks registers is in the list"
-    code = """
+COMPLETE = """
 import importlib, pkgutil, benchnb.methods, benchnb.tasks
 from benchnb.evaluation.registry import LIBRARY, _METHODS
 for part in (benchnb.methods, benchnb.tasks):
@@ -120,5 +100,11 @@ for part in (benchnb.methods, benchnb.tasks):
         importlib.import_module(module.name)
 print(*sorted(set(_METHODS) - set(LIBRARY)))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.split() == [], done.stderr
+
+
+def test_the_list_of_methods_is_right_and_complete():
+    "Whatever a chapter of methods or tasks registers is in the list"
+    for name in LIBRARY:
+        cls = find_class(name)
+        assert cls.name == name and cls.__module__.startswith("benchnb.")
+    assert python("-c", COMPLETE).split() == []

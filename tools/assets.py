@@ -21,12 +21,10 @@ def install():
     NPM.mkdir(exist_ok=True)
     for file in files:
         shutil.copy(file, NPM / file.name)
-    if not shutil.which("npm"):
-        return print("npm is missing: formulas of this site need the network")
-    done = subprocess.run(["npm", "ci", "--silent", "--prefix", str(NPM)])
-    if done.returncode:
-        return print("npm stopped: formulas of this site need the network")
-    return NPM / "node_modules"
+    command = ["npm", "ci", "--silent", "--prefix", str(NPM)]
+    if shutil.which("npm") and subprocess.run(command).returncode == 0:
+        return NPM / "node_modules"
+    return print("npm is missing or stopped: formulas of this site need the network")
 
 
 def pages(site):
@@ -74,13 +72,8 @@ def used_icons(site):
     lines = [f'.{name}::before {{ content: "\\{code}"; }}' for name, code in kept]
     sheet.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
     codes = ",".join(f"U+{code}" for code in sorted(signs))
-    wanted = [
-        str(font),
-        f"--unicodes={codes}",
-        f"--output-file={font}",
-        "--flavor=woff",
-    ]
-    subset.main(wanted)
+    options = [f"--unicodes={codes}", f"--output-file={font}", "--flavor=woff"]
+    subset.main([str(font), *options])
 
 
 def lighten(site):

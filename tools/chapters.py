@@ -12,7 +12,7 @@ from functools import cache
 
 import nbformat
 
-from tools.reference import chapter, entries, modules
+from tools.reference import call, chapter, entries, modules
 
 LONG = 9  # lines of code that stay open where the cell shows a result
 # sections for those who want to know how it was made: closed until somebody opens them
@@ -36,15 +36,12 @@ DETAILS = (
 )
 FOLDED = re.compile(f"^## ({DETAILS.replace('?', '[?]')})$", flags=re.M)
 LINK = re.compile(r"\\?\[`([^`\]]+)`\]\((https?://[^)#\s]+)#([^)\s]+)\)")
-SCALAR = re.compile(r"np\.(?:float|int|uint)\d+\(([^()]*)\)")
-BOOLEAN = re.compile(r"np\.(True|False)_")
-WORD = re.compile(r"np\.str_\(('[^']*'|\"[^\"]*\")\)")
+SCALAR = re.compile(r"np\.(?:(?:float|int|uint)\d+|str_)\((['\"]?)([^()]*?)\1\)")
 
 
 def plain_output(text):
     "Text that a cell printed, without np.float64(...) around its numbers"
-    text = SCALAR.sub(r"\1", text)
-    return WORD.sub(r"\1", BOOLEAN.sub(r"\1", text))
+    return re.sub(r"np\.(True|False)_", r"\1", SCALAR.sub(r"\1\2\1", text))
 
 
 def parsed(source):
@@ -67,7 +64,7 @@ def is_check(node):
 
 
 def has_picture(cell):
-    kinds = {kind for output in cell.outputs for kind in output.get("data", {})}
+    kinds = [kind for output in cell.outputs for kind in output.get("data", {})]
     return any(kind.startswith("image/") for kind in kinds)
 
 
@@ -78,10 +75,7 @@ def summary(cell):
         return None  # an exercise
     body = parsed(code)
     names = [n.name for n in body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
-    imports = bool(body) and all(
-        isinstance(n, ast.Import | ast.ImportFrom) for n in body
-    )
-    if imports:
+    if body and all(isinstance(n, ast.Import | ast.ImportFrom) for n in body):
         return "Imports"
     if "Exported source" in cell.source:
         return f"Source of {', '.join(names)}" if names else "Source"
@@ -110,17 +104,13 @@ def fold(cell, here=""):
 def definition(entry, path, here, repository):
     "A definition in its chapter: heading, call and docstring"
     reference = "../" * here.count("/") + f"reference/{path.replace('.ipynb', '.qmd')}"
-    source = f"{repository}/benchnb/{path.replace('.ipynb', '.py')}"
-    back = entry.returns.type if entry.returns else ""
-    word = "class " if entry.kind == "class" else ""
-    call = f"`{word}{entry.signature()}{f' → {back}' if back else ''}`{{.signature}}"
+    source = f"{repository}benchnb/{path.replace('.ipynb', '.py')}#L{entry.line}"
     links = (
-        f"[[reference]({reference}#{entry.anchor()}) [source]({source}#L{entry.line})]"
+        f"[[reference]({reference}#{entry.anchor()}) [source]({source})]{{.sources}}"
     )
-    shown = f"{call} {links}{{.sources}}"
     name = entry.name.replace("_", "\\_")
     head = f"### {name} {{#{entry.anchor()} .definition}}"
-    return f"{head}\n\n{shown}\n\n{entry.doc}"
+    return f"{head}\n\n{call(entry)} {links}\n\n{entry.doc}"
 
 
 def imported(nb):
@@ -154,12 +144,12 @@ def relink(text, here, site, known):
         if not address.startswith(site):
             return match[0]
         page = address.removeprefix(site).removesuffix(".html")
+        if not means(name, page, known):
+            return f"`{name}`"
         entry = catalogue().get(f"{page}.ipynb", {}).get(name.partition("(")[0])
-        anchor = entry.anchor() if entry else anchor
-        if page == here.removesuffix(".ipynb"):
-            return f"[`{name}`](#{anchor})" if means(name, page, known) else f"`{name}`"
         to = os.path.relpath(f"{page}.ipynb", os.path.dirname(here) or ".")
-        return f"[`{name}`]({to}#{anchor})" if means(name, page, known) else f"`{name}`"
+        to = "" if f"{page}.ipynb" == here else to
+        return f"[`{name}`]({to}#{entry.anchor() if entry else anchor})"
 
     return LINK.sub(link, text)
 
@@ -172,38 +162,33 @@ def catalogue():
 
 def shown_entries(cell, here):
     "The definitions that a cell with show_doc shows, each with its chapter"
-    names = re.findall(r"^show_doc\(([\w.]+)", cell.source, flags=re.M)
     known = catalogue()
-    order = [here] * (here in known) + [path for path in known if path != here]
-    for name in names:
+    order = [path for path in [here, *known] if path in known]
+    for name in re.findall(r"^show_doc\(([\w.]+)", cell.source, flags=re.M):
         found = [(known[path][name], path) for path in order if name in known[path]]
         yield from found[:1]
 
 
 def finish(nb, here, site, repository):
     "Make of a processed notebook what its page shows"
-    known, cells = imported(nb), []
-    for cell in nb.cells:
+    known = imported(nb)
+    for n, cell in enumerate(nb.cells):
         if cell.cell_type == "markdown":
             text = FOLDED.sub(r"## \1 {.folded}", cell.source)
             cell.source = relink(text, here, site, known)
         if cell.cell_type != "code":
-            cells.append(cell)
             continue
-        if shown := list(shown_entries(cell, here)):
-            texts = [definition(*pair, here, repository) for pair in shown]
-            text = "\n\n".join(texts)
-            cells.append(nbformat.v4.new_markdown_cell(text, id=cell.id))
+        if shown := [
+            definition(*e, here, repository) for e in shown_entries(cell, here)
+        ]:
+            text = "\n\n".join(shown)
+            nb.cells[n] = nbformat.v4.new_markdown_cell(text, id=cell.id)
             continue
         for output in cell.outputs:
             data = output.get("data", output)
-            for kind in ("text/plain", "text"):
-                if kind in data:
-                    data[kind] = plain_output(data[kind])
+            for kind in {"text/plain", "text"} & data.keys():
+                data[kind] = plain_output(data[kind])
             if "text/markdown" in data:
                 data["text/markdown"] = relink(data["text/markdown"], here, site, known)
         if "/slides/" not in here:  # a slide has no room for what can be opened
             fold(cell, here)
-        cells.append(cell)
-    nb.cells = cells
-    return nb

@@ -1,90 +1,73 @@
 """The site with Quarto (`make docs`): notebooks in _proc, pages in _docs.
 
 As nbdev_docs does it; but pages come from tools/chapters.py and tools/reference.py,
-each stands beside its Markdown, and README.md is left alone."""
+and README.md is left alone."""
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 
-import nbformat
 import yaml
 from nbdev.config import get_config
 
-from tools.assets import lighten
-from tools.preview import (
-    front_matter,
-    lectures,
-    process,
-    quarto_config,
-    read_processed,
-    readable,
-    sidebar,
-)
+from tools.assets import lighten, pages
+from tools.process import process, quarto_config
 from tools.run import ROOT
 
 TABLE = re.compile(r"<table\b.*?</table>", flags=re.S)
+ROW = re.compile(r"<tr.*?</tr>", flags=re.S)
+CELL = re.compile(r"<t[dh]\b[^>]*>(.*?)</t[dh]>", flags=re.S)
+HEAD = re.compile(r"(<th)(?![^>]*colspan)([^>]*>)(.*?)(</th>)", flags=re.S)
 SIGNATURE = re.compile(r'(<code class="signature">)((?:class )?[\w.]+)')
 NUMBER = re.compile(r"^[\s\d.,+<>%±–−()*/$-]*$")
+UNUSED = re.compile(  # scripts of widgets that no page has
+    r'<script src="[^"]*(?:require|jquery)[^"]*"[^>]*></script>'
+    r'|<script type="application/javascript">define\(.*?</script>'
+)
 
 
 def column_widths(table):
     "Columns as wide as what they hold, where one of them holds sentences"
     table = re.sub(r"<colgroup>.*?</colgroup>", "", table, flags=re.S)
-    if 'class="words"' not in table or re.search(r"(?:col|row)span", table):
+    texts = [CELL.findall(row) for row in ROW.findall(table)]
+    spans = re.search(r"(?:col|row)span", table) or len({*map(len, texts)}) != 1
+    if 'class="words"' not in table or spans:
         return table
-    rows = re.findall(r"<tr.*?</tr>", table, flags=re.S)
-    texts = [
-        re.findall(r"<t[dh]\b[^>]*>(.*?)</t[dh]>", row, flags=re.S) for row in rows
-    ]
-    plain = [
-        [re.sub(r"<[^>]*>", "", t).replace("&nbsp;", "_") for t in r] for r in texts
-    ]
-    if len({len(row) for row in plain}) != 1:
+    sizes = []
+    for column in zip(*texts, strict=True):
+        plain = [re.sub("<[^>]*>", "", t).replace("&nbsp;", "_") for t in column]
+        lengths = [len(text) for text in plain]
+        if max(lengths) <= 12:  # names and numbers stay on one line
+            plain = [text.replace(" ", "_") for text in plain]
+        longest = max(map(len, " ".join(plain).split()), default=1)
+        sizes.append((sum(lengths) / len(lengths), longest))
+    if max(sizes)[0] < 30:
         return table
-    columns = list(zip(*plain, strict=True))
-    means = [sum(map(len, column)) / len(column) for column in columns]
-    if max(means) < 30:
-        return table
-    short = [max(map(len, column)) <= 12 for column in columns]
-    columns = [
-        [text.replace(" ", "_") for text in column] if brief else column
-        for column, brief in zip(columns, short, strict=True)
-    ]
-    words = [max(map(len, " ".join(column).split()), default=1) for column in columns]
-    sizes = [max(min(m, 45), 1.2 * w, 6) for m, w in zip(means, words, strict=True)]
+    sizes = [max(min(mean, 45), 1.2 * longest, 6) for mean, longest in sizes]
     cols = [f'<col style="width: {100 * n / sum(sizes):.0f}%">' for n in sizes]
-    head, mark, rest = table.partition("<thead")
-    return f"{head}<colgroup>{''.join(cols)}</colgroup>{mark}{rest}"
+    return table.replace("<thead", f"<colgroup>{''.join(cols)}</colgroup><thead", 1)
 
 
 def row_labels(table):
     "Names of the labels of rows stand left, above them, and in a row less"
     head, mark, rest = table.partition("</thead>")
-    first = re.search(r"<tr.*?</tr>", rest, flags=re.S)
-    if not mark or not first:
-        return table
-    kinds = re.findall(r"<t[dh]([^>]*)>", first[0])
+    first = ROW.search(rest)
+    kinds = re.findall(r"<t[dh]([^>]*)>", first[0]) if mark and first else []
     count = next((n for n, k in enumerate(kinds) if 'role="th"' not in k), 0)
-    cell = r"(<th)(?![^>]*colspan)([^>]*>)(.*?)(</th>)"
-    rows = re.findall(r"<tr.*?</tr>", head, flags=re.S)
-    texts = [re.findall(r"<th[^>]*>(.*?)</th>", row, flags=re.S) for row in rows]
-    alone = len(rows) > 1 and not any(texts[-1][count:])  # only names of the labels
-    numbers = alone and NUMBER.match("".join(texts[-2][count:]))
-    if alone and not (numbers and any(texts[-2][:count])):
-        names = iter(texts[-1][:count])
-
-        def named(found):
-            return found[1] + found[2] + next(names) + found[4]
-
-        row = re.sub(cell, named, rows[-2], count=count)
-        head = head.replace(rows[-1], "").replace(rows[-2], row)
-        rows = [*rows[:-2], row]
-    for row in rows if count else []:
-        marked = re.sub(cell, r'\1 class="label"\2\3\4', row, count=count, flags=re.S)
-        head = head.replace(row, marked)
+    if not count:
+        return table
+    rows = ROW.findall(head)
+    texts = [CELL.findall(row) for row in rows]
+    if len(rows) > 1 and not any(texts[-1][count:]):  # only names of the labels
+        numbers = NUMBER.match("".join(texts[-2][count:]))
+        if not (numbers and any(texts[-2][:count])):
+            names = iter(texts[-1][:count])
+            row = HEAD.sub(lambda m: m[1] + m[2] + next(names) + m[4], rows[-2], count)
+            head = head.replace(rows[-1], "").replace(rows[-2], row)
+            rows = [*rows[:-2], row]
+    for row in rows:
+        head = head.replace(row, HEAD.sub(r'\1 class="label"\2\3\4', row, count))
     return head + mark + rest
 
 
@@ -94,12 +77,13 @@ def tidy_table(match):
     def cell(found):
         attributes, text = found.groups()
         words = re.sub(r"<[^>]*>", "", text)
-        plain = "" if words.strip() in ("NaN", "nan", "None", "&lt;NA&gt;") else text
+        if words.strip() in ("NaN", "nan", "None", "&lt;NA&gt;"):
+            text = ""
         if "±" in words:
-            plain = plain.replace(" ± ", "&nbsp;±&nbsp;")
+            text = text.replace(" ± ", "&nbsp;±&nbsp;")
         wide = len(words) > 24 and not NUMBER.match(words)
         mark = ' class="words"' if wide and "class=" not in attributes else ""
-        return f"<td{attributes}{mark}>{plain}</td>"
+        return f"<td{attributes}{mark}>{text}</td>"
 
     table = re.sub(r"<td([^>]*)>(.*?)</td>", cell, match[0], flags=re.S)
     table = column_widths(row_labels(table))
@@ -110,76 +94,35 @@ def tidy_table(match):
 
 def tidy_pages(site):
     "What Quarto has no option for: tables in boxes, no scripts that no page needs"
-    for path in site.rglob("*.html"):
-        if "site_libs" in path.parts:
-            continue
-        text = path.read_text("utf-8")
-        head, main, rest = text.partition("<main")
+    for path in pages(site):
+        head, main, rest = path.read_text("utf-8").partition("<main")
         rest = SIGNATURE.sub(r'\1<span class="repeated">\2</span>', rest)
-        rest = TABLE.sub(tidy_table, rest)
-        widgets = r'<script src="[^"]*(?:require|jquery)[^"]*"[^>]*></script>'
-        head = re.sub(widgets, "", head)
-        head = re.sub(
-            r'<script type="application/javascript">define\(.*?</script>', "", head
-        )
-        path.write_text(head + main + rest, encoding="utf-8")
+        text = UNUSED.sub("", head) + main + TABLE.sub(tidy_table, rest)
+        path.write_text(text, encoding="utf-8")
 
 
-def chapter_text(path):
-    "A processed notebook as Markdown, without its pictures"
-    from nbconvert import MarkdownExporter
-
-    nb = nbformat.reads(readable(read_processed(path)), 4)
-    nb.metadata["language_info"] = {"name": "python"}
-    text = MarkdownExporter().from_notebook_node(nb)[0]
-    return re.sub(r"!\[[^]]*\]\(output_[^)]*\)\n*|<!-- WARNING.*-->\n*", "", text)
-
-
-def page_text(proc, path):
-    "A page as Markdown; what it is called, and what it says of itself"
-    if path.endswith(".ipynb"):
-        front, text = front_matter(read_processed(proc / path)), chapter_text(
-            proc / path
-        )
-    else:
-        text = (proc / path).read_text("utf-8")
-        front = yaml.safe_load(text.split("---")[1])
-    text = re.sub(r"(\]\([^):#]+)\.(?:ipynb|qmd)", r"\1.html.md", text)
-    return text, front["title"], front.get("description", "")
-
-
-def write_texts(proc, site):
-    "Each page as Markdown beside it, and llms.txt, which lists them"
-    cfg = get_config(path=ROOT)
-    address = cfg["doc_host"] + cfg["doc_baseurl"]
-    index, section = [f"# {cfg['title']}", "", f"> {cfg['description']}", ""], None
-    listed = sidebar(quarto_config(proc))
-    for part, path in listed + [("Slides", path) for path in lectures(proc)]:
-        if part != section:
-            section = part
-            index += ["", f"## {part or 'Reference'}", ""]
-        text, title, told = page_text(proc, path)
-        page = os.path.splitext(path)[0] + ".html.md"
-        (site / page).parent.mkdir(parents=True, exist_ok=True)
-        (site / page).write_text(text, encoding="utf-8")
-        index.append(f"- [{title}]({address}/{page}): {told}")
-    (site / "llms.txt").write_text("\n".join(index) + "\n", encoding="utf-8")
+def render(proc):
+    "Let Quarto render the pages; from 1.9 on it writes llms.txt and each as Markdown"
+    done = subprocess.run(["quarto", "--version"], capture_output=True, text=True)
+    if tuple(map(int, re.findall(r"\d+", done.stdout)[:2])) >= (1, 9):
+        config = quarto_config(proc)
+        config["website"]["llms-txt"] = True
+        text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+        (proc / "_quarto.yml").write_text(text, encoding="utf-8")
+    if subprocess.run(["quarto", "render", "--no-cache"], cwd=proc).returncode:
+        sys.exit("Quarto stopped; the reason is above")
 
 
 def build():
     "Process the notebooks, let Quarto render them, and move the site to its place"
     if not shutil.which("quarto"):
-        sys.exit("Quarto is missing: install it from quarto.org, or run `make preview`")
-    site = get_config(path=ROOT).doc_path
-    proc = process(ROOT)
-    done = subprocess.run(["quarto", "render", "--no-cache"], cwd=proc)
-    if done.returncode:
-        sys.exit("Quarto stopped; what it says is above")
+        sys.exit("Quarto is missing: install it from quarto.org")
+    site, proc = get_config(path=ROOT).doc_path, process(ROOT)
+    render(proc)
     shutil.rmtree(site, ignore_errors=True)
     shutil.move(proc / site.name, site)
     tidy_pages(site)
     lighten(site)
-    write_texts(proc, site)
     return site
 
 

@@ -16,6 +16,7 @@ from tools.run import ROOT
 
 PACKAGE = ROOT / "benchnb"
 SUMMARY = "<summary>Parameters</summary>"
+HEAD = ["| name | |", "|:--|:-----|"]
 
 
 @dataclass
@@ -71,12 +72,8 @@ def comments(text):
 
 
 def written(node):
-    "The code of an annotation or a default; quotes around a name of a type go"
-    if node is None:
-        return ""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return repr(node.value)
-    return ast.unparse(node)
+    "The code of a default"
+    return ast.unparse(node) if node else ""
 
 
 def annotation(node):
@@ -84,92 +81,84 @@ def annotation(node):
     return written(node).replace('"', "").strip("'")
 
 
-def parameters(node, said):
+def parameters(node, comment):
     "Parameters of a function, with the comments behind them"
     args = node.args
     plain = [*args.posonlyargs, *args.args]
     defaults = [None] * (len(plain) - len(args.defaults)) + args.defaults
-    pairs = list(zip(plain, defaults, strict=True))
-    named = list(zip(args.kwonlyargs, args.kw_defaults, strict=True))
-    star = [(args.vararg, None)] if args.vararg else []
-    more = [(args.kwarg, None)] if args.kwarg else []
-    lines = [(d or a).end_lineno for a, d in [*pairs, *star, *named, *more]]
+    rows = [("", *pair) for pair in zip(plain, defaults, strict=True)]
+    rows += [("*", args.vararg, None)] * bool(args.vararg)
+    rows += [("", *p) for p in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    rows += [("**", args.kwarg, None)] * bool(args.kwarg)
+    lines = [(default or arg).end_lineno for _, arg, default in rows]
     found = []
-    for arg, default in [*pairs, *star, *named, *more]:
-        line = (default or arg).end_lineno
-        alone = lines.count(line) == 1 and line != node.lineno
-        mark = "*" if arg is args.vararg else "**" if arg is args.kwarg else ""
-        known = said.get(line, "") if alone else ""
-        name = mark + arg.arg
-        found.append(
-            Parameter(name, annotation(arg.annotation), written(default), known)
-        )
+    for (mark, arg, default), line in zip(rows, lines, strict=True):
+        own = lines.count(line) == 1 and line != node.lineno
+        meaning = comment.get(line, "") if own else ""
+        typed = annotation(arg.annotation)
+        found.append(Parameter(mark + arg.arg, typed, written(default), meaning))
     return found
 
 
-def from_function(node, said, owner=""):
+def from_function(node, comment, owner=""):
     "The entry of a function, or of a method of `owner`"
     marks = [ast.unparse(mark) for mark in node.decorator_list]
     kind = "method" if owner else "function"
     if any(re.search(r"property|patch\(as_prop", mark) for mark in marks):
         kind = "property"
-    given = parameters(node, said)
+    given = parameters(node, comment)
     if owner and "staticmethod" not in marks:
         given = given[1:]
     name = f"{owner}.{node.name}" if owner else node.name
-    back = Parameter("", annotation(node.returns))
-    back.meaning = said.get(node.returns.end_lineno, "") if node.returns else ""
-    doc = ast.get_docstring(node) or ""
-    return Entry(name, kind, doc, node.lineno, given, back if node.returns else None)
+    back, doc = None, ast.get_docstring(node) or ""
+    if node.returns:
+        meaning = comment.get(node.returns.end_lineno, "")
+        back = Parameter("", annotation(node.returns), "", meaning)
+    return Entry(name, kind, doc, node.lineno, given, back)
 
 
-def from_field(node, said):
-    "A field of a class; `param(0.95, 'meaning')` says the meaning itself"
-    default, meaning = written(node.value), said.get(node.end_lineno, "")
-    if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "param":
-        values = [a for a in node.value.args if isinstance(a, ast.Constant)]
-        default = written(node.value.args[0]) if node.value.args else ""
-        texts = [a.value for a in values[1:] if isinstance(a.value, str)]
-        meaning = texts[0] if texts else meaning
+def from_field(node, comment):
+    "A field of a class; `param(0.95, 'meaning')` holds the meaning itself"
+    default, meaning = written(node.value), comment.get(node.end_lineno, "")
+    if default.startswith("param("):
+        values = node.value.args
+        default = written(values[0]) if values else ""
+        texts = [v.value for v in values[1:] if isinstance(v, ast.Constant)]
+        meaning = next((text for text in texts if isinstance(text, str)), meaning)
     return Parameter(node.target.id, annotation(node.annotation), default, meaning)
 
 
-def from_class(node, said):
-    "Entries of a class: itself with what makes it, then its public methods"
+def from_class(node, comment):
+    "Entries of a class: itself with what makes it, then its methods"
     functions = [n for n in node.body if isinstance(n, ast.FunctionDef)]
-    start = next((n for n in functions if n.name == "__init__"), None)
     fields = [n for n in node.body if isinstance(n, ast.AnnAssign)]
-    given = [from_field(n, said) for n in fields if n.target.id[0] != "_"]
-    if start:
-        given = parameters(start, said)[1:]
-    doc = ast.get_docstring(node) or ""
-    yield Entry(node.name, "class", doc, node.lineno, given)
-    for method in functions:
-        if method.name[0] != "_":
-            yield from_function(method, said, node.name)
+    given = [from_field(n, comment) for n in fields if n.target.id[0] != "_"]
+    for start in (n for n in functions if n.name == "__init__"):
+        given = parameters(start, comment)[1:]
+    yield Entry(node.name, "class", ast.get_docstring(node) or "", node.lineno, given)
+    yield from (from_function(method, comment, node.name) for method in functions)
 
 
 def entries(path):
     "All public definitions of a module, in its order; patched methods at their class"
     text = path.read_text("utf-8")
-    said, found = comments(text), []
+    comment, found = comments(text), []
     for node in ast.parse(text).body:
-        if isinstance(node, ast.ClassDef) and node.name[0] != "_":
-            found += from_class(node, said)
-        elif isinstance(node, ast.FunctionDef) and node.name[0] != "_":
-            owners = patched_classes(node)
-            found += [from_function(node, said, owner) for owner in owners or [""]]
-    classes = [e.name for e in found if e.kind == "class"]
+        if isinstance(node, ast.ClassDef):
+            found += from_class(node, comment)
+        elif isinstance(node, ast.FunctionDef):
+            owners = patched_classes(node) or [""]
+            found += [from_function(node, comment, owner) for owner in owners]
+    found = [e for e in found if e.name[0] != "_" and "._" not in e.name]
 
     def place(entry):
         owner = entry.name.partition(".")[0]
         return next(n for n, e in enumerate(found) if e.name == owner or e is entry)
 
-    found = [e for e in found if "._" not in e.name]
     functions = {e.name for e in found if e.kind == "function"}
     for entry in found:
         entry.twin = entry.kind == "class" and entry.name.lower() in functions
-    return sorted(found, key=place) if classes else found
+    return sorted(found, key=place)
 
 
 def patched_classes(node):
@@ -194,25 +183,24 @@ def chapter(path):
 
 def cell(text):
     "A text as a cell of a Markdown table"
-    return escape(text, quote=False).replace("|", "\\|")
+    return escape(text, quote=False).replace("|", "&#124;")
 
 
-def code_cell(text):
-    "Code as a cell of a Markdown table"
-    return f"<code>{escape(text, quote=False).replace('|', '&#124;')}</code>"
+def call(entry):
+    "The signature as a page shows it, with the type of what comes back"
+    word = "class " if entry.kind == "class" else ""
+    back = f" → {entry.returns.type}" if entry.returns else ""
+    return f"`{word}{entry.signature()}{back}`{{.signature}}"
 
 
 def entry_text(entry, source, shown=False):
     "A definition on the page of its module; its parameters are open where `shown`"
     level = "###" if entry.kind in ("method", "property") else "##"
-    back = f" → {entry.returns.type}" if entry.returns and entry.returns.type else ""
-    word = "class " if entry.kind == "class" else ""
-    link = f"[[source]({source}#L{entry.line})]{{.sources}}"
     lines = [f"{level} {entry.name} {{#{entry.anchor()} .definition}}", ""]
-    lines += [f"`{word}{entry.signature()}{back}`{{.signature}} {link}", ""]
+    lines += [f"{call(entry)} [[source]({source}#L{entry.line})]{{.sources}}", ""]
     lines += [escape(entry.doc, quote=False), ""]
-    told = [p for p in entry.parameters if p.type or p.meaning]
-    rows = [(code_cell(p.text()), cell(p.meaning)) for p in told]
+    known = [p for p in entry.parameters if p.type or p.meaning]
+    rows = [(f"<code>{cell(p.text())}</code>", cell(p.meaning)) for p in known]
     if entry.returns and entry.returns.meaning:
         rows.append(("returns", cell(entry.returns.meaning)))
     if rows:
@@ -224,16 +212,17 @@ def entry_text(entry, source, shown=False):
 
 def module_page(path, title, repository):
     "The reference of one module"
-    name = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
-    found = entries(path)
-    up = "../" * (len(path.relative_to(PACKAGE).parts))
-    source = f"{repository}/{path.relative_to(ROOT).as_posix()}"
-    told = json.dumps(title, ensure_ascii=False)
-    front = f"---\ntitle: {name}\ndescription: {told}\ntoc-depth: 3\n---\n"
-    lead = f"Explained in the chapter [{title}]({up}{chapter(path)}).\n"
     place = path.relative_to(PACKAGE).with_suffix("").as_posix()
+    source = f"{repository}benchnb/{place}.py"
+    front = f"---\ntitle: benchnb.{place.replace('/', '.')}\n"
+    front += f"description: {json.dumps(title, ensure_ascii=False)}\n"
+    front += "toc-depth: 3\n---\n"
+    up = "../" * (place.count("/") + 1)
+    lead = f"Explained in the chapter [{title}]({up}{chapter(path)}).\n"
     typed = [name for name, home in public_names().items() if home == place]
-    texts = [entry_text(e, source, e.name.split(".")[0] in typed) for e in found]
+    texts = [
+        entry_text(e, source, e.name.split(".")[0] in typed) for e in entries(path)
+    ]
     return "\n".join([front, lead, *texts])
 
 
@@ -245,32 +234,32 @@ def public_names():
     return {name: benchnb._HOME[name].replace(".", "/") for name in benchnb.__all__}
 
 
+def rows_of(found, place):
+    "A line for each of these definitions, which links to the page of its module"
+    rows = [(f"[`{e.name}`]({place}.qmd#{e.anchor()})", e.doc) for e in found]
+    return [f"| {link} | {cell(doc.partition(chr(10))[0])} |" for link, doc in rows]
+
+
 def index_page(titles):
     "One line per name, grouped by module"
     parts = ["---", "title: Reference", "description: Every public name, with a line"]
     parts += ["toc-depth: 2", "---", ""]
     parts += ["What people type comes from `benchnb` itself, the rest from its module."]
-    parts += ["A link leads to parameters, types and defaults.", ""]
-    parts += ["| name | |", "|:--|:-----|"]
+    parts += ["A link leads to parameters, types and defaults.", "", *HEAD]
     for name, place in public_names().items():
-        found = {e.name: e for e in entries(PACKAGE / f"{place}.py")}
-        told = cell(found[name].doc.splitlines()[0])
-        parts.append(f"| [`{name}`]({place}.qmd#{found[name].anchor()}) | {told} |")
+        own = [e for e in entries(PACKAGE / f"{place}.py") if e.name == name]
+        parts += rows_of(own, place)
     package = None
     for path in modules():
         place = path.relative_to(PACKAGE).with_suffix("").as_posix()
         found = [e for e in entries(path) if e.kind in ("class", "function")]
-        if not found:
-            continue
-        if place.split("/")[0] != package:
+        if found and place.split("/")[0] != package:
             package = place.split("/")[0]
-            parts += ["", f"## benchnb.{package} {{.folded}}", ""]
-        dotted = "benchnb." + place.replace("/", ".")
-        parts += ["", f"[`{dotted}`]({place}.qmd): {cell(titles[chapter(path)])}", ""]
-        parts += ["| name | |", "|:--|:-----|"]
-        for entry in found:
-            link = f"[`{entry.name}`]({place}.qmd#{entry.anchor()})"
-            parts.append(f"| {link} | {cell(entry.doc.splitlines()[0])} |")
+            parts += ["", f"## benchnb.{package} {{.folded}}"]
+        if found:
+            link = f"[`benchnb.{place.replace('/', '.')}`]({place}.qmd)"
+            parts += ["", f"{link}: {cell(titles[chapter(path)])}", "", *HEAD]
+            parts += rows_of(found, place)
     return "\n".join(parts) + "\n"
 
 

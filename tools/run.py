@@ -1,14 +1,21 @@
-"""Run notebooks and store their outputs; leave out the cells that `nbdev_test` skips.
+"""Run notebooks and store their outputs; leave out the cells that carry a flag.
 
 python -m tools.run [--flags "slow data"] [notebook ...]     (all notebooks by default)
 """
 
 import argparse
+import multiprocessing
 import os
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# imported once, in the process from which that of each notebook is forked
+WARM = """execnb.shell nbdev.showdoc nbdev.process nbdev.clean fastcore.all numpy pandas
+pyarrow.parquet scipy.stats scipy.optimize scipy.spatial sklearn.cluster sklearn.metrics
+sklearn.linear_model matplotlib.pyplot seaborn joblib tqdm.auto httpx kmedoids typer
+torch transformers"""
 
 
 def notebooks(folder=ROOT / "nbs"):
@@ -19,8 +26,8 @@ def notebooks(folder=ROOT / "nbs"):
     return [path for path, hide in zip(paths, hidden, strict=True) if not hide]
 
 
-def run(path, flags=()):
-    "Run a notebook in its own folder, store its outputs; stop at the first error"
+def run(path, flags=(), store=False):
+    "Run a notebook in its own folder up to its first error; how many cells were run"
     from execnb.nbio import read_nb, write_nb
     from execnb.shell import CaptureShell
     from fastcore.xtras import working_directory
@@ -28,15 +35,17 @@ def run(path, flags=()):
     from nbdev.config import get_config
     from nbdev.process import extract_directives
 
-    skip = set(get_config(path=ROOT).tst_flags.split()) - set(flags)
+    os.environ["IN_TEST"] = "1"
+    skip, ran = set(get_config(path=ROOT).tst_flags.split()) - set(flags), []
 
     def leave(cell):
         if cell.cell_type != "code" or "nbdev_export" + "(" in cell.source:
             return True
         directives = extract_directives(cell, remove=False)
-        if directives.get("eval:", [""])[0].lower() == "false":
+        never = directives.get("eval:", [""])[0].lower() == "false"
+        if never or skip & directives.keys():
             return True
-        return bool(skip & directives.keys())
+        ran.append(cell.id)
 
     nb = read_nb(path)
     shell = CaptureShell(path, mpl_format="png")
@@ -44,17 +53,30 @@ def run(path, flags=()):
         try:
             shell.run_all(nb, exc_stop=True, preproc=leave)
         except Exception:
-            sys.exit(shell.prettytb(fname=path))
-    clean_nb(nb)
-    write_nb(nb, path)
+            raise RuntimeError(shell.prettytb(fname=path)) from None
+    if store:
+        clean_nb(nb)
+        write_nb(nb, path)
+    return len(ran)
+
+
+def run_apart(path, flags=(), store=False):
+    "The same in a process of its own, forked from one that has imported WARM"
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(WARM.split())
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(run, path, flags, store).result()
 
 
 if __name__ == "__main__":
+    from tools.run import run_apart  # a process that is forked finds it there
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flags", default="", help='such as "slow data"')
     parser.add_argument("notebooks", nargs="*", type=Path)
     args = parser.parse_args()
-    os.environ.update(IN_TEST="1", MPLBACKEND="agg")
-    sys.path.insert(0, str(ROOT))
     for path in args.notebooks or notebooks():
-        run(path.resolve(), args.flags.split())
+        try:
+            run_apart(path.resolve(), args.flags.split(), store=True)
+        except RuntimeError as error:
+            sys.exit(str(error))

@@ -31,74 +31,53 @@ def project(tmp_path_factory):
     return place
 
 
-def command(project, *words, **more):
+def command(project, line, **more):
     "Give a command in the project; what it printed"
-    done = python("-c", CALL, *words, cwd=project, **more)
+    done = python("-c", CALL, *line.split(), cwd=project, **more)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_the_fork_stands_in_the_list_of_methods(project):
     assert "my_method" not in command(project, "methods")
-    listed = command(project, "methods", "--plugin", "mine/my_method.py")
-    line = next(row for row in listed.splitlines() if row.startswith("my_method "))
-    assert "adaptive" in line and "Find the sources" in line
+    listed = command(project, "methods --plugin mine/my_method.py")
+    assert any(line.startswith("my_method ") for line in listed.splitlines())
     same = command(project, "methods", BENCHNB_PLUGIN="mine/my_method.py")
     assert same == listed
 
 
+COMPARE = "compare table.parquet --methods {} --budgets 5 --trials 2 --jobs {}"
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_the_fork_is_compared_on_the_command_line(project, jobs):
-    words = [
-        "compare",
-        "table.parquet",
-        "--methods",
-        "random,my_method",
-        "--jobs",
-        jobs,
-    ]
-    words += ["--budgets", "10", "--trials", "2", "--plugin", "mine/my_method.py"]
-    rows = [line.split() for line in command(project, *words).splitlines()]
-    assert any("my_method" in row[:2] for row in rows)
-    assert any("random" in row[:2] for row in rows)
-
-
-def test_the_fork_is_compared_in_python(project):
-    code = """
-from benchnb.evaluation.compare import compare
-from benchnb.data.scores import Scores
-import mine.my_method
-
-frame = compare(Scores.from_parquet("table.parquet"), ["random", "my_method"], [10], 2)
-print(sorted(set(frame["method"])), frame["score"].notna().all())
-"""
-    done = python("-c", code, cwd=project)
-    assert done.stdout.strip() == "['my_method', 'random'] True", done.stderr
+def test_the_fork_is_compared(project, jobs):
+    line = COMPARE.format("random,my_method", jobs) + " --plugin mine/my_method.py"
+    printed = command(project, line)
+    assert "my_method" in printed and "random" in printed
 
 
 def test_the_fork_evaluates_a_new_model_over_several_commands(project):
     plugin = {"BENCHNB_PLUGIN": "mine/my_method.py"}
-    words = ["plan", "table.parquet", "--method", "my_method", "--budget", "8"]
-    command(project, *words, "--harness", "list", "--out", "new", **plugin)
+    plan = "plan table.parquet --method my_method --budget 8 --harness list --out new"
+    command(project, plan, **plugin)
     for number in (1, 2):
         asked = (project / "new" / f"items_{number}.txt").read_text().splitlines()[1:]
         rows = ["item,score", *(f"{name},1" for name in asked)]
         (project / "answers.csv").write_text("\n".join(rows))
-        said = command(project, "tell", "new", "answers.csv", **plugin)
-    assert "score " in said and "8 of 60" in said
-    alone = python("-c", CALL, "estimate", "new", cwd=project)
-    assert alone.returncode == 2 and "'my_method' is not known" in alone.stderr
-    assert "--plugin F.py" in alone.stderr
+        printed = command(project, "tell new answers.csv", **plugin)
+    assert "8 of 60" in printed
+    without = python("-c", CALL, "estimate", "new", cwd=project)
+    assert without.returncode == 2 and "my_method" in without.stderr
+    assert "--plugin" in without.stderr
 
 
 FAULTS = {
-    "missing.py": (None, "name a Python file that exists"),
-    "text.txt": ("", "name a Python file that exists"),
-    "broken.py": ("1 / 0", "cannot be imported (ZeroDivisionError"),
-    "half.py": ("def (", "cannot be imported (SyntaxError"),
-    "empty.py": ("answer = 42", "registers no method: write @register"),
-    "json.py": ("answer = 42", "has the name of another module: rename it"),
-    "stop.py": ("import sys; sys.exit(3)", "cannot be imported (SystemExit: 3)"),
+    "missing.py": None,
+    "text.txt": "",
+    "broken.py": "1 / 0",
+    "empty.py": "answer = 42",
+    "json.py": "answer = 42",  # the name of another module
+    "stop.py": "import sys; sys.exit(3)",
 }
 
 
@@ -107,53 +86,38 @@ def test_a_wrong_plugin_is_one_line(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delenv("BENCHNB_PLUGIN", raising=False)
-    text, says = FAULTS[name]
-    if text is not None:
-        Path(name).write_text(text)
+    if FAULTS[name] is not None:
+        Path(name).write_text(FAULTS[name])
     assert main(["methods", "--plugin", name]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("benchnb: error: ") and name in err and says in err
+    assert err.startswith("benchnb: error: ") and name in err
 
 
 METHOD = """
-import numpy as np
-from benchnb.evaluation.method import Coreset, Estimate
+from benchnb.evaluation.method import Coreset
 from benchnb.evaluation.registry import register
 
 @register
 class {name}(Coreset):
     "Fails"
     name = "{called}"
-{body}
+
+    def run(self, rng):
+        yield {{}}["x"]
 """
-FAILS = {
-    "unprepared.py": ("    pass", "no attribute 'coreset_'"),
-    "broken_run.py": (
-        "    def run(self, rng):\n        yield {}['x']",
-        "KeyError: 'x'",
-    ),
-    "broken_sum.py": (
-        "    def fit(self, source, side=None):\n        np.ones(2) + np.ones(3)",
-        "ValueError: operands could not be broadcast",
-    ),
-}
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("file", FAILS)
-def test_a_method_that_fails_is_named(file, jobs, project):
-    body, says = FAILS[file]
-    called = file.removesuffix(".py")
-    text = METHOD.format(name=called.title().replace("_", ""), called=called, body=body)
-    (project / file).write_text(text)
-    words = ["compare", "table.parquet", "--methods", called, "--budgets", "5"]
-    words += ["--trials", "2", "--jobs", jobs, "--plugin", file]
-    failed = python("-c", CALL, *map(str, words), cwd=project)
+def test_a_method_that_fails_is_named(jobs, project):
+    text = METHOD.format(name="Broken", called="broken")
+    (project / "fails.py").write_text(text)
+    words = [*COMPARE.format("broken", jobs).split(), "--plugin", "fails.py"]
+    failed = python("-c", CALL, *words, cwd=project)
     assert failed.returncode == 2 and failed.stderr.count("\n") == 1, failed.stderr
-    assert f"the method {called!r} of {file} failed" in failed.stderr
-    assert says in failed.stderr and "BENCHNB_TRACEBACK=1" in failed.stderr
-    whole = python("-c", CALL, *map(str, words), cwd=project, BENCHNB_TRACEBACK="1")
+    for word in ("'broken'", "fails.py", "KeyError: 'x'", "BENCHNB_TRACEBACK=1"):
+        assert word in failed.stderr
+    whole = python("-c", CALL, *words, cwd=project, BENCHNB_TRACEBACK="1")
     assert "Traceback" in whole.stderr
 
 
@@ -164,9 +128,8 @@ def test_a_name_of_the_library_is_refused(name, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(sys, "path", list(sys.path))
     path = tmp_path / f"taken_{name.lower()}.py"
-    path.write_text(METHOD.format(name=name, called="random", body="    pass"))
+    path.write_text(METHOD.format(name=name, called="random"))
     assert main(["methods", "--plugin", str(path)]) == 2
     err = capsys.readouterr().err
-    assert "'random'" in err and "belongs to" in err and "choose another" in err
-    assert err.count("\n") == 1 and path.name in err
+    assert "'random'" in err and err.count("\n") == 1 and path.name in err
     assert type(get_method("random")) is RandomSampling

@@ -1,0 +1,154 @@
+"""From the notebooks to the pages in _proc, which Quarto renders and the tests read"""
+
+import json
+import os
+import subprocess
+import sys
+
+import nbformat
+import yaml
+from nbdev.config import get_config
+
+from tools.chapters import finish
+from tools.reference import write_reference
+from tools.run import ROOT, notebooks
+
+ENV = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
+SLIDES = {  # how a lecture is shown; its formulas need nothing from elsewhere
+    "theme": ["default", "slides.scss"],
+    "width": 1280,
+    "height": 720,
+    "margin": 0.04,
+    "slide-number": True,
+    "html-math-method": "mathml",
+    "code-line-numbers": False,
+}
+PROCESS = """
+from nbdev.quarto import refresh_quarto_yml
+from nbdev.serve import proc_nbs
+
+refresh_quarto_yml()
+proc_nbs(force=True, n_workers=2)
+"""
+
+
+def addresses(path=""):
+    "Where the site, a file of the repository and a notebook in Colab are found"
+    cfg = get_config(path=ROOT)
+    place = f"{cfg['user']}/{cfg['repo']}/blob/{cfg['branch']}"
+    notebook = f"{place}/{cfg.nbs_path.name}/{path}"
+    return (
+        f"{cfg['doc_host']}{cfg['doc_baseurl']}/",
+        f"{cfg['git_url']}/blob/{cfg['branch']}/",
+        f"https://colab.research.google.com/github/{notebook}",
+    )
+
+
+def read_processed(path):
+    "A processed notebook, without the mark that nbdev leaves in some cells"
+    nb = nbformat.v4.reads(path.read_text("utf-8"))
+    for cell in nb.cells:
+        cell.pop("has_sd", None)
+    return nb
+
+
+def front_matter(nb):
+    "What nbdev puts into the first cell of a processed notebook: title and the like"
+    return yaml.safe_load(nb.cells[0].source.strip().strip("-"))
+
+
+def is_lecture(front):
+    "Whether the front matter of a notebook makes slides of it"
+    return "revealjs" in front.get("format", ())
+
+
+def quarto_config(folder=ROOT):
+    "What _quarto.yml says"
+    return yaml.safe_load((folder / "_quarto.yml").read_text("utf-8"))
+
+
+def sidebar(config):
+    "Path of each page of this site that _quarto.yml lists, in its order"
+
+    def pages(contents):
+        for entry in contents:
+            if isinstance(entry, str):
+                yield entry
+            elif "contents" in entry:
+                yield from pages(entry["contents"])
+            elif not entry["href"].startswith("https:"):
+                yield entry["href"]
+
+    return [*pages(config["website"]["sidebar"])]
+
+
+def finish_page(path, proc):
+    "Fold, link and clean a processed notebook; its margin opens the source in Colab"
+    nb, here = read_processed(path), path.relative_to(proc).as_posix()
+    site, repository, colab = addresses(here)
+    finish(nb, here, site, repository)
+    front = front_matter(nb)
+    link = {"text": "Open in Colab", "icon": "play-circle", "href": colab}
+    front["code-links"] = [link]
+    if is_lecture(front):
+        front |= {"format": {"revealjs": SLIDES}, "execute": {"echo": False}}
+        front["subtitle"] = front["description"]
+        nb.cells = [c for c in nb.cells if not c.source.startswith("<!--")]
+    nb.cells[0].source = f"---\n{yaml.safe_dump(front, sort_keys=False)}---"
+    path.write_text(nbformat.writes(nb), encoding="utf-8")
+
+
+def add_reference(proc):
+    "Write the reference, and its sidebar into the _quarto.yml beside the pages"
+    titles = {
+        path.relative_to(proc).as_posix(): front_matter(read_processed(path))["title"]
+        for path in notebooks(proc)
+    }
+    pages, parts = write_reference(proc, titles, addresses()[1]), {}
+    for page in pages[1:]:
+        _, part, name = page.removesuffix(".qmd").split("/", 2)
+        parts.setdefault(part, []).append({"text": name, "href": page})
+    contents = [{"section": part, "contents": rows} for part, rows in parts.items()]
+    contents.insert(0, {"text": "All names", "href": pages[0]})
+    side = {"id": "reference", "style": "docked", "collapse-level": 1}
+    config = quarto_config(proc)
+    config["website"]["sidebar"].append(side | {"contents": contents})
+    text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+    (proc / "_quarto.yml").write_text(text, encoding="utf-8")
+
+
+def write_explorer(proc):
+    "The stored results behind the explorer, as one JSON file"
+    import pandas as pd
+
+    stored = ROOT / "benchnb/resources"
+    field, agents, plan, sets = (
+        pd.read_csv(stored / f"{name}.csv")
+        for name in ("field", "agents_methods", "planning", "data_sets")
+    )
+    known = field[["data", "split", "budget"]].agg(tuple, axis=1)
+    plan = plan[plan["curve"] == "items"]
+    plan = plan[~plan[["data", "split", "budget"]].agg(tuple, axis=1).isin(known)]
+    measures = ["mae", "relative", "kendall", "coverage", "width"]
+    columns = ["data", "split", "method", "budget", "trials"]
+    columns += [c for name in measures for c in (name, f"{name}_se")]
+    rows = pd.concat([agents, field, plan]).reindex(columns=columns).round(5)
+    table = json.loads(rows.to_json(orient="split", index=False))
+    names = {n: f"{n} ({what})" for n, what in sets.set_index("name")["what"].items()}
+    found = {"columns": columns, "rows": table["data"], "names": names}
+    (proc / "explorer.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+def process(folder):
+    "Let nbdev process the notebooks of a checkout into _proc, and make pages of them"
+    warnings = ["ignore:Found cells containing", "error:Failed to create YAML"]
+    flags = [word for warning in warnings for word in ("-W", warning)]
+    command = [sys.executable, *flags, "-c", PROCESS]
+    done = subprocess.run(command, cwd=folder, env=ENV, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"docs processing stopped:\n{done.stderr[-2500:]}")
+    for path in notebooks(folder / "_proc"):
+        finish_page(path, folder / "_proc")
+    add_reference(folder / "_proc")
+    write_explorer(folder / "_proc")
+    return folder / "_proc"
