@@ -158,12 +158,9 @@ class MLP(FeaturePredictor):
         torch, net = import_torch(), self.network_.to(self.device)
         how = dict(dtype=torch.float32, device=self.device)
         x, y, *dev = (torch.tensor(part, **how) for part in (x, y, *dev))
-        how = dict(lr=self.lr, weight_decay=self.weight_decay)
-        adam, self.dev_errors_, best = (
-            torch.optim.Adam(net.parameters(), **how),
-            [],
-            None,
-        )
+        rates = dict(lr=self.lr, weight_decay=self.weight_decay)
+        adam = torch.optim.Adam(net.parameters(), **rates)
+        self.dev_errors_, best = [], None
         steps = math.ceil(len(x) / self.batch)
         for _ in range(self.epochs):
             net.train()
@@ -172,9 +169,8 @@ class MLP(FeaturePredictor):
                 ((net(x[rows])[:, 0] - y[rows]) ** 2).mean().backward()
                 adam.step()
             with torch.no_grad():
-                error = (
-                    ((net.eval()(dev[0])[:, 0].clamp(0, 1) - dev[1]) ** 2).mean().item()
-                )
+                guess = net.eval()(dev[0])[:, 0].clamp(0, 1)
+                error = ((guess - dev[1]) ** 2).mean().item()
             if best is None or error < min(self.dev_errors_):
                 best = {name: value.clone() for name, value in net.state_dict().items()}
             self.dev_errors_.append(error)
@@ -413,7 +409,6 @@ def fit_networks(
     train: np.ndarray,  # networks x records: learned or not
     dev: np.ndarray,  # networks x records: records that choose the epoch
     seeds: Sequence[int] | None = None,  # one per network; None: 0, 1, ...
-    group: int | None = None,  # networks in a group; None: 16, on a GPU 512
     **how,  # of MLP: hidden, lr, batch, dropout, weight_decay, epochs, device
 ) -> NetworkBatch:  # a network per row of train
     "Train many small networks together, each on its own records"
@@ -434,7 +429,7 @@ def fit_networks(
     if how.epochs < 1 or how.batch < 1:
         raise ValueError("epochs and batch must be 1 or more")
     tensors = [torch.tensor(part, device=how.device) for part in (x, y)]
-    group = group or (512 if torch.device(how.device).type == "cuda" else 16)
+    group = 512 if torch.device(how.device).type == "cuda" else 16
     steps, groups = -(-train.sum(axis=1) // how.batch), []
     for count in np.unique(steps):
         rows = np.flatnonzero(steps == count)

@@ -60,8 +60,6 @@ def key_folds(
 ) -> list[Fold]:  # of positions
     "Cross-validation over keys (appendix D.2)"
     count = int(keys.max(initial=-1)) + 1
-    if folds < 2:
-        raise ValueError(f"folds must be 2 or more, got {folds}")
     if count < max(folds, 3):
         raise ValueError(
             f"{count} groups of records cannot make {folds} folds: ask for fewer folds"
@@ -82,7 +80,6 @@ def product_folds(
     unit: str = "subtask",  # what a task is: subtask or task
 ) -> list[Fold]:  # one for each pair of sets
     "L3 composition: hold out families on tasks (section 4.1)"
-    require_records(records)
     rng, sets = np.random.default_rng(seed), []
     for column in ("family", unit):
         code, names = pd.factorize(records[column], sort=True)
@@ -130,8 +127,6 @@ def beyond(
     name: str,  # E1, E2.1 or E2.2
 ) -> np.ndarray:  # of each record: is it for the test?
     "The records outside the range of the others (appendix C.3)"
-    require_records(records)
-    check_choice("extrapolation", name, EXTRAPOLATION)
     if name != "E1":
         family, model = held_out_models(records)[name]
         test = (records["family"] == family) & (records["model"] == model)
@@ -219,16 +214,15 @@ class Possible(NamedTuple):
 
 def possible_settings(
     records: pd.DataFrame,  # checked records
-    unit: str = "subtask",  # what a task is: subtask (a part) or task (the whole)
 ) -> dict[str, Possible]:  # by setting
     "Which settings a table allows, and how large their test sets are"
-    counts = {name: record_keys(records, key, unit).max() for name, key in KEYS.items()}
+    counts = {name: record_keys(records, key).max() for name, key in KEYS.items()}
     easier = {"L2.1": ["L1"], "L2.2": ["L1"], "L3": ["L1", "L2.1", "L2.2"]}
     found = {}
     for name in SPLIT_SETTINGS:
         same = [e for e in easier.get(name, []) if counts[e] == counts[name]]
         try:
-            folds = split_records(records, name, unit=unit)
+            folds = split_records(records, name)
         except ValueError as error:
             found[name] = Possible(False, reason=str(error))
             continue
