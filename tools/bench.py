@@ -363,7 +363,7 @@ def networks(count, device="cpu"):
 
     from benchnb.prediction.public_records import load_records
     from benchnb.prediction.records import RecordFeatures, made_records
-    from benchnb.prediction.regressors import MLP, build_network, fit_networks
+    from benchnb.prediction.regressors import MLP, fit_networks
 
     if device == "cuda" and not torch.cuda.is_available():
         return 0.0, "no GPU here"
@@ -380,9 +380,8 @@ def networks(count, device="cpu"):
     many = fit_networks(x, y, part > 1, part == 0, device=device)
     together, found, start = clock() - start, [], clock()
     for seed, some in enumerate(part):
-        one, rng = MLP(seed=seed, device=device), np.random.default_rng(seed)
-        one.network_ = build_network(x.shape[1], one.hidden, one.dropout, rng)
-        one.train(x[some > 1], y[some > 1], (x[some == 0], y[some == 0]), rng)
+        one = MLP(seed=seed, device=device)
+        one.regress(x[some > 1], y[some > 1], (x[some == 0], y[some == 0]))
         with torch.no_grad():
             guess = one.network_(torch.tensor(x, device=device))[:, 0].clamp(0, 1)
         found.append(guess.cpu().numpy())

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['MODEL', 'TASK', 'r_squared', 'evaluate_predictions', 'check_scores', 'Predictor', 'score_matrix', 'MatrixPredictor',
-           'additive_effects', 'ModelTask', 'diagonals', 'SVD', 'ModelKNN', 'TaskKNN', 'ridge_rows', 'to_logit',
-           'LogitFactors']
+           'ModelTask', 'diagonals', 'SVD', 'ModelKNN', 'TaskKNN', 'ridge_rows', 'to_logit', 'LogitFactors']
 
 # %% ../../nbs/prediction/matrix_completion.ipynb #abe8a030
 from collections.abc import Iterator, Sequence
@@ -120,35 +119,30 @@ class MatrixPredictor(Predictor):
         ]
         return self.table_[tuple(cells)]
 
-# %% ../../nbs/prediction/matrix_completion.ipynb #fddc7eb5
-def additive_effects(
-    values: np.ndarray,  # models x tasks, NaN: unknown
-    model_penalty: float = 15,  # as many imaginary records without effect, per model
-    task_penalty: float = 10,  # and per task
-    rounds: int = 10,
-) -> np.ndarray:  # mu + b_u + b_i, models x tasks
-    "The model + task baseline (equation 2)"
-    known = ~np.isnan(values)
-    mean = np.nanmean(values)
-    residual = np.where(known, values - mean, 0)
-    model, task = np.zeros((len(values), 1)), np.zeros((1, values.shape[1]))
-    for _ in range(rounds):
-        weight = np.maximum(task_penalty + known.sum(axis=0, keepdims=True), 1e-9)
-        task = (residual - known * model).sum(axis=0, keepdims=True) / weight
-        weight = np.maximum(model_penalty + known.sum(axis=1, keepdims=True), 1e-9)
-        model = (residual - known * task).sum(axis=1, keepdims=True) / weight
-    return mean + model + task
-
 # %% ../../nbs/prediction/matrix_completion.ipynb #c6909ef0
 @dataclass(eq=False, repr=False)
 class ModelTask(MatrixPredictor):
     "Mean plus the effect of the model plus the effect of the task (section 3.3 a)"
 
-    model_penalty: float = 15  # imaginary records per model
+    model_penalty: float = 15  # as many imaginary records without effect, per model
     task_penalty: float = 10  # and per task
+    rounds: int = 10
 
-    def complete(self, values):
-        return additive_effects(values, self.model_penalty, self.task_penalty)
+    def complete(self, values):  # mu + b_u + b_i (equation 2)
+        known = ~np.isnan(values)
+        mean = np.nanmean(values)
+        residual = np.where(known, values - mean, 0)
+        model, task = np.zeros((len(values), 1)), np.zeros((1, values.shape[1]))
+        for _ in range(self.rounds):
+            weight = self.task_penalty + known.sum(axis=0, keepdims=True)
+            task = (residual - known * model).sum(axis=0, keepdims=True) / np.maximum(
+                weight, 1e-9
+            )
+            weight = self.model_penalty + known.sum(axis=1, keepdims=True)
+            model = (residual - known * task).sum(axis=1, keepdims=True) / np.maximum(
+                weight, 1e-9
+            )
+        return mean + model + task
 
 # %% ../../nbs/prediction/matrix_completion.ipynb #446e36a1
 def diagonals(
@@ -253,7 +247,7 @@ class ModelKNN(MatrixPredictor):
         return found
 
     def complete(self, values, base=None):
-        base = additive_effects(values) if base is None else base
+        base = ModelTask().complete(values) if base is None else base
         weights = self.similarity(values, base)
         return base + self.neighbour_mean(values - base, weights)
 
@@ -262,7 +256,7 @@ class TaskKNN(ModelKNN):
     "The model's deviation from the baseline on similar tasks (section 3.3 d)"
 
     def complete(self, values):
-        return super().complete(values.T, additive_effects(values).T).T
+        return super().complete(values.T, ModelTask().complete(values).T).T
 
 # %% ../../nbs/prediction/matrix_completion.ipynb #198bd039
 def ridge_rows(

@@ -62,16 +62,12 @@ def check_families(
 ) -> None:
     "Refuse a family that cannot be recovered, the same one twice, or too few others"
     models = records.groupby("family")["model"].nunique()
-    if len(models) < 3:
-        raise ValueError(f"{len(models)} families: recovery needs 3 or more")
-    for family in families:
-        if family not in models:
-            there = ", ".join(models.index)
-            raise ValueError(f"no family {family!r}: there are {there}")
-        if models[family] < 2:
-            raise ValueError(f"family {family!r} has one model: take one with two")
-    if len(set(families)) < len(families):
-        raise ValueError(f"{families[0]!r} is named twice: take two families")
+    able = models.index[models > 1]
+    if len(models) < 3 or len(able.intersection(families)) < len(families):
+        raise ValueError(
+            f"recovery needs 3 families (here {len(models)}), and new ones with two "
+            f"models or more, named once ({', '.join(able)}), got {list(families)}"
+        )
 
 
 def recovery_masks(

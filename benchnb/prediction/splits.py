@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['KEYS', 'INTERPOLATION', 'EXTRAPOLATION', 'SPLIT_SETTINGS', 'Fold', 'record_keys', 'key_folds', 'product_folds',
-           'held_out_models', 'beyond', 'scenario_fold', 'fold_beyond', 'split_records', 'Possible',
-           'possible_settings']
+           'held_out_models', 'beyond', 'fold_beyond', 'split_records', 'Possible', 'possible_settings']
 
 # %% ../../nbs/prediction/splits.ipynb #4f24e934
 from collections.abc import Sequence
@@ -142,16 +141,19 @@ def beyond(
     return (records["shots"] == (most.max() if len(most) else shots[-1])).to_numpy()
 
 # %% ../../nbs/prediction/splits.ipynb #81f64e13
-def scenario_fold(
-    test: np.ndarray,  # of each record: is it for the test?
+def fold_beyond(
+    records: pd.DataFrame,  # checked records
+    name: str,  # E1, E2.1 or E2.2
     scenario: str = "S1",  # S1, S2 or S3
     seed: int = 42,  # of the two tenths
-    away: np.ndarray | bool = False,  # of each record: is it left out altogether?
-) -> Fold:  # of positions; the test set is the same in all three
-    "One fold with a tenth of train and of test set aside (C.3), by position of the row"
+) -> Fold:  # of positions; the test set is the same in all three scenarios
+    "Learn what lies below the held-out records (C.3); tenths by position of the row"
     check_choice("scenario", scenario, ["S1", "S2", "S3"])
-    rng, parts = np.random.default_rng(seed), []
-    for inside in (~test & ~np.asarray(away), test):
+    test, rng, parts = beyond(records, name), np.random.default_rng(seed), []
+    below = ~test
+    if name == "E1":  # what was asked with still more shots is left out
+        below &= (records["shots"] < records["shots"][test].max()).to_numpy()
+    for inside in (below, test):
         mixed = rng.permutation(np.flatnonzero(inside))  # rows: their order counts
         if len(mixed) < 2:
             raise ValueError("too few records to train or to test: use another setting")
@@ -161,19 +163,6 @@ def scenario_fold(
     if scenario == "S3":
         train = np.sort(np.concatenate([train, dev2]))
     return Fold(train, dev2 if scenario == "S2" else dev1, tested)
-
-
-def fold_beyond(
-    records: pd.DataFrame,  # checked records
-    name: str,  # E1, E2.1 or E2.2
-    scenario: str = "S1",  # S1, S2 or S3
-    seed: int = 42,  # of the two tenths
-) -> Fold:  # of positions
-    "Learn what lies below the held-out records (appendix C.3)"
-    test, away = beyond(records, name), False
-    if name == "E1":
-        away = (records["shots"] > records["shots"][test].max()).to_numpy()
-    return scenario_fold(test, scenario, seed, away)
 
 # %% ../../nbs/prediction/splits.ipynb #b526a46f
 def split_records(
