@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['MODEL', 'TASK', 'r_squared', 'evaluate_predictions', 'check_scores', 'Predictor', 'score_matrix', 'MatrixPredictor',
-           'additive_effects', 'ModelTask', 'diagonals', 'sgd_factors', 'SVD', 'row_similarity', 'neighbour_mean',
-           'ModelKNN', 'TaskKNN', 'ridge_rows', 'alternating_ridge', 'to_logit', 'LogitFactors']
+           'ModelTask', 'diagonals', 'SVD', 'ModelKNN', 'TaskKNN', 'ridge_rows', 'to_logit', 'LogitFactors']
 
 # %% ../../nbs/prediction/matrix_completion.ipynb #abe8a030
 from collections.abc import Iterator, Sequence
@@ -37,11 +36,8 @@ def evaluate_predictions(
 ) -> dict[str, float]:  # rmse, r2, pearson, kendall; NaN where undefined
     "RMSE, R2 and the correlations within tasks, averaged over tasks (equation 1)"
     truth, predicted = frame["score"].to_numpy(float), np.asarray(predicted, float)
-    if truth.shape != predicted.shape:
-        size = predicted.shape
-        raise ValueError(f"{len(truth)} records need as many predictions, got {size}")
-    if np.isnan(predicted).any():
-        raise ValueError("a prediction is NaN: leave its record out, or predict it")
+    if truth.shape != predicted.shape or np.isnan(predicted).any():
+        raise ValueError("each record needs a prediction, and none may be NaN")
     rmse = float(np.sqrt(((predicted - truth) ** 2).mean()))
     found = {"rmse": rmse, "r2": r_squared(truth, predicted)}
     tasks = frame.groupby(["task", "subtask"], observed=True).indices.values()
@@ -116,46 +112,37 @@ class MatrixPredictor(Predictor):
         self.table_ = self.complete(values)
 
     def predict_scores(self, frame):
-        return self.table_[self.cells(frame)]
-
-    def cells(
-        self, frame: pd.DataFrame  # records
-    ) -> tuple[np.ndarray, np.ndarray]:  # row and column of each record
-        "Where records are in the matrix; -1, the empty row or column, if they are new"
-        return tuple(
-            index.get_indexer(pd.MultiIndex.from_frame(frame[names]))
-            for index, names in ((self.models_, MODEL), (self.tasks_, TASK))
-        )
-
-# %% ../../nbs/prediction/matrix_completion.ipynb #fddc7eb5
-def additive_effects(
-    values: np.ndarray,  # models x tasks, NaN: unknown
-    model_penalty: float = 15,  # as many imaginary records without effect, per model
-    task_penalty: float = 10,  # and per task
-    rounds: int = 10,
-) -> np.ndarray:  # mu + b_u + b_i, models x tasks
-    "The model + task baseline (equation 2)"
-    known = ~np.isnan(values)
-    mean = np.nanmean(values)
-    residual = np.where(known, values - mean, 0)
-    model, task = np.zeros((len(values), 1)), np.zeros((1, values.shape[1]))
-    for _ in range(rounds):
-        weight = np.maximum(task_penalty + known.sum(axis=0, keepdims=True), 1e-9)
-        task = (residual - known * model).sum(axis=0, keepdims=True) / weight
-        weight = np.maximum(model_penalty + known.sum(axis=1, keepdims=True), 1e-9)
-        model = (residual - known * task).sum(axis=1, keepdims=True) / weight
-    return mean + model + task
+        both = (self.models_, MODEL), (self.tasks_, TASK)
+        keys = ((index, frame[names]) for index, names in both)
+        cells = [
+            index.get_indexer(pd.MultiIndex.from_frame(key)) for index, key in keys
+        ]
+        return self.table_[tuple(cells)]
 
 # %% ../../nbs/prediction/matrix_completion.ipynb #c6909ef0
 @dataclass(eq=False, repr=False)
 class ModelTask(MatrixPredictor):
     "Mean plus the effect of the model plus the effect of the task (section 3.3 a)"
 
-    model_penalty: float = 15  # imaginary records per model
+    model_penalty: float = 15  # as many imaginary records without effect, per model
     task_penalty: float = 10  # and per task
+    rounds: int = 10
 
-    def complete(self, values):
-        return additive_effects(values, self.model_penalty, self.task_penalty)
+    def complete(self, values):  # mu + b_u + b_i (equation 2)
+        known = ~np.isnan(values)
+        mean = np.nanmean(values)
+        residual = np.where(known, values - mean, 0)
+        model, task = np.zeros((len(values), 1)), np.zeros((1, values.shape[1]))
+        for _ in range(self.rounds):
+            weight = self.task_penalty + known.sum(axis=0, keepdims=True)
+            task = (residual - known * model).sum(axis=0, keepdims=True) / np.maximum(
+                weight, 1e-9
+            )
+            weight = self.model_penalty + known.sum(axis=1, keepdims=True)
+            model = (residual - known * task).sum(axis=1, keepdims=True) / np.maximum(
+                weight, 1e-9
+            )
+        return mean + model + task
 
 # %% ../../nbs/prediction/matrix_completion.ipynb #446e36a1
 def diagonals(
@@ -171,34 +158,6 @@ def diagonals(
         yield rows[inside], column[inside]
 
 # %% ../../nbs/prediction/matrix_completion.ipynb #26c9b66e
-def sgd_factors(
-    values: np.ndarray,  # models x tasks, NaN: unknown
-    factors: int,  # length of the vectors
-    epochs: int,  # times that each score is used
-    lr: float,  # step size, eta
-    penalty: float,  # lambda
-    seed: int = 0,
-) -> np.ndarray:  # predictions, models x tasks
-    "Factors of models and tasks by stochastic gradient descent (equation 3)"
-    rng, known = np.random.default_rng(seed), ~np.isnan(values)
-    mean = np.nanmean(values)
-    b, q = np.zeros(len(values)), rng.normal(0, 0.1, (len(values), factors))
-    c, p = np.zeros(values.shape[1]), rng.normal(0, 0.1, (values.shape[1], factors))
-    for _ in range(epochs):
-        for u, i in diagonals(values.shape, rng):
-            u, i = u[known[u, i]], i[known[u, i]]
-            error = values[u, i] - mean - b[u] - c[i] - (q[u] * p[i]).sum(axis=1)
-            b[u] += lr * (error - penalty * b[u])
-            c[i] += lr * (error - penalty * c[i])
-            step = error[:, np.newaxis] * q[u] - penalty * p[i]
-            q[u] += lr * (error[:, np.newaxis] * p[i] - penalty * q[u])
-            p[i] += lr * step
-    if not np.isfinite(q).all():
-        raise ValueError(f"the descent diverged with lr={lr}: take a smaller one")
-    q[~known.any(axis=1)], p[~known.any(axis=0)] = 0, 0  # new ones: no vector
-    return mean + b[:, np.newaxis] + c + q @ p.T
-
-# %% ../../nbs/prediction/matrix_completion.ipynb #01108837
 @dataclass(eq=False, repr=False)
 class SVD(MatrixPredictor):
     "Baseline plus the product of a model's and a task's vector (section 3.3 b)"
@@ -210,54 +169,27 @@ class SVD(MatrixPredictor):
     seed: int = 0
 
     def complete(self, values):
-        return sgd_factors(values, **self.get_params())
-
-# %% ../../nbs/prediction/matrix_completion.ipynb #42f8f70d
-def row_similarity(
-    values: np.ndarray,  # rows (models or tasks) x columns, NaN: unknown
-    base: np.ndarray,  # their baseline, of the same shape
-    kind: str = "pearson_baseline",  # msd, pearson or pearson_baseline
-    min_support: int = 1,  # with fewer common columns: 0
-    shrinkage: float = 100,  # of pearson_baseline
-) -> np.ndarray:  # rows x rows; 0 on the diagonal
-    "Similarity of rows on their common columns"
-    check_choice("similarity", kind, ["msd", "pearson", "pearson_baseline"])
-    known = (~np.isnan(values)).astype(float)
-    x = np.where(known > 0, values - base if kind == "pearson_baseline" else values, 0)
-    n, square = known @ known.T, x**2 @ known.T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if kind == "msd":
-            found = 1 / ((square + square.T - 2 * x @ x.T) / n + 1)
-        elif kind == "pearson":
-            total = x @ known.T
-            spread = np.sqrt(np.maximum(n * square - total**2, 0))
-            found = (n * (x @ x.T) - total * total.T) / (spread * spread.T)
-        else:
-            found = x @ x.T / np.sqrt(square * square.T)
-            found = found * (n - 1) / (n - 1 + shrinkage)
-    found = np.where((n >= min_support) & np.isfinite(found), found, 0)
-    return found * (1 - np.eye(len(found)))
-
-# %% ../../nbs/prediction/matrix_completion.ipynb #00e08058
-def neighbour_mean(
-    residual: np.ndarray,  # deviation from the baseline, things x columns, NaN: unknown
-    weights: np.ndarray,  # similarity, things x things
-    k: int,  # neighbours at most
-    min_k: int = 1,  # with fewer neighbours: 0
-) -> np.ndarray:  # things x columns
-    "The mean of the most similar rows, weighted by similarity (equation 4)"
-    order = np.argsort(-weights, axis=1, kind="stable")
-    ranked = np.take_along_axis(weights, order, axis=1)
-    found = np.zeros(residual.shape)
-    for column in range(residual.shape[1]):
-        values = residual[:, column][order]
-        use = ~np.isnan(values) & (ranked > 0)
-        use &= np.cumsum(use, axis=1) <= k
-        weight = (ranked * use).sum(axis=1)
-        total = (ranked * np.where(use, values, 0)).sum(axis=1)
-        enough = (use.sum(axis=1) >= max(min_k, 1)) & (weight > 0)
-        np.divide(total, weight, out=found[:, column], where=enough)
-    return found
+        rng, known = np.random.default_rng(self.seed), ~np.isnan(values)
+        mean = np.nanmean(values)
+        b, q = np.zeros(len(values)), rng.normal(0, 0.1, (len(values), self.factors))
+        c, p = np.zeros(values.shape[1]), rng.normal(
+            0, 0.1, (values.shape[1], self.factors)
+        )
+        for _ in range(self.epochs):
+            for u, i in diagonals(values.shape, rng):
+                u, i = u[known[u, i]], i[known[u, i]]
+                error = values[u, i] - mean - b[u] - c[i] - (q[u] * p[i]).sum(axis=1)
+                b[u] += self.lr * (error - self.penalty * b[u])
+                c[i] += self.lr * (error - self.penalty * c[i])
+                step = error[:, np.newaxis] * q[u] - self.penalty * p[i]
+                q[u] += self.lr * (error[:, np.newaxis] * p[i] - self.penalty * q[u])
+                p[i] += self.lr * step
+        if not np.isfinite(q).all():
+            raise ValueError(
+                f"the descent diverged with lr={self.lr}: take a smaller one"
+            )
+        q[~known.any(axis=1)], p[~known.any(axis=0)] = 0, 0  # new ones: no vector
+        return mean + b[:, np.newaxis] + c + q @ p.T
 
 # %% ../../nbs/prediction/matrix_completion.ipynb #9d813557
 @dataclass(eq=False, repr=False)
@@ -270,20 +202,61 @@ class ModelKNN(MatrixPredictor):
     min_support: int = 2  # common tasks that a similarity needs
     shrinkage: float = 100  # of pearson_baseline
 
-    def complete(self, values):
-        return self.complete_rows(values, additive_effects(values))
+    def similarity(
+        self,
+        values: np.ndarray,  # rows (models or tasks) x columns, NaN: unknown
+        base: np.ndarray,  # their baseline, of the same shape
+    ) -> np.ndarray:  # rows x rows; 0 on the diagonal
+        "Similarity of rows on their common columns"
+        check_choice("similarity", self.kind, ["msd", "pearson", "pearson_baseline"])
+        known = (~np.isnan(values)).astype(float)
+        x = np.where(
+            known > 0, values - base if self.kind == "pearson_baseline" else values, 0
+        )
+        n, square = known @ known.T, x**2 @ known.T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if self.kind == "msd":
+                found = 1 / ((square + square.T - 2 * x @ x.T) / n + 1)
+            elif self.kind == "pearson":
+                total = x @ known.T
+                spread = np.sqrt(np.maximum(n * square - total**2, 0))
+                found = (n * (x @ x.T) - total * total.T) / (spread * spread.T)
+            else:
+                found = x @ x.T / np.sqrt(square * square.T)
+                found = found * (n - 1) / (n - 1 + self.shrinkage)
+        found = np.where((n >= self.min_support) & np.isfinite(found), found, 0)
+        return found * (1 - np.eye(len(found)))
 
-    def complete_rows(self, values, base):
-        how = self.kind, self.min_support, self.shrinkage
-        weights = row_similarity(values, base, *how)
-        return base + neighbour_mean(values - base, weights, self.k, self.min_k)
+    def neighbour_mean(
+        self,
+        residual: np.ndarray,  # deviation from the baseline, things x columns
+        weights: np.ndarray,  # similarity, things x things
+    ) -> np.ndarray:  # things x columns; 0 where there are too few neighbours
+        "The mean of the most similar rows, weighted by similarity (equation 4)"
+        order = np.argsort(-weights, axis=1, kind="stable")
+        ranked = np.take_along_axis(weights, order, axis=1)
+        found = np.zeros(residual.shape)
+        for column in range(residual.shape[1]):
+            values = residual[:, column][order]
+            use = ~np.isnan(values) & (ranked > 0)
+            use &= np.cumsum(use, axis=1) <= self.k
+            weight = (ranked * use).sum(axis=1)
+            total = (ranked * np.where(use, values, 0)).sum(axis=1)
+            enough = (use.sum(axis=1) >= max(self.min_k, 1)) & (weight > 0)
+            np.divide(total, weight, out=found[:, column], where=enough)
+        return found
+
+    def complete(self, values, base=None):
+        base = ModelTask().complete(values) if base is None else base
+        weights = self.similarity(values, base)
+        return base + self.neighbour_mean(values - base, weights)
 
 
 class TaskKNN(ModelKNN):
     "The model's deviation from the baseline on similar tasks (section 3.3 d)"
 
     def complete(self, values):
-        return self.complete_rows(values.T, additive_effects(values).T).T
+        return super().complete(values.T, ModelTask().complete(values).T).T
 
 # %% ../../nbs/prediction/matrix_completion.ipynb #198bd039
 def ridge_rows(
@@ -301,28 +274,6 @@ def ridge_rows(
     return np.split(np.linalg.solve(system, right[..., None])[..., 0], [1], axis=1)
 
 
-def alternating_ridge(
-    z: np.ndarray,  # models x tasks, NaN: unknown
-    rank: int = 2,  # length of the vectors
-    penalty: float = 0.1,  # lambda, above 0
-    rounds: int = 40,
-    starts: int = 10,  # random starts, averaged
-    seed: int = 42,
-) -> np.ndarray:  # the completed matrix
-    "Biases and factors by alternating ridge regressions (equation 5)"
-    total = np.zeros(z.shape)
-    for start in range(starts):
-        rng = np.random.default_rng(seed + start)
-        v = rng.normal(0, 0.01, (z.shape[1], rank))
-        mean, c = np.nanmean(z), np.zeros((z.shape[1], 1))
-        for _ in range(rounds):
-            a, u = ridge_rows(z - mean - c.T, v, penalty)
-            c, v = ridge_rows((z - mean - a).T, u, penalty)
-            mean = np.nanmean(z - a - c.T - u @ v.T)
-        total += mean + a + c.T + u @ v.T
-    return total / starts
-
-# %% ../../nbs/prediction/matrix_completion.ipynb #88bac5b4
 def to_logit(
     values: np.ndarray,  # models x tasks, shares in [0, 1]; NaN: unknown
     edge: float = 0.005,  # shares are kept this far from 0 and 1
@@ -347,8 +298,24 @@ class LogitFactors(MatrixPredictor):
     starts: int = 10  # random starts, averaged
     seed: int = 42
 
+    def factorise(
+        self, z: np.ndarray  # models x tasks, NaN: unknown
+    ) -> np.ndarray:  # the completed matrix
+        "Biases and factors by alternating ridge regressions (equation 5)"
+        total = np.zeros(z.shape)
+        for start in range(self.starts):
+            rng = np.random.default_rng(self.seed + start)
+            v = rng.normal(0, 0.01, (z.shape[1], self.rank))
+            mean, c = np.nanmean(z), np.zeros((z.shape[1], 1))
+            for _ in range(self.rounds):
+                a, u = ridge_rows(z - mean - c.T, v, self.penalty)
+                c, v = ridge_rows((z - mean - a).T, u, self.penalty)
+                mean = np.nanmean(z - a - c.T - u @ v.T)
+            total += mean + a + c.T + u @ v.T
+        return total / self.starts
+
     def complete(self, values):
         if self.penalty <= 0 or self.rank < 1:
             raise ValueError("logit factors need a penalty above 0 and a rank from 1")
         z, mean, spread = to_logit(values)
-        return expit(alternating_ridge(z, **self.get_params()) * spread + mean)
+        return expit(self.factorise(z) * spread + mean)

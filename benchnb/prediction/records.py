@@ -61,21 +61,25 @@ def refuse_rows(
 
 
 def require_records(
-    frame: pd.DataFrame,  # should be what check_records returns; score may be missing
+    frame: pd.DataFrame,  # should be what check_records returns
+    columns: Sequence[str] = COLUMNS[:-1],  # that it needs; all but the score
 ) -> None:
     "Refuse what is not a table of records"
     if not isinstance(frame, pd.DataFrame):
         kind = type(frame).__name__
         raise TypeError(f"records are a pandas DataFrame, not {kind}: see COLUMNS")
-    missing = [column for column in COLUMNS[:-1] if column not in frame]
+    missing = [column for column in columns if column not in frame]
     if missing:
         raise ValueError(
-            f"records need a column {missing[0]!r}: give what check_records returns"
+            f"records need a column {missing[0]!r}: rename or add it, or give what "
+            "check_records returns"
         )
     if frame.empty:
         raise ValueError("no records: the table has no rows; give one with some")
     for column in [*RECORD_NAMES, "shots"]:
-        refuse_rows(frame, frame[column].isna(), f"has no {column}: see check_records")
+        refuse_rows(
+            frame, frame[column].isna(), f"has no {column}: name it, or drop it"
+        )
 
 # %% ../../nbs/prediction/records.ipynb #5deb9c5f
 def unit_scores(
@@ -94,10 +98,8 @@ def unit_scores(
         )
     if scale == "unit":
         return score
-    ends = np.array(
-        [(0, 100) if scale == "percent" else METRIC_RANGES[m] for m in metric]
-    )
-    low, high = ends.reshape(-1, 2).T.astype(float)
+    ranges = [(0, 100) if scale == "percent" else METRIC_RANGES[m] for m in metric]
+    low, high = np.array(ranges, dtype=float).reshape(-1, 2).T
     percent = (low == 0) & (high == 100)
     for name, some in pd.Series(score[percent]).groupby(metric[percent]):
         if len(some) >= 3 and 0 < some.max() <= 1:
@@ -119,17 +121,12 @@ def tidy_columns(
         frame = frame.reset_index(drop=True)
         filled = {"subtask": frame.get("task")} | dict.fromkeys(PARAMS[1:], np.nan)
         frame = frame.assign(**{k: v for k, v in filled.items() if k not in frame})
-        missing = [column for column in COLUMNS if column not in frame]
-        if missing:
-            there = ", ".join(map(str, frame.columns))
-            raise ValueError(f"no column {missing[0]!r}: rename or add it ({there})")
-        frame = frame[COLUMNS].copy()
-        numbers = [*PARAMS, "shots", "score"]
-        frame[numbers] = frame[numbers].apply(pd.to_numeric).astype(np.float64)
-        for column in RECORD_NAMES:
+        for column in {*RECORD_NAMES} & {*frame}:
             named = frame[column].astype(str).str.strip()
             frame[column] = named.mask(frame[column].isna() | (named == ""))
-    require_records(frame)
+    require_records(frame, COLUMNS)
+    frame, numbers = frame[COLUMNS].copy(), [*PARAMS, "shots", "score"]
+    frame[numbers] = frame[numbers].apply(pd.to_numeric).astype(np.float64)
     for column in PARAMS:
         bad = (frame[column] <= 0) | np.isinf(frame[column])
         refuse_rows(frame, bad, f"{column} must be above 0; unknown is NaN")
@@ -160,10 +157,8 @@ def check_records(
     frame["score"] = frame["score"].clip(0, 1)
     unknown = frame["total_params"].isna()
     if unknown_size == "refuse":
-        why = (
-            "has no total_params for model {model!r}: add its size, drop its records, "
-        )
-        refuse_rows(frame, unknown, why + "or pass unknown_size='keep'")
+        why = "has no total_params for model {model!r}: add its size, "
+        refuse_rows(frame, unknown, why + "drop it, or pass unknown_size='keep'")
     sizes = frame.groupby(["family", "model"])[PARAMS].nunique(dropna=False).max(axis=1)
     if (sizes > 1).any():
         name = "/".join(sizes.idxmax())
@@ -176,11 +171,11 @@ def check_records(
         frame["score"] = frame.groupby(KEY, sort=False)["score"].transform("mean")
     return frame[~again].reset_index(drop=True)
 
-# %% ../../nbs/prediction/records.ipynb #e10e9126
+# %% ../../nbs/prediction/records.ipynb #cfd3fb01
 NUMERIC_FEATURES = [*PARAMS, *(f"ln_{name}" for name in PARAMS), "shots"]
 ONE_HOT = ["task", "subtask", "family", "model", "metric"]
 
-# %% ../../nbs/prediction/records.ipynb #cfd3fb01
+
 def record_numbers(
     records: pd.DataFrame,  # checked records
 ) -> np.ndarray:  # records x 7: three counts, their logarithms, shots; NaN: unknown
@@ -245,8 +240,6 @@ def describe_records(
         "tasks": int(counts["task"]),
         "parts": int(counts["subtask"]),
         "shots": ", ".join(map(str, np.unique(records["shots"]))),
-        "largest family": int(models["family"].value_counts().max()),
-        "sizes known": float(records["total_params"].notna().mean()),
     }
 
 # %% ../../nbs/prediction/records.ipynb #258288b2
@@ -261,9 +254,8 @@ def made_records(
     "Synthetic records that follow a simple law"
     rng = np.random.default_rng(seed)
     axes = [range(families), range(sizes), range(tasks), list(shots)]
-    family, size, task, shot = np.stack(np.meshgrid(*axes, indexing="ij")).reshape(
-        4, -1
-    )
+    grid = np.meshgrid(*axes, indexing="ij")
+    family, size, task, shot = (axis.ravel() for axis in grid)
     params = 1e8 * 4.0**size * (1 + family / 10)  # no two families share a size
     skill = rng.normal(0, 0.7, families)[family] + np.log(1 + shot) / 2
     gap = np.log(params) + skill - rng.uniform(18, 23, tasks)[task]

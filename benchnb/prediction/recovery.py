@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['task_positions', 'check_size', 'chosen_positions', 'check_families', 'recovery_masks', 'family_pairs', 'TaskTable',
-           'task_table', 'fill_parts', 'conditional_means', 'moments', 'ragged_means', 'hidden_r_squared', 'Surrogate',
-           'evaluate_many', 'dev_recovery', 'random_subsets']
+           'task_table', 'fill_parts', 'conditional_means', 'moments', 'hidden_r_squared', 'Surrogate', 'evaluate_many',
+           'dev_recovery', 'random_subsets']
 
 # %% ../../nbs/prediction/recovery.ipynb #5167f673
 import math
@@ -62,16 +62,12 @@ def check_families(
 ) -> None:
     "Refuse a family that cannot be recovered, the same one twice, or too few others"
     models = records.groupby("family")["model"].nunique()
-    if len(models) < 3:
-        raise ValueError(f"{len(models)} families: recovery needs 3 or more")
-    for family in families:
-        if family not in models:
-            there = ", ".join(models.index)
-            raise ValueError(f"no family {family!r}: there are {there}")
-        if models[family] < 2:
-            raise ValueError(f"family {family!r} has one model: take one with two")
-    if len(set(families)) < len(families):
-        raise ValueError(f"{families[0]!r} is named twice: take two families")
+    able = models.index[models > 1]
+    if len(models) < 3 or len(able.intersection(families)) < len(families):
+        raise ValueError(
+            f"recovery needs 3 families (here {len(models)}), and new ones with two "
+            f"models or more, named once ({', '.join(able)}), got {list(families)}"
+        )
 
 
 def recovery_masks(
@@ -97,11 +93,6 @@ def family_pairs(
     "Ordered pairs of families with two or more models (section 5.1)"
     models = records.groupby("family")["model"].nunique()
     able = models.index[models > 1]
-    if len(models) < 3 or len(able) < 2:
-        raise ValueError(
-            f"{len(models)} families, {len(able)} with two or more models: recovery "
-            "needs 3, and 2 of them with more than one model"
-        )
     pairs = list(permutations(able, 2))
     if count is None or count >= len(pairs):
         return pairs
@@ -156,19 +147,23 @@ def fill_parts(
 def conditional_means(
     mean: np.ndarray,  # of each column
     covariance: np.ndarray,  # columns x columns, shrunken
-    rows: np.ndarray,  # models x columns; only known ones are read
-    known: np.ndarray,  # subsets x columns: known or not
+    rows: np.ndarray,  # models x columns, NaN: not run
+    known: np.ndarray,  # subsets x columns: chosen or not
 ) -> np.ndarray:  # subsets x models x columns
-    "Predict all columns from the known ones (equation 2)"
-    width = known.sum(axis=1).max()
-    place = np.argsort(~known, axis=1, kind="stable")[:, :width]
-    real = np.take_along_axis(known, place, axis=1)
-    both = real[:, :, None] & real[:, None, :]
-    system = np.where(both, covariance[place[:, :, None], place[:, None, :]], 0)
-    system[:, np.arange(width), np.arange(width)] += ~real
-    right = (rows - mean).T[place] * real[:, :, None]
-    weights = np.linalg.solve(system, right).transpose(0, 2, 1)
-    return mean + weights @ covariance[place]
+    "Predict all columns from the chosen ones in which a model was run (equation 2)"
+    there, found = ~np.isnan(rows), np.empty((len(known), *rows.shape))
+    for pattern in np.unique(there, axis=0):
+        at, given = (there == pattern).all(axis=1), known & pattern
+        width = given.sum(axis=1).max()
+        place = np.argsort(~given, axis=1, kind="stable")[:, :width]
+        real = np.take_along_axis(given, place, axis=1)
+        both = real[:, :, None] & real[:, None, :]
+        system = np.where(both, covariance[place[:, :, None], place[:, None, :]], 0)
+        system[:, np.arange(width), np.arange(width)] += ~real
+        right = (np.nan_to_num(rows[at]) - mean).T[place] * real[:, :, None]
+        weights = np.linalg.solve(system, right).transpose(0, 2, 1)
+        found[:, at] = mean + weights @ covariance[place]
+    return found
 
 # %% ../../nbs/prediction/recovery.ipynb #05534db2
 def moments(
@@ -179,21 +174,6 @@ def moments(
     sample = np.cov(values.T, bias=True)
     shrunk = (1 - shrinkage) * sample + shrinkage * np.diag(np.diag(sample))
     return values.mean(axis=0), shrunk + 1e-9 * np.eye(len(sample))
-
-# %% ../../nbs/prediction/recovery.ipynb #rg000004
-def ragged_means(
-    mean: np.ndarray,  # of each column
-    covariance: np.ndarray,  # columns x columns, shrunken
-    rows: np.ndarray,  # models x columns, NaN: not run
-    known: np.ndarray,  # subsets x columns: chosen or not
-) -> np.ndarray:  # subsets x models x columns
-    "Equation 2 for each model from the chosen columns in which it was run"
-    there, found = ~np.isnan(rows), np.empty((len(known), *rows.shape))
-    for pattern in np.unique(there, axis=0):
-        at = (there == pattern).all(axis=1)
-        given = np.nan_to_num(rows[at]), known & pattern
-        found[:, at] = conditional_means(mean, covariance, *given)
-    return found
 
 # %% ../../nbs/prediction/recovery.ipynb #9b5af6b1
 def hidden_r_squared(
@@ -255,7 +235,7 @@ class Surrogate:
             chosen[:, -1] = True  # the size
             known = chosen[:, self.table.task]
             for number, (mean, covariance, truth) in enumerate(self.folds):
-                predicted = ragged_means(mean, covariance, truth, known)
+                predicted = conditional_means(mean, covariance, truth, known)
                 found[rows, number] = hidden_r_squared(predicted, truth, ~known)
         return found
 

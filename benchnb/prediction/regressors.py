@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PREDICTORS', 'DEPTHS', 'SHARES', 'KNN_GRID', 'BOOST_GRID', 'LAYERS', 'GRIDS', 'FeaturePredictor', 'RandomForest',
-           'BoostedTrees', 'import_torch', 'initial_weights', 'build_network', 'MLP', 'get_predictor', 'draw_settings',
-           'random_search', 'forward', 'NetworkBatch', 'dropout_masks', 'padded_rows', 'train_batch', 'fit_networks']
+           'BoostedTrees', 'import_torch', 'initial_weights', 'build_network', 'MLP', 'get_predictor', 'random_search',
+           'forward', 'NetworkBatch', 'dropout_masks', 'padded_rows', 'train_batch', 'fit_networks']
 
 # %% ../../nbs/prediction/regressors.ipynb #36c78a66
 import math
@@ -143,27 +143,19 @@ class MLP(FeaturePredictor):
         if self.epochs < 1 or self.batch < 1:
             raise ValueError("epochs and batch must be 1 or more")
         with torch.random.fork_rng():  # the caller's generator stays as it is
-            self.network_ = build_network(x.shape[1], self.hidden, self.dropout, rng)
+            net = build_network(x.shape[1], self.hidden, self.dropout, rng)
+            self.network_ = net.to(self.device)
             torch.manual_seed(self.seed)  # for dropout
-            self.train(x, y, dev, rng)
+            self.train(net, x, y, dev, rng)
 
-    def train(
-        self,
-        x: np.ndarray,  # features
-        y: np.ndarray,  # scores
-        dev: tuple,  # features and scores of the dev set
-        rng: np.random.Generator,  # draws the batches
-    ) -> None:  # sets the weights, dev_errors_ (mean squared, one per epoch) and epoch_
+    def train(self, net, x, y, dev, rng):
         "Adam on squared error; keep the best epoch"
-        torch, net = import_torch(), self.network_.to(self.device)
+        torch = import_torch()
         how = dict(dtype=torch.float32, device=self.device)
         x, y, *dev = (torch.tensor(part, **how) for part in (x, y, *dev))
-        how = dict(lr=self.lr, weight_decay=self.weight_decay)
-        adam, self.dev_errors_, best = (
-            torch.optim.Adam(net.parameters(), **how),
-            [],
-            None,
-        )
+        rates = dict(lr=self.lr, weight_decay=self.weight_decay)
+        adam = torch.optim.Adam(net.parameters(), **rates)
+        self.dev_errors_, best = [], None
         steps = math.ceil(len(x) / self.batch)
         for _ in range(self.epochs):
             net.train()
@@ -172,9 +164,8 @@ class MLP(FeaturePredictor):
                 ((net(x[rows])[:, 0] - y[rows]) ** 2).mean().backward()
                 adam.step()
             with torch.no_grad():
-                error = (
-                    ((net.eval()(dev[0])[:, 0].clamp(0, 1) - dev[1]) ** 2).mean().item()
-                )
+                guess = net.eval()(dev[0])[:, 0].clamp(0, 1)
+                error = ((guess - dev[1]) ** 2).mean().item()
             if best is None or error < min(self.dev_errors_):
                 best = {name: value.clone() for name, value in net.state_dict().items()}
             self.dev_errors_.append(error)
@@ -255,23 +246,12 @@ GRIDS = {
     },
 }
 
-# %% ../../nbs/prediction/regressors.ipynb #32c4bd0e
-def draw_settings(
-    grid: dict[str, list],  # values of each setting
-    trials: int,  # different combinations wanted, at least 1
-    seed: int = 42,
-) -> list[dict]:  # fewer than trials only if the grid has no more
-    "Different random combinations of a grid"
-    every, rng = list(product(*grid.values())), np.random.default_rng(seed)
-    drawn = rng.choice(len(every), size=min(trials, len(every)), replace=False)
-    return [dict(zip(grid, every[number], strict=True)) for number in drawn]
-
 # %% ../../nbs/prediction/regressors.ipynb #35d27430
 def random_search(
     name: str,  # of a predictor
     train: pd.DataFrame,  # records with score, to learn from
     dev: pd.DataFrame,  # records with score, to choose by
-    trials: int = 100,
+    trials: int = 100,  # different combinations; fewer if the grid has no more
     seed: int = 42,
     n_jobs: int = 1,  # processes
 ) -> tuple[Predictor, pd.DataFrame]:  # the best, fitted; the trials, best first
@@ -283,7 +263,9 @@ def random_search(
         return {**settings, **evaluate_predictions(dev, predictor.predict(dev))}
 
     get_predictor(name)  # an unknown name is refused here
-    drawn = draw_settings(GRIDS[name], trials, seed)
+    every, rng = list(product(*GRIDS[name].values())), np.random.default_rng(seed)
+    drawn = rng.choice(len(every), size=min(trials, len(every)), replace=False)
+    drawn = [dict(zip(GRIDS[name], every[at], strict=True)) for at in drawn]
     rows = Parallel(n_jobs=n_jobs)(delayed(one)(settings) for settings in drawn)
     order = np.argsort([-row["r2"] for row in rows], kind="stable")
     best = get_predictor(name, **drawn[order[0]])
@@ -413,7 +395,6 @@ def fit_networks(
     train: np.ndarray,  # networks x records: learned or not
     dev: np.ndarray,  # networks x records: records that choose the epoch
     seeds: Sequence[int] | None = None,  # one per network; None: 0, 1, ...
-    group: int | None = None,  # networks in a group; None: 16, on a GPU 512
     **how,  # of MLP: hidden, lr, batch, dropout, weight_decay, epochs, device
 ) -> NetworkBatch:  # a network per row of train
     "Train many small networks together, each on its own records"
@@ -434,7 +415,7 @@ def fit_networks(
     if how.epochs < 1 or how.batch < 1:
         raise ValueError("epochs and batch must be 1 or more")
     tensors = [torch.tensor(part, device=how.device) for part in (x, y)]
-    group = group or (512 if torch.device(how.device).type == "cuda" else 16)
+    group = 512 if torch.device(how.device).type == "cuda" else 16
     steps, groups = -(-train.sum(axis=1) // how.batch), []
     for count in np.unique(steps):
         rows = np.flatnonzero(steps == count)

@@ -34,37 +34,29 @@ class CachedObjective:
         objective: Callable,  # from subsets x size to scores, higher is better
         journal: Journal | None = None,  # where scores are written; None: memory
         batch: int = 256,  # subsets scored, and written, together
-        n_jobs: int = 1,  # processes
     ):
-        self.objective, self.journal = objective, journal
-        self.batch, self.n_jobs, self.known = batch, n_jobs, {}
-        for rows in journal.done.values() if journal else ():
-            self.known |= {tuple(subset): score for subset, score in rows}
+        self.objective, self.journal, self.batch = objective, journal, batch
+        rows = [
+            row for rows in (journal.done.values() if journal else ()) for row in rows
+        ]
+        self.known = {tuple(subset): score for subset, score in rows}
 
     def __call__(self, subsets):  # positions of tasks, subsets x size
-        keys = [tuple(sorted(map(int, subset))) for subset in subsets]
-        new = [key for key in dict.fromkeys(keys) if key not in self.known]
-        if new:
-            self.score(new)
-        return np.array([self.known[key] for key in keys])
-
-    def score(self, new: list[tuple]) -> None:  # subsets without a score
-        "Score subsets in batches; keep and write each batch at once"
-        from joblib import Parallel, delayed
         from tqdm.auto import tqdm
 
-        chunks = [new[i : i + self.batch] for i in range(0, len(new), self.batch)]
-        work = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        runs = work(delayed(self.objective)(np.array(chunk)) for chunk in chunks)
-        shown = tqdm(runs, total=len(chunks), disable=None, leave=False, unit="batch")
-        for chunk, scores in zip(chunks, shown, strict=True):
-            scores = np.asarray(scores, dtype=float)
+        keys = [tuple(sorted(map(int, subset))) for subset in subsets]
+        new = [key for key in dict.fromkeys(keys) if key not in self.known]
+        starts = range(0, len(new), self.batch)
+        for start in tqdm(starts, disable=None, leave=False, unit="batch"):
+            chunk = new[start : start + self.batch]
+            scores = np.asarray(self.objective(np.array(chunk)), dtype=float)
             if scores.shape != (len(chunk),) or np.isnan(scores).any():
                 raise ValueError(f"no score for some of {chunk[:2]}...")
             rows = list(zip(chunk, scores.tolist(), strict=True))
             self.known.update(rows)
             if self.journal is not None:
                 self.journal.add(str(len(self.journal.done)), rows)
+        return np.array([self.known[key] for key in keys])
 
 # %% ../../nbs/prediction/small_bench.ipynb #20a098af
 class SearchResult(NamedTuple):
@@ -72,7 +64,6 @@ class SearchResult(NamedTuple):
 
     tasks: np.ndarray  # sorted positions of the best subset
     score: float  # its objective
-    course: np.ndarray  # the best objective so far, step by step
 
 
 def best_of(
@@ -85,11 +76,8 @@ def best_of(
     "Best of n random subsets (section 5.2 e)"
     subsets = random_subsets(total, size, count, seed)
     scores = np.asarray(objective(subsets))
-    if np.isnan(scores).any():
-        raise ValueError("the objective gave NaN: are all scores of a family equal?")
     best = int(np.argmax(scores))
-    course = np.maximum.accumulate(scores)
-    return SearchResult(subsets[best], float(scores[best]), course)
+    return SearchResult(subsets[best], float(scores[best]))
 
 # %% ../../nbs/prediction/small_bench.ipynb #f006946b
 def beam_search(
@@ -102,8 +90,6 @@ def beam_search(
 ) -> list[SearchResult]:  # the best subset of 1, 2, ..., size tasks
     "Randomised beam search (appendix C.4)"
     check_size(total, size)
-    if beam < 1:
-        raise ValueError(f"beam must be 1 or more, got {beam}")
     rng, kept, found = np.random.default_rng(seed), [()], []
     for _ in range(size):
         grown = {}
@@ -115,8 +101,7 @@ def beam_search(
         subsets = np.array(sorted(grown))
         scores = np.asarray(objective(subsets))
         kept = [tuple(subsets[i]) for i in np.argsort(-scores, kind="stable")[:beam]]
-        course = np.append(found[-1].course if found else [], scores.max())
-        found.append(SearchResult(np.array(kept[0]), float(scores.max()), course))
+        found.append(SearchResult(np.array(kept[0]), float(scores.max())))
     return found
 
 
@@ -140,11 +125,9 @@ def simulated_annealing(
     changed: float = 0.0,  # share of the tasks that a step replaces; at least one task
 ) -> SearchResult:  # the best subset of all chains
     "Simulated annealing (appendix C.4)"
-    if chains < 1 or steps < 1:
-        raise ValueError("chains and steps must be 1 or more")
     now = random_subsets(total, size, chains, seed)
     rng, rows, scores = np.random.default_rng(seed), np.arange(len(now)), objective(now)
-    best, course = (np.max(scores), now[np.argmax(scores)]), []
+    best = SearchResult(now[np.argmax(scores)], float(np.max(scores)))
     for warmth in np.geomspace(*temperature, steps):
         new = now.copy()
         for _ in range(max(1, int(changed * size))):
@@ -155,10 +138,9 @@ def simulated_annealing(
         change = (found := np.asarray(objective(new))) - scores
         take = rng.random(len(now)) < np.exp(np.minimum(change / warmth, 0))
         now, scores = np.where(take[:, None], new, now), np.where(take, found, scores)
-        if scores.max() > best[0]:
-            best = scores.max(), now[np.argmax(scores)]
-        course.append(best[0])
-    return SearchResult(best[1], float(best[0]), np.array(course))
+        if scores.max() > best.score:
+            best = SearchResult(now[np.argmax(scores)], float(scores.max()))
+    return best
 
 # %% ../../nbs/prediction/small_bench.ipynb #an000002
 AUTHORS_ANNEALING = dict(
@@ -174,12 +156,10 @@ def rescore_best(
 ) -> SearchResult:  # the judge's best
     "The best few subsets of a search, scored again"
     there = [subset for subset in searched.known if len(subset) == size]
-    if not there:
-        raise ValueError(f"no subset of {size} tasks was scored: search first")
     best = np.array(sorted(there, key=searched.known.get, reverse=True)[:count])
     scores = np.asarray(judge(best))
-    place, course = int(np.argmax(scores)), np.maximum.accumulate(scores)
-    return SearchResult(best[place], float(scores[place]), course)
+    place = int(np.argmax(scores))
+    return SearchResult(best[place], float(scores[place]))
 
 # %% ../../nbs/prediction/small_bench.ipynb #0a5ac8f8
 def task_vectors(
@@ -198,8 +178,7 @@ def task_vectors(
     inputs = np.array([str(f).startswith(("task_", "subtask_")) for f in labels])
     mean = np.zeros((len(names), inputs.sum()))
     np.add.at(mean, place, x[:, inputs])
-    mean /= np.bincount(place)[:, None]
-    return mean @ many.weights[0][0][inputs]
+    return mean / np.bincount(place)[:, None] @ many.weights[0][0][inputs]
 
 # %% ../../nbs/prediction/small_bench.ipynb #ae3c6fda
 def task_value(

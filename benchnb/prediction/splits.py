@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['KEYS', 'INTERPOLATION', 'EXTRAPOLATION', 'SPLIT_SETTINGS', 'Fold', 'record_keys', 'key_folds', 'product_folds',
-           'held_out_models', 'beyond', 'scenario_fold', 'fold_beyond', 'split_records', 'Possible',
-           'possible_settings']
+           'held_out_models', 'beyond', 'fold_beyond', 'split_records', 'Possible', 'possible_settings']
 
 # %% ../../nbs/prediction/splits.ipynb #4f24e934
 from collections.abc import Sequence
@@ -60,8 +59,6 @@ def key_folds(
 ) -> list[Fold]:  # of positions
     "Cross-validation over keys (appendix D.2)"
     count = int(keys.max(initial=-1)) + 1
-    if folds < 2:
-        raise ValueError(f"folds must be 2 or more, got {folds}")
     if count < max(folds, 3):
         raise ValueError(
             f"{count} groups of records cannot make {folds} folds: ask for fewer folds"
@@ -82,7 +79,6 @@ def product_folds(
     unit: str = "subtask",  # what a task is: subtask or task
 ) -> list[Fold]:  # one for each pair of sets
     "L3 composition: hold out families on tasks (section 4.1)"
-    require_records(records)
     rng, sets = np.random.default_rng(seed), []
     for column in ("family", unit):
         code, names = pd.factorize(records[column], sort=True)
@@ -130,8 +126,6 @@ def beyond(
     name: str,  # E1, E2.1 or E2.2
 ) -> np.ndarray:  # of each record: is it for the test?
     "The records outside the range of the others (appendix C.3)"
-    require_records(records)
-    check_choice("extrapolation", name, EXTRAPOLATION)
     if name != "E1":
         family, model = held_out_models(records)[name]
         test = (records["family"] == family) & (records["model"] == model)
@@ -147,16 +141,19 @@ def beyond(
     return (records["shots"] == (most.max() if len(most) else shots[-1])).to_numpy()
 
 # %% ../../nbs/prediction/splits.ipynb #81f64e13
-def scenario_fold(
-    test: np.ndarray,  # of each record: is it for the test?
+def fold_beyond(
+    records: pd.DataFrame,  # checked records
+    name: str,  # E1, E2.1 or E2.2
     scenario: str = "S1",  # S1, S2 or S3
     seed: int = 42,  # of the two tenths
-    away: np.ndarray | bool = False,  # of each record: is it left out altogether?
-) -> Fold:  # of positions; the test set is the same in all three
-    "One fold with a tenth of train and of test set aside (C.3), by position of the row"
+) -> Fold:  # of positions; the test set is the same in all three scenarios
+    "Learn what lies below the held-out records (C.3); tenths by position of the row"
     check_choice("scenario", scenario, ["S1", "S2", "S3"])
-    rng, parts = np.random.default_rng(seed), []
-    for inside in (~test & ~np.asarray(away), test):
+    test, rng, parts = beyond(records, name), np.random.default_rng(seed), []
+    below = ~test
+    if name == "E1":  # what was asked with still more shots is left out
+        below &= (records["shots"] < records["shots"][test].max()).to_numpy()
+    for inside in (below, test):
         mixed = rng.permutation(np.flatnonzero(inside))  # rows: their order counts
         if len(mixed) < 2:
             raise ValueError("too few records to train or to test: use another setting")
@@ -166,19 +163,6 @@ def scenario_fold(
     if scenario == "S3":
         train = np.sort(np.concatenate([train, dev2]))
     return Fold(train, dev2 if scenario == "S2" else dev1, tested)
-
-
-def fold_beyond(
-    records: pd.DataFrame,  # checked records
-    name: str,  # E1, E2.1 or E2.2
-    scenario: str = "S1",  # S1, S2 or S3
-    seed: int = 42,  # of the two tenths
-) -> Fold:  # of positions
-    "Learn what lies below the held-out records (appendix C.3)"
-    test, away = beyond(records, name), False
-    if name == "E1":
-        away = (records["shots"] > records["shots"][test].max()).to_numpy()
-    return scenario_fold(test, scenario, seed, away)
 
 # %% ../../nbs/prediction/splits.ipynb #b526a46f
 def split_records(
@@ -219,16 +203,15 @@ class Possible(NamedTuple):
 
 def possible_settings(
     records: pd.DataFrame,  # checked records
-    unit: str = "subtask",  # what a task is: subtask (a part) or task (the whole)
 ) -> dict[str, Possible]:  # by setting
     "Which settings a table allows, and how large their test sets are"
-    counts = {name: record_keys(records, key, unit).max() for name, key in KEYS.items()}
+    counts = {name: record_keys(records, key).max() for name, key in KEYS.items()}
     easier = {"L2.1": ["L1"], "L2.2": ["L1"], "L3": ["L1", "L2.1", "L2.2"]}
     found = {}
     for name in SPLIT_SETTINGS:
         same = [e for e in easier.get(name, []) if counts[e] == counts[name]]
         try:
-            folds = split_records(records, name, unit=unit)
+            folds = split_records(records, name)
         except ValueError as error:
             found[name] = Possible(False, reason=str(error))
             continue
