@@ -7,7 +7,7 @@ _HOME = {
     "Scores": "data.scores",
     "load": "data.sources",
     "data_sets": "data.sources",
-    "load_table": "data.tables",
+    "load_table": "data.sources",
     "Estimate": "evaluation.method",
     "Method": "evaluation.method",
     "Coreset": "evaluation.method",

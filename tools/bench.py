@@ -178,16 +178,6 @@ def copies(models, items):
     return cpu(lambda: redundancy(table.values))
 
 
-def facilities(candidates, features, budget):
-    "Facility location among many candidates, their similarity never held as a whole"
-    import numpy as np
-
-    from benchnb.tasks.facility_location import FromFeatures, select_tasks
-
-    points = np.random.default_rng(0).normal(size=(candidates, features))
-    return cpu(lambda: select_tasks(FromFeatures(points), budget))
-
-
 def words(rng, count):
     "A text of so many made-up words"
     return " ".join(f"w{n}" for n in rng.integers(500, size=count))
@@ -270,8 +260,8 @@ def many_cells():
 
     tasks = [Task(f"t{n}", some("q", 114), dev=some("d", 5)) for n in range(57)]
     texts = [MMLU.context(task, [*task.examples, *task.dev]) for task in tasks]
-    pair, sources = small_model(texts, positions=512), [f"t{n}" for n in range(10)]
-    seconds = cpu(lambda: transfer_matrix(tasks, pair, seeds=1, sources=sources))
+    pair = small_model(texts, positions=512)
+    seconds = cpu(lambda: transfer_matrix(tasks, pair, seeds=1, shard=(1, 6)))
     return seconds, f"{64_980 / seconds:,.0f} questions/s"
 
 
@@ -541,7 +531,6 @@ WORK = {
        for models, items, aim in [(75, 1319, 0.5), (3000, 1000, 20),
                                   (1000, 10_000, 40), (1000, 100_000, 600)]},
     "copies, 135 x 100,000": (copies, (135, 100_000), None),
-    "20,000 candidates, k = 100": (facilities, (20_000, 64, 100), 30),
     "transfer, 5 exemplars, 400 questions": (transfer, (200,), None),
     "transfer, GPU, 1.1B weights": (transfer_gpu, (2000,), None),
     "transfer, GPU, 6.7B weights": (transfer_gpu, (2000, 4096, 32), None),

@@ -24,7 +24,7 @@ import typer
 
 import benchnb
 from .commands import COMMANDS, Call, as_callback
-from ..data.foreign import escaped
+from ..data.untrusted import escaped
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
 ORDER = "import compare recommend forecast plan run tell estimate paired race".split()

@@ -16,11 +16,17 @@ from pathlib import Path
 import pandas as pd
 from fastcore.meta import delegates
 
-from .commands import check_outputs, command, count, listed
-from .commands import print_json, read_scores
+from benchnb.cli.commands import (
+    check_outputs,
+    command,
+    count,
+    listed,
+    print_json,
+    read_scores,
+)
 from ..data.costs import Unit, cost_unit, in_words, known_costs
 from ..data.files import replace_file
-from ..data.foreign import write_csv
+from ..data.untrusted import write_csv
 from ..data.render import render
 from ..data.scores import Scores
 from ..evaluation.compare import compare, over_trials, spending, summary

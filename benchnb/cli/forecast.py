@@ -12,8 +12,14 @@ from dataclasses import asdict
 import pandas as pd
 from fastcore.meta import delegates
 
-from .commands import about_sources, command, count, listed
-from .commands import print_json, read_scores
+from benchnb.cli.commands import (
+    about_sources,
+    command,
+    count,
+    listed,
+    print_json,
+    read_scores,
+)
 from .compare import figure, method_names
 from ..data.costs import in_words
 from ..data.render import Table, render

@@ -14,7 +14,7 @@ from .commands import command, count, listed, print_json
 from .estimate import next_command
 from ..data.files import unknown_name
 from ..data.render import remark, render
-from ..data.tables import load_table
+from ..data.sources import load_table
 from ..live.evaluation import Evaluation
 from ..live.race import learned_capital, race, standing_race
 from ..live.stopping import points

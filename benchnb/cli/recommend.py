@@ -13,11 +13,19 @@ from pathlib import Path
 
 from fastcore.meta import delegates
 
-from .commands import about_sources, check_outputs, command, count
-from .commands import listed, print_json, read_budget, read_scores
+from benchnb.cli.commands import (
+    about_sources,
+    check_outputs,
+    command,
+    count,
+    listed,
+    print_json,
+    read_budget,
+    read_scores,
+)
 from ..data.costs import Amount
 from ..data.files import replace_file
-from ..data.foreign import write_csv
+from ..data.untrusted import write_csv
 from ..data.render import render
 from ..data.scores import Scores
 from ..evaluation.method import Coreset

@@ -1,0 +1,1 @@
+from . import splits, tables  # noqa: F401  (they add methods to Scores)

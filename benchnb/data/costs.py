@@ -118,9 +118,9 @@ def known_costs(
     instead = "items" if there is None else f"items or {there}"
     remedy = f"give the budget in {instead}"
     if unit is Unit.USD:
-        remedy += ", or the price with --dollars (0.5: of an item; 3/Mtokens)"
+        remedy += ", or a price (0.5: of an item; 3/Mtokens)"
     elif unit is not None:
-        remedy += f", or import the logs with --cost {unit}"
+        remedy += f", or import the logs with cost={unit}"
     raise ValueError(f"the table has {has}: {remedy}")
 
 # %% ../../nbs/data/costs.ipynb #c5e0797e
@@ -161,7 +161,7 @@ def read_price(
             raise ValueError(text)
     except ValueError as error:
         raise ValueError(
-            f"--dollars is what an item costs, such as 0.5, or an amount of its "
+            f"a price is what an item costs, such as 0.5, or an amount of its "
             f"tokens or time, such as 3/Mtokens or 2/h, got {str(text)!r}"
         ) from error
     return value, amount.unit

@@ -16,7 +16,7 @@ from html import escape
 
 import pandas as pd
 
-from .foreign import escaped
+from .untrusted import escaped
 
 # %% ../../nbs/data/render.ipynb #b59ccd54
 @dataclass(eq=False)

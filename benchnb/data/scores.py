@@ -9,7 +9,6 @@ __all__ = ['ITEM_FACTS', 'COST_UNITS', 'MODEL_FACTS', 'ScoreError', 'check_value
 
 # %% ../../nbs/data/scores.ipynb #2e4675dd
 import hashlib
-import json
 import numbers
 from html import escape
 from pathlib import Path
@@ -19,13 +18,13 @@ import pandas as pd
 from fastcore.basics import patch
 
 from .files import naming, read_parquet, replace_file
-from .foreign import escaped
+from .untrusted import check_memory, escaped, parse_json
 
 # %% ../../nbs/data/scores.ipynb #fd085a2c
 class ScoreError(ValueError):
     "A number that cannot be a score"
 
-# %% ../../nbs/data/scores.ipynb #84a0b62c
+
 def check_values(
     values: np.ndarray,  # scores, models x items; NaN where not evaluated
     models: list,  # one name per row, for messages
@@ -58,17 +57,10 @@ def check_values(
 # %% ../../nbs/data/scores.ipynb #90c497fa
 ITEM_FACTS = ("task", "weight", "text", "cost", "cost_unit")
 COST_UNITS = ("tokens", "seconds", "usd")
-MODEL_FACTS = (
-    "family",
-    "n_params",
-    "released",
-    "part",
-    "full_score",
-    "llm",
-    "scaffold",
-)
+MODEL_FACTS = ("family", "n_params", "released", "part", "full_score")
+MODEL_FACTS += ("llm", "scaffold")  # of agents
 
-# %% ../../nbs/data/scores.ipynb #a11d1f87
+
 def name_facts(
     given: list | pd.DataFrame | None,  # names, or facts indexed by name; None: numbers
     count: int,  # how many there must be
@@ -116,21 +108,18 @@ def check_numbers(
     if needed or not pd.api.types.is_numeric_dtype(given):
         facts[name] = number
 
-# %% ../../nbs/data/scores.ipynb #e77d9b76
+
 def check_unit(
     items: pd.DataFrame,  # facts about the items
 ) -> None:
     "Refuse a unit of the costs that is unknown, or that items do not share"
-    if "cost_unit" not in items:
-        return
-    said = items["cost_unit"].dropna()
-    odd = said[~said.isin(COST_UNITS)]
+    units = items.get("cost_unit", pd.Series(dtype=object)).dropna()
+    odd = units[~units.isin(COST_UNITS)]
     if len(odd):
-        known = ", ".join(COST_UNITS)
-        where = f"cost_unit of item {odd.index[0]!r}"
-        raise ValueError(f"{where} is {odd.iloc[0]!r}: choose from {known}")
-    if said.nunique() > 1:
-        both = " and ".join(said.unique()[:2])
+        where = f"cost_unit of item {odd.index[0]!r} is {odd.iloc[0]!r}"
+        raise ValueError(f"{where}: choose from {', '.join(COST_UNITS)}")
+    if units.nunique() > 1:
+        both = " and ".join(units.unique()[:2])
         raise ValueError(f"items have costs in {both}: give all in one cost_unit")
 
 # %% ../../nbs/data/scores.ipynb #d34d0112
@@ -203,34 +192,26 @@ class Scores:
         check_numbers(self.models, "full_score", high=1)
         self.trials = None if trials is None else check_trials(trials, self.values)
 
-# %% ../../nbs/data/scores.ipynb #926b0efb
-@patch(as_prop=True)
-def shape(self: Scores) -> tuple[int, int]:  # models, items
-    "Number of models and of items"
-    return self.values.shape
+    @property
+    def shape(self) -> tuple[int, int]:  # models, items
+        "Number of models and of items"
+        return self.values.shape
 
-# %% ../../nbs/data/scores.ipynb #62b190f0
-@patch(as_prop=True)
-def weights(self: Scores) -> np.ndarray:  # shape (items,), sums to 1
-    "Item weights, scaled to sum to one"
-    weight = self.items["weight"].to_numpy()
-    return weight / weight.sum()
+    @property
+    def weights(self) -> np.ndarray:  # shape (items,), sums to 1
+        "Item weights, scaled to sum to one"
+        weight = self.items["weight"].to_numpy()
+        return weight / weight.sum()
 
-# %% ../../nbs/data/scores.ipynb #5df6e717
-@patch
-def __len__(self: Scores) -> int:  # number of models
-    "Number of models"
-    return len(self.models)
+    def __len__(self) -> int:  # number of models
+        return len(self.models)
 
-# %% ../../nbs/data/scores.ipynb #26b53df8
-@patch
-def __repr__(self: Scores) -> str:
-    "One line: the size, the tasks, what is missing"
-    (n_models, n_items), tasks = self.shape, self.items["task"].nunique()
-    missing = np.isnan(self.values).mean()
-    text = f"Scores: {n_models:,} models x {n_items:,} items, {tasks} task"
-    text += "s" if tasks > 1 else ""
-    return text + (f", {missing:.1%} not evaluated" if missing else "")
+    def __repr__(self) -> str:
+        (n_models, n_items), tasks = self.shape, self.items["task"].nunique()
+        missing = np.isnan(self.values).mean()
+        text = f"Scores: {n_models:,} models x {n_items:,} items, {tasks} task"
+        text += "s" if tasks > 1 else ""
+        return text + (f", {missing:.1%} not evaluated" if missing else "")
 
 # %% ../../nbs/data/scores.ipynb #8a36eea7
 def weighted_means(
@@ -283,8 +264,8 @@ def html_card(
     "A small table for notebooks"
     lines = [
         f"<tr><th style='text-align:left'>{escape(escaped(name))}</th>"
-        f"<td style='text-align:left'>{escape(escaped(said))}</td></tr>"
-        for name, said in facts.items()
+        f"<td style='text-align:left'>{escape(escaped(value))}</td></tr>"
+        for name, value in facts.items()
     ]
     below = "".join(f"<div>{escape(str(note))}</div>" for note in notes)
     table = f"<table><tbody>{''.join(lines)}</tbody></table>"
@@ -360,13 +341,9 @@ def by_task(self: Scores) -> Scores:  # models x tasks
 
 # %% ../../nbs/data/scores.ipynb #86ce2337
 @patch
-def to_parquet(
-    self: Scores,
-    path: str | Path,  # file to write; an old one is replaced, whole or not at all
-) -> None:
-    "Save the table and all its facts in one Parquet file"
+def to_arrow(self: Scores):  # an Arrow table
+    "A column per fact about items and per model; facts about models as metadata"
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     facts = self.items.reset_index().rename(columns=lambda name: f"item:{name}")
     table = pa.Table.from_pandas(facts, preserve_index=False)
@@ -382,8 +359,18 @@ def to_parquet(
     about = self.models.reset_index().to_json(
         orient="split", index=False, date_format="iso", double_precision=15
     )
-    meta = {b"benchnb": b"1", b"models": about.encode()}
-    table = table.replace_schema_metadata(meta)
+    return table.replace_schema_metadata({b"benchnb": b"1", b"models": about.encode()})
+
+
+@patch
+def to_parquet(
+    self: Scores,
+    path: str | Path,  # file to write; an old one is replaced, whole or not at all
+) -> None:
+    "Save the table and all its facts in one Parquet file"
+    import pyarrow.parquet as pq
+
+    table = self.to_arrow()
     replace_file(path, lambda name: pq.write_table(table, name, compression="zstd"))
 
 # %% ../../nbs/data/scores.ipynb #de004bc9
@@ -391,7 +378,7 @@ def model_facts(
     text: bytes,  # the metadata of the file
 ) -> pd.DataFrame:  # facts about models, indexed by name
     "The facts about models in a file; dates become dates again"
-    raw = json.loads(text)
+    raw = parse_json(text)
     facts = pd.DataFrame(raw["data"], columns=raw["columns"]).set_index("model")
     if "released" in facts and not pd.api.types.is_numeric_dtype(facts["released"]):
         dates = pd.to_datetime(facts["released"], format="ISO8601", errors="coerce")
@@ -399,31 +386,41 @@ def model_facts(
             facts["released"] = dates
     return facts
 
-# %% ../../nbs/data/scores.ipynb #f844034f
+
+@patch(cls_method=True)
+def from_arrow(
+    cls: Scores,
+    table,  # an Arrow table that to_parquet wrote
+) -> Scores:
+    "A table from the columns and metadata of a file"
+    names, meta = set(table.column_names), table.schema.metadata or {}
+    if b"benchnb" not in meta:
+        raise ValueError("no Scores.to_parquet wrote it: try load_table")
+    models = model_facts(meta.get(b"models", b""))
+    columns = [f"model:{name}" for name in models.index]
+    if not columns or not {"item:item", *columns} <= names:
+        raise ValueError("it lacks columns of its models or items: write it again")
+    cells = len(table) * len(columns)
+    check_memory(8 * cells, f"a table of {cells:,} scores")
+    values = np.stack([table[name].to_numpy().astype(np.float32) for name in columns])
+    facts = [name for name in table.column_names if name.startswith("item:")]
+    items = table.select(facts).to_pandas().rename(columns=lambda name: name[5:])
+    runs = [f"trials:{name}" for name in models.index]
+    trials = None
+    if names.issuperset(runs):
+        trials = np.stack([table[name].to_numpy() for name in runs])
+    return cls(values, items.set_index("item"), models, trials)
+
+
 @patch(cls_method=True)
 def from_parquet(
     cls: Scores,
-    path: str | Path,  # a file of to_parquet, or a long table of model, item, score
+    path: str | Path,  # a file of to_parquet
 ) -> Scores:
     "Read a table; the error of a damaged or foreign file names it"
     table = read_parquet(path)
-    names, meta = set(table.column_names), table.schema.metadata or {}
     with naming(path, "holds no scores"):
-        if b"benchnb" not in meta:
-            return cls.from_long(table.to_pandas())
-        models = model_facts(meta.get(b"models", b""))
-        columns = [f"model:{name}" for name in models.index]
-        if not columns or not {"item:item", *columns} <= names:
-            raise ValueError("it lacks columns of its models or items: write it again")
-        values = np.stack([table[name].to_numpy() for name in columns])
-        facts = [name for name in table.column_names if name.startswith("item:")]
-        items = table.select(facts).to_pandas().rename(columns=lambda name: name[5:])
-        columns = [f"trials:{name}" for name in models.index]
-        counted = names.issuperset(columns)
-        trials = (
-            np.stack([table[name].to_numpy() for name in columns]) if counted else None
-        )
-        return cls(values, items.set_index("item"), models, trials)
+        return cls.from_arrow(table)
 
 # %% ../../nbs/data/scores.ipynb #a9327b95
 @patch
@@ -452,7 +449,7 @@ def item_means(
     overall = total.sum() / count.sum()
     return np.where(count > 0, total / np.maximum(count, 1), overall)
 
-# %% ../../nbs/data/scores.ipynb #686c7233
+
 def fill_gaps(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
 ) -> np.ndarray:  # float32 without NaN; the same array if it has none
@@ -462,6 +459,3 @@ def fill_gaps(
     if not missing.any():
         return values
     return np.where(missing, item_means(values).astype(np.float32), values)
-
-# %% ../../nbs/data/scores.ipynb #c5e1a0b2
-from . import splits, tables  # noqa: E402, F401  (they add methods)

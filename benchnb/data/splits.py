@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['GROUPED', 'SPLITS', 'relative_disagreement', 'copy_groups', 'effective_models', 'Likeness', 'draw_groups',
-           'complete_facts', 'sort_key', 'group_facts', 'split_masks']
+           'complete_facts', 'sort_key', 'split_masks']
 
 # %% ../../nbs/data/splits.ipynb #49a3e1a7
 from dataclasses import dataclass
@@ -103,7 +103,7 @@ class Likeness:
             parts += [f"{self.missing:.1%} of scores not evaluated"]
         return ", ".join(parts)
 
-# %% ../../nbs/data/splits.ipynb #alikeco4
+
 @patch
 def likeness(self: Scores) -> Likeness:
     "Near-copies, families, dates, missing scores, and effectively different models"
@@ -149,7 +149,7 @@ def complete_facts(
         )
     return scores.models[name]
 
-# %% ../../nbs/data/splits.ipynb #716d62e8
+
 def sort_key(
     scores: Scores,
     how: str,  # date or ability
@@ -169,21 +169,11 @@ def sort_key(
         )
     return dates.to_numpy()
 
-# %% ../../nbs/data/splits.ipynb #e7ddf9ad
-def group_facts(
-    scores: Scores,
-    how: str,  # family, llm or scaffold
-) -> pd.Series:  # NaN where an agent's model or scaffold is unknown
-    "The fact about models that a grouped split keeps together"
-    if how == "family" or how not in scores.models or scores.models[how].isna().all():
-        return complete_facts(scores, how, how)
-    return scores.models[how]
-
 # %% ../../nbs/data/splits.ipynb #68e90818
 GROUPED = ("family", "llm", "scaffold")  # facts whose groups stay together
 SPLITS = ("given", "random", "date", "ability", *GROUPED)
 
-# %% ../../nbs/data/splits.ipynb #d0d25080
+
 def split_masks(
     scores: Scores,
     how: str,  # one of SPLITS
@@ -199,7 +189,11 @@ def split_masks(
     if sources is None:
         sources = 0.5 if how == "ability" else 0.75
     if how in ("random", *GROUPED):
-        groups = pd.Series(copies) if how == "random" else group_facts(scores, how)
+        groups = scores.models.get(how, pd.Series(dtype=object))
+        if how == "random":
+            groups = pd.Series(copies)
+        elif how == "family" or groups.isna().all():
+            groups = complete_facts(scores, how, how)
         known = groups.notna().to_numpy()
         source = np.zeros(count, bool)
         source[known] = draw_groups(groups[known], sources, rng)
@@ -212,7 +206,7 @@ def split_masks(
     target[order[count - round(targets * count) :]] = True
     return source, target & ~source & ~np.isin(copies, copies[source])
 
-# %% ../../nbs/data/splits.ipynb #8a773b8a
+
 @patch
 def split(
     self: Scores,

@@ -146,8 +146,6 @@ def design_estimate(
     trials: np.ndarray | None = None,  # runs behind the answer to every item; None: one
 ) -> Estimate | None:  # None: fewer than 5 of its items were drawn at random
     "AIPW on those of the items that were drawn at random"
-    from scipy.stats import t
-
     draw = method.inclusion_probabilities(asked)
     if draw is None or ease is None:
         return None
@@ -162,7 +160,7 @@ def design_estimate(
     if (runs > 1).any():
         noise = run_noise(answers, runs, found.share, method.weights_[items])
         se, kind = np.sqrt(se**2 + noise), IntervalOf.EXPECTED
-    half = float(t.ppf((1 + level) / 2, len(items) - 2) * se)
+    half = found._replace(se=se).half(level)
     ends = max(0.0, score - half), min(1.0, score + half)
     how = f"AIPW on the {len(items)} items that were drawn at random"
     settings = dict(kind=IntervalKind.DESIGN, how=how, interval_of=kind)

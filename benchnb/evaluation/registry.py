@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import replace_file, unknown_name
-from ..data.foreign import TooLarge, check_archive, parse_json
 from ..data.scores import Scores
+from ..data.untrusted import TooLarge, check_archive, parse_json
 from .method import Method, missing_packages, parameters
 
 # %% ../../nbs/evaluation/registry.ipynb #5881de3d

@@ -17,12 +17,23 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import AmbiguousFile, FileError
-from ..data.foreign import check_memory
 from ..data.scores import Scores
+from ..data.untrusted import check_memory
 from .harness import Harness
 from .json_lines import typed_lines
-from .logs import ASK, Choices, Log, as_cost, as_hashes, as_ids
-from .logs import choose, dig, read_json, skipped, timestamp
+from benchnb.harnesses.logs import (
+    ASK,
+    Choices,
+    Log,
+    as_cost,
+    as_hashes,
+    as_ids,
+    choose,
+    dig,
+    read_json,
+    skipped,
+    timestamp,
+)
 from .subsets import doc_ids
 
 # %% ../../nbs/harnesses/every_eval_ever.ipynb #fd1e822b

@@ -14,8 +14,16 @@ import numpy as np
 from ..data.files import naming
 from ..data.scores import COST_UNITS
 from .harness import Harness, Round
-from .logs import ASK, Choices, Log, as_cost, as_number, dig
-from .logs import read_json, timestamp
+from benchnb.harnesses.logs import (
+    ASK,
+    Choices,
+    Log,
+    as_cost,
+    as_number,
+    dig,
+    read_json,
+    timestamp,
+)
 from .subsets import Subset
 
 # %% ../../nbs/harnesses/harbor.ipynb #33fdc3f2

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..data.files import replace_file, write_text
-from ..data.layouts import LAYOUT, Layout
 from ..data.progress import progress_bar
 from ..data.scores import Scores
-from ..data.tables import read_tables
+from ..data.tables import LAYOUT, Layout, read_tables
 from .logs import ASK, Choices, Log, find_logs, join_logs, read_json
 from .registry import get_harness, list_harnesses
 from .subsets import Subset, make_subset

@@ -13,8 +13,16 @@ import numpy as np
 
 from ..data.files import AmbiguousFile, naming
 from .harness import Harness
-from .logs import ASK, Choices, Log, as_ids, choose, dig, read_json
-from .logs import text_hash
+from benchnb.harnesses.logs import (
+    ASK,
+    Choices,
+    Log,
+    as_ids,
+    choose,
+    dig,
+    read_json,
+    text_hash,
+)
 
 # %% ../../nbs/harnesses/helm.ipynb #e31975c5
 BOOKKEEPING = (

@@ -20,11 +20,23 @@ from pathlib import Path
 import numpy as np
 
 from ..data.files import AmbiguousFile, naming
-from ..data.foreign import check_memory, json_size, open_zstd, read_stream
 from ..data.scores import COST_UNITS
+from ..data.untrusted import check_memory, open_zstd, read_stream
 from .harness import Harness, Round, task_word
-from .logs import ASK, Choices, Log, as_cost, as_ids, as_number
-from .logs import choose, dig, read_json, skipped, text_hash, timestamp
+from benchnb.harnesses.logs import (
+    ASK,
+    Choices,
+    Log,
+    as_cost,
+    as_ids,
+    as_number,
+    choose,
+    dig,
+    read_json,
+    skipped,
+    text_hash,
+    timestamp,
+)
 from .subsets import Subset
 
 # %% ../../nbs/harnesses/inspect.ipynb #db1cda36
@@ -99,7 +111,7 @@ def log_parts(
             text = read_entry(archive, name, kept)
             found = json.loads(text, object_hook=slim)
             samples += found if pieces else [found]
-            kept += json_size(json.dumps(found).encode())
+            kept += 16 * len(json.dumps(found))  # bytes of objects, about
             check_memory(kept, "all samples together")
         return header, samples, reductions
 

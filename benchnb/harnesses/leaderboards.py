@@ -14,10 +14,17 @@ from pathlib import Path
 import numpy as np
 
 from ..data.files import AmbiguousFile, naming
-from ..data.foreign import check_memory, parquet_batches
+from ..data.untrusted import check_memory, parquet_batches, parquet_schema
 from .harness import Harness
-from .logs import ASK, Choices, Log, as_hashes, as_ids, choose
-from .logs import timestamp
+from benchnb.harnesses.logs import (
+    ASK,
+    Choices,
+    Log,
+    as_hashes,
+    as_ids,
+    choose,
+    timestamp,
+)
 
 # %% ../../nbs/harnesses/leaderboards.ipynb #16abc4b3
 RECORDS = ("metrics", "metric", "__metric__")
@@ -136,12 +143,11 @@ class OpenLLM(Harness):
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log"
-        import pyarrow.parquet as pq
 
         where, scores, ids, hashes, cost = repr(str(path)), [], [], [], []
         with naming(path):
             model, task, facts = details_run(path, choices)
-            metrics = score_columns(pq.read_schema(path))
+            metrics = score_columns(parquet_schema(path))
             metric = choose(list(metrics), choices.metric, "metric", where)
             wanted = [metrics[metric], *TOKENS, *HASHES, "__doc__.id"]
             for table in parquet_batches(path, 1024, wanted):

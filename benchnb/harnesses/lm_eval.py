@@ -23,8 +23,18 @@ import numpy as np
 from ..data.files import AmbiguousFile, FileError, naming
 from .harness import Harness, Round, task_word
 from .json_lines import CutShort, typed_lines
-from .logs import ASK, Choices, Log, as_hashes, as_ids, as_number
-from .logs import choose, dig, read_json, skipped
+from benchnb.harnesses.logs import (
+    ASK,
+    Choices,
+    Log,
+    as_hashes,
+    as_ids,
+    as_number,
+    choose,
+    dig,
+    read_json,
+    skipped,
+)
 from .subsets import Subset
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
@@ -83,7 +93,9 @@ def read_samples(
     except CutShort:
         cut = True
     line_of = defaultdict(count)  # document -> the number of its next line
-    filters = [name or str(next(line_of[doc])) for name, doc in zip(filters, ids)]
+    filters = [
+        name or str(next(line_of[doc])) for name, doc in zip(filters, ids, strict=False)
+    ]
     name = choose(list(dict.fromkeys(filters)), choices.filter, "filter", where)
     here = [name == other for other in filters]
     ids, values = list(compress(ids, here)), list(compress(values, here))

@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import AmbiguousFile, FileError, naming
-from ..data.foreign import check_memory, parse_json, read_stream
 from ..data.scores import COST_UNITS, ScoreError, Scores
 from ..data.sources import named_models
 from ..data.tables import REPEATED, SAY, resolve_repeats
+from ..data.untrusted import check_memory, parse_json, read_stream
 
 # %% ../../nbs/harnesses/logs.ipynb #9481977b
 @dataclass

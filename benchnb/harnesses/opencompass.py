@@ -13,8 +13,17 @@ import numpy as np
 
 from ..data.files import naming
 from .harness import Harness
-from .logs import ASK, Choices, Log, as_ids, as_number, choose, dig
-from .logs import read_json, text_hash
+from benchnb.harnesses.logs import (
+    ASK,
+    Choices,
+    Log,
+    as_ids,
+    as_number,
+    choose,
+    dig,
+    read_json,
+    text_hash,
+)
 
 # %% ../../nbs/harnesses/opencompass.ipynb #1c10561f
 RIGHT = ("correct", "is_correct", "cascade_correct")

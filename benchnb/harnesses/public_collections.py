@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import naming
-from ..data.foreign import check_memory, parquet_batches
+from ..data.untrusted import check_memory, parquet_batches, parquet_schema
 from .harness import Harness
 from .logs import ASK, Choices, Log, as_ids, choose
 
@@ -32,9 +32,8 @@ class Collection(Harness):
 
     def frame(self, path: Path, columns: list[str], convert=None) -> pd.DataFrame:
         "Chosen columns of a file, piece by piece"
-        import pyarrow.parquet as pq
 
-        there = pq.read_schema(path).names
+        there = parquet_schema(path).names
         missing = [name for name in columns if name.partition(".")[0] not in there]
         if missing:
             raise ValueError(

@@ -25,7 +25,7 @@ from benchnb.data.files import (
     parse_object,
     replace_file,
 )
-from ..data.foreign import read_stream
+from ..data.untrusted import read_stream
 from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole
 from ..harnesses.registry import get_harness

@@ -28,9 +28,9 @@ from benchnb.stats.balanced_sampling import (
     systematic_sample,
     towards_sample,
 )
+from ..stats.hold_out import hold_out
 from ..stats.intervals import conformal_radius
-from ..stats.irt import IRT, fit_bank, held_out_parts, score_error
-from ..stats.irt_fit import KINDS
+from ..stats.irt import IRT, fit_bank, score_error
 from ..stats.logistic import standardized_logit
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #0a9295fe
@@ -198,7 +198,7 @@ def questions(
     done = np.zeros(models, dtype=bool)
     while asked.shape[1] < self.budget:
         known = (seen, asked, 1.0, self.runs(asked))
-        theta, _, covariance = self.bank.most_likely(*known)
+        theta, _, covariance = self.bank.abilities(*known)
         done = self.finished(theta, covariance, asked, seen)
         if (done | self.spent_up(asked)).all():
             break
@@ -228,7 +228,6 @@ def take_test(
 def held_out_banks(
     values: np.ndarray,  # sources x items
     folds: int,  # a fold's sources are held out of the fit of a bank
-    kind: str,
     dims: int,
     trials: np.ndarray | None = None,  # runs behind each score; None: one each
 ) -> list[tuple[IRT, np.ndarray, np.ndarray | None]]:  # with sources new to the bank
@@ -236,12 +235,11 @@ def held_out_banks(
     some = ~np.isnan(values).all(axis=1)
     usable, runs = values[some], trials if trials is None else trials[some]
     parts = []
-    for held in held_out_parts(np.nanmean(usable, axis=1), folds):
-        rest = np.delete(np.arange(len(usable)), held)
+    for fit, held in hold_out(usable, folds, most=100):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the bank of all sources speaks
-            known = runs if runs is None else runs[rest]
-            bank = fit_bank(usable[rest], kind, dims, trials=known)
+            known = runs if runs is None else runs[fit]
+            bank = fit_bank(usable[fit], dims, trials=known)
         counts = runs if runs is None else runs[held]
         parts.append((bank, usable[held].astype(float), counts))
     return parts
@@ -257,9 +255,7 @@ class AdaptiveIRT(Method):
     target_se: float | None = param(
         None, "stop at this standard error", low=0, open=True, optional=True
     )
-    kind: str = param("2pl", "of curves", choices=tuple(KINDS))
-    dims: int = param(1, "abilities per model; more for 2pl only", low=1, whole=True)
-    how: str = param("map", "the final ability: mode or mean", choices=("map", "eap"))
+    dims: int = param(1, "abilities per model", low=1, whole=True)
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
     folds: int = param(
         5, "parts of sources left out; 0: no interval", low=0, whole=True, barred=(1,)
@@ -282,11 +278,9 @@ class AdaptiveIRT(Method):
 def fit(self: AdaptiveIRT, source: Scores, side: object = None) -> AdaptiveIRT:
     "Learn the curves; and once more, without some of the sources"
     Method.fit(self, source)
-    if self.dims > 1 and self.kind != "2pl":
-        raise ValueError(f"dims={self.dims} needs the kind 2pl, not {self.kind!r}")
     if self.per_cost:
         known_costs(source.items)  # refused without
-    bank = fit_bank(source.values, self.kind, self.dims, trials=source.trials)
+    bank = fit_bank(source.values, self.dims, trials=source.trials)
     self.bank_, self.notes_ = list(bank.arrays().items()), list(bank.notes)
     flags = {Flag.FEW_SOURCES: bank.theta is None}
     flags[Flag.NOT_CONVERGED] = not bank.converged
@@ -297,9 +291,9 @@ def fit(self: AdaptiveIRT, source: Scores, side: object = None) -> AdaptiveIRT:
     self.ease_ = standardized_logit(np.clip(rate, 0.01, 0.99))
     usable = (~np.isnan(source.values).all(axis=1)).sum()
     enough = np.isfinite(conformal_radius(np.zeros(usable), self.level))
-    settings = (source.values, self.folds, self.kind, self.dims, source.trials)
+    settings = (source.values, self.folds, self.dims, source.trials)
     self._held_out = held_out_banks(*settings) if self.folds and enough else []
-    self._exam = exam_bank(source.values, self.kind, self.dims, source.trials)
+    self._exam = exam_bank(source.values, self.dims, source.trials)
     return self
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #34ef05f2
@@ -334,7 +328,7 @@ def surprises(
     weights /= weights.sum(axis=1, keepdims=True)
     test = self.test(bank, trials if trials is None else trials[told])
     asked, seen = take_test(test, values)
-    known = (seen, asked, self.how, 1.0, test.runs(asked))
+    known = (seen, asked, 1.0, test.runs(asked))
     theta, _, covariance = bank.abilities(*known)
     apart = np.nan_to_num(bank.completed(theta, asked, seen) - values)
     se = score_error(bank, theta, covariance, asked, seen, weights)
@@ -383,7 +377,7 @@ def run(self: AdaptiveIRT, rng: np.random.Generator) -> Generator:
             break
     sample = None
     if test.payable(asked)[0] >= FEWEST:
-        theta = bank.most_likely(seen, asked, 1.0, self.trials_of(asked)).theta
+        theta = bank.abilities(seen, asked, 1.0, self.trials_of(asked)).theta
         if theta[0, 0] > ceiling:
             asked, seen, sample = yield from self.sample_rest(asked, seen, test, rng)
     return self.conclude(bank, asked, seen, sample)
@@ -420,7 +414,7 @@ def conclude(
     "From the answers to the estimate"
     if np.isnan(seen).all():
         return Estimate(np.nan)
-    known = (seen, asked, self.how, 1.0, self.trials_of(asked))
+    known = (seen, asked, 1.0, self.trials_of(asked))
     theta, _, covariance = bank.abilities(*known)
     full = bank.completed(theta, asked, seen)[0]
     se = score_error(bank, theta, covariance, asked, seen, self.weights_)[0]
@@ -440,7 +434,6 @@ def conclude(
 # %% ../../nbs/methods/adaptive_irt.ipynb #a1f00021
 def exam_bank(
     values: np.ndarray,  # sources x items
-    kind: str,
     dims: int,
     trials: np.ndarray | None = None,  # runs behind each score; None: one each
 ) -> tuple[IRT, np.ndarray] | None:  # None: too few sources
@@ -454,7 +447,7 @@ def exam_bank(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the bank of all sources speaks
         known = trials if trials is None else trials[weak]
-        bank = fit_bank(values[weak], kind, dims, trials=known)
+        bank = fit_bank(values[weak], dims, trials=known)
     return bank, values[strong[kept]].astype(float)
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #a1f00023
@@ -466,7 +459,7 @@ def tested_distance(self: AdaptiveIRT) -> float:  # in deviations of ability; 0:
     bank, rows = self._exam
     truth = weighted_means(rows, self.weights_[:, np.newaxis])[:, 0]
     asked, seen = take_test(self.test(bank), rows)
-    theta = bank.abilities(seen, asked, self.how).theta
+    theta = bank.abilities(seen, asked).theta
     curves = bank.completed(theta, asked, seen) @ self.weights_
     top, alike = bank.theta[:, 0].max(), copy.copy(self)
     alike.bank_, alike.ceiling_, alike.factor_ = [*bank.arrays().items()], top, 1.0

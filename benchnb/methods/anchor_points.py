@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..evaluation.coresets import MedoidCoreset
+from ..evaluation.learned_coresets import MedoidCoreset
 from ..evaluation.method import param
 from ..evaluation.registry import register
 from ..stats.medoids import DISTANCES, Medoids, cluster_items, standardize

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.scores import Scores
-from ..evaluation.coresets import MedoidCoreset
+from ..evaluation.learned_coresets import MedoidCoreset
 from ..evaluation.method import param
 from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius

@@ -16,7 +16,7 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import Scores, item_means
-from ..evaluation.coresets import Candidate, RandomCurve
+from ..evaluation.learned_coresets import Candidate, RandomCurve
 from ..evaluation.method import param
 from ..evaluation.registry import register
 from ..stats.gam import fit_curve, level_filled, spline_basis

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from fastcore.basics import patch
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri
 
 from ..data.scores import Scores, item_means
 from benchnb.evaluation.method import (
@@ -33,9 +33,11 @@ from benchnb.stats.balanced_sampling import (
     local_pivotal_sample,
     model_assisted_estimate,
 )
+from ..stats.hold_out import hold_out
 from ..stats.intervals import run_noise
-from ..stats.irt import IRT, Posterior, fit_irt, held_out_parts
+from ..stats.irt import IRT, fit_irt
 from benchnb.stats.irt_posterior import (
+    Posterior,
     average_prediction,
     sample_posterior,
     search_precision,
@@ -235,10 +237,9 @@ def leave_out(
 ) -> list[tuple]:  # models, answers of sources new to them, their scores, runs
     "Fit the models without a part of the sources, until enough were held out"
     parts = []
-    for held in held_out_parts(scores, folds):
-        rest = np.delete(np.arange(len(scores)), held)
-        runs = None if trials is None else trials[rest]
-        models = fit_dimensions(values[rest], weights, runs)
+    for fit, held in hold_out(values, folds, most=100, strength=scores):
+        runs = None if trials is None else trials[fit]
+        models = fit_dimensions(values[fit], weights, runs)
         runs = np.ones(values[held].shape) if trials is None else trials[held]
         parts.append((models, values[held], scores[held], runs))
     return parts
@@ -258,8 +259,8 @@ def sample_estimate(
     noise, trials = 0.0, self.trials_of(items)
     if (trials > 1).any():
         noise = run_noise(seen, trials, found.share, self.weights_[items])
-    wider = stdtrit(max(len(items) - 2, 1), 0.975) / ndtri(0.975)
-    se = found.se * np.sqrt(BALANCE_GAIN) * min(wider, 2)
+    wider = min(found.half(0.95) / ndtri(0.975), 2 * found.se)  # few items
+    se = wider * np.sqrt(BALANCE_GAIN)
     return score, float(np.sqrt(se**2 + noise)) if noise else float(se), predicted
 
 # %% ../../nbs/methods/guarded_irt.ipynb #08e0521a
@@ -298,6 +299,8 @@ def calibrated(self: GuardedIRT) -> float:
     if self.few_ or not self.folds:
         return 1.0
     self.check_sources("_left_out")
+    if not self._left_out:  # all sources are copies of one
+        return 1.0
     ratios = []
     for models, *parts in self._left_out:
         for row, score, runs in zip(*parts, strict=True):

@@ -13,7 +13,7 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import item_means
-from ..evaluation.coresets import Candidate, RandomCurve
+from ..evaluation.learned_coresets import Candidate, RandomCurve
 from ..evaluation.method import param
 from ..evaluation.registry import register
 from benchnb.stats.gam import (
@@ -24,7 +24,6 @@ from benchnb.stats.gam import (
 )
 from ..stats.genetic_search import draw_subsets
 from ..stats.irt import IRT, fit_irt
-from ..stats.irt_fit import KINDS
 
 # %% ../../nbs/methods/metabench.ipynb #6ade1cb1
 def subset_losses(
@@ -81,14 +80,13 @@ def one_per_quantile(
 def thinned(
     values: np.ndarray,  # models x items of the pool, NaN where not evaluated
     budget: int,  # items to keep
-    kind: str,  # of item response model: 1pl, 2pl, 3pl, 4pl
 ) -> tuple[np.ndarray, IRT | None]:  # positions in the pool, ascending; their bank
     "The most informative items, one per quantile of the sources' abilities"
     if (~np.isnan(values).all(axis=1)).sum() < 3:  # no ability to speak of
         return np.arange(budget), None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # it stands in the bank's notes
-        bank = fit_irt(values, kind)
+        bank = fit_irt(values)
     levels = (np.arange(budget) + 0.5) / budget
     places = np.quantile(bank.theta, levels, axis=0)
     chosen = np.sort(one_per_quantile(bank.information(places)))
@@ -109,7 +107,6 @@ class Metabench(RandomCurve):
     pool: int | None = param(
         None, "items in a random subset; None: tried", low=1, whole=True, optional=True
     )
-    kind: str = param("2pl", "of item response model", choices=tuple(KINDS))
 
     name = "metabench"
     packages = ("pygam",)
@@ -138,7 +135,7 @@ def from_pool(
 ) -> Candidate:
     "The best of many pools, thinned to its most informative items"
     pool = best_subset(values, truth, size, count, rng, self.splines)
-    chosen, bank = thinned(values[:, pool], budget, self.kind)
+    chosen, bank = thinned(values[:, pool], budget)
     return self.candidate(values, truth, pool[chosen], bank)
 
 # %% ../../nbs/methods/metabench.ipynb #3fe99863

@@ -6,7 +6,6 @@
 __all__ = ['FEWEST_SOURCES', 'ScorePrior', 'score_prior', 'condition_on', 'choose_items', 'ProEval']
 
 # %% ../../nbs/methods/proeval.ipynb #b0e00004
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,7 +16,8 @@ from scipy.special import ndtri
 from ..data.scores import Scores, item_means
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
 from ..evaluation.registry import register
-from ..stats.intervals import conformal_radius, held_out_errors
+from ..stats.hold_out import hold_out
+from ..stats.intervals import conformal_radius
 
 # %% ../../nbs/methods/proeval.ipynb #b0e0000e
 class ScorePrior(NamedTuple):
@@ -135,6 +135,7 @@ def fit(self: ProEval, source: Scores, side: object = None) -> ProEval:
     Coreset.fit(self, source)
     some = ~np.isnan(source.values).all(axis=1)
     self._sources = source.values[some].astype(float)
+    self._copies = source.near_copies()[some] if self.folds else None
     few = len(self._sources) if len(self._sources) < FEWEST_SOURCES else 0
     self.few_ = f"{few} sources are too few for a covariance" if few else ""
     return self
@@ -186,32 +187,31 @@ def predictions(
 
 # %% ../../nbs/methods/proeval.ipynb #b0e00028
 @patch
-def error_without(
-    self: ProEval, rng: np.random.Generator
-) -> Callable:  # from two masks of sources, used and left out, to errors of these
-    "Errors of the estimates of sources that had no part in prior and items"
+def errors_without(
+    self: ProEval,
+    fit: np.ndarray,  # True: prior and items come from this source
+    held: np.ndarray,  # positions of the sources to estimate
+    rng: np.random.Generator,
+) -> np.ndarray:  # estimate - truth of each of these
+    "Errors on sources that had no part in prior and items"
+    prior = score_prior(self._sources[fit])
+    items, rows = self.chosen(prior, rng), self._sources[held]
+    given = (prior.mean, prior.covariance(items), items)
+    predicted = [self.predictions(*given, row[items])[0] for row in rows]
+    weights = self.weights_ * ~np.isnan(rows)
+    share = np.maximum(weights.sum(axis=1), 1e-12)
+    return (weights * np.nan_to_num(predicted - rows)).sum(axis=1) / share
 
-    def errors(used, out):
-        prior = score_prior(self._sources[used])
-        items, rows = self.chosen(prior, rng), self._sources[out]
-        given = (prior.mean, prior.covariance(items), items)
-        predicted = [self.predictions(*given, row[items])[0] for row in rows]
-        weights = self.weights_ * ~np.isnan(rows)
-        share = np.maximum(weights.sum(axis=1), 1e-12)
-        return (weights * np.nan_to_num(predicted - rows)).sum(axis=1) / share
 
-    return errors
-
-# %% ../../nbs/methods/proeval.ipynb #b0e00029
 @patch
 def radius(self: ProEval, rng: np.random.Generator) -> float:  # inf: too few sources
     "Half the width of the interval, from errors on sources left out"
-    count = len(self._sources)
-    enough = np.isfinite(conformal_radius(np.zeros(count), self.level))
+    enough = np.isfinite(conformal_radius(np.zeros(len(self._sources)), self.level))
     if not self.folds or not enough:
         return np.inf
-    errors = held_out_errors(self.error_without(rng), count, self.folds, rng)
-    return conformal_radius(errors, self.level)
+    parts = hold_out(self._sources, self.folds, rng, groups=self._copies)
+    errors = [self.errors_without(*part, rng) for part in parts]
+    return conformal_radius(np.concatenate([np.zeros(0), *errors]), self.level)
 
 # %% ../../nbs/methods/proeval.ipynb #b0e0002a
 @patch

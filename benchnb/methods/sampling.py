@@ -25,7 +25,11 @@ from benchnb.evaluation.method import (
     param,
 )
 from ..evaluation.registry import register
-from ..stats.balanced_sampling import inclusion_probabilities, systematic_sample
+from benchnb.stats.balanced_sampling import (
+    inclusion_probabilities,
+    model_assisted_estimate,
+    systematic_sample,
+)
 from benchnb.stats.intervals import (
     residual_interval,
     run_noise,
@@ -204,6 +208,17 @@ class Informed(RandomSampling):
         "What to stratify the draw by"
         return self.easiness_ if self.draw == "stratified" else None
 
+    def assisted_score(
+        self,
+        sample: Sample,
+        guess: np.ndarray,  # prediction of every item
+        residuals: np.ndarray,  # of the answers, each predicted by the others
+    ) -> float:
+        "The model-assisted estimate"
+        draw = self.inclusion_probabilities(sample.items)
+        known = (self.weights_, draw.probabilities, guess, sample.items, sample.seen)
+        return model_assisted_estimate(*known, residuals).score
+
 # %% ../../nbs/methods/sampling.ipynb #d957ec32
 @register
 @dataclass(eq=False)
@@ -244,12 +259,10 @@ class DifferenceEstimator(Informed):
             fitted = 2
             guess = guess * regression_slope(guess[sample.items], sample.seen)
         apart = sample.seen - guess[sample.items]
-        shift = sample.share @ apart
+        score = self.assisted_score(sample, guess, apart)
         left = apart.var() * count / (count - fitted) if count > 1 else None
-        predicted = np.clip(guess + shift, 0, 1)
-        return self.finish(
-            sample, self.weights_ @ guess + shift, left, predicted=predicted
-        )
+        predicted = np.clip(guess + score - self.weights_ @ guess, 0, 1)
+        return self.finish(sample, score, left, predicted=predicted)
 
 # %% ../../nbs/methods/sampling.ipynb #53fc372f
 RIDGE_PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)  # in units of the mean eigenvalue
@@ -348,8 +361,6 @@ def residuals(self: AIPW, sample: Sample) -> np.ndarray:
 def conclude(self: AIPW, sample: Sample) -> Estimate:
     "Equation 8, with an interval from the leave-one-out residuals"
     guess, left_out = self.predict(sample)
-    weight = self.weights_[sample.items]
-    score = self.weights_ @ guess + weight @ (sample.seen - guess[sample.items])
-    score += (sample.share - weight) @ left_out
+    score = self.assisted_score(sample, guess, left_out)
     left = (left_out**2).mean() if len(left_out) > 1 else None
     return self.finish(sample, score, left, predicted=np.clip(guess, 0, 1))

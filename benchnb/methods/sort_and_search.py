@@ -12,7 +12,7 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import fill_gaps, item_means
-from ..evaluation.coresets import LearnedCoreset
+from ..evaluation.learned_coresets import LearnedCoreset
 from ..evaluation.method import Coreset, Estimate, param
 from ..evaluation.registry import register
 
@@ -109,13 +109,13 @@ def prepare(self: SortAndSearch, budget: int, rng: np.random.Generator) -> Cores
     self.place_ = np.empty(len(order))  # an item's middle in the sorted list
     self.place_[order] = np.cumsum(weights[order]) - weights[order] / 2
 
-    def errors(used, out):
-        _, items, share = self.choose(item_means(values[used]), rng)
+    def errors(fit, held):
+        _, items, share = self.choose(item_means(values[fit]), rng)
         edges = possible_edges(share, np.ones(len(share), dtype=bool))
-        seen = values[np.ix_(out, items)].astype(np.float64)
-        return THRESHOLDS[self.threshold](seen, edges) - truth[out]
+        seen = values[np.ix_(held, items)].astype(np.float64)
+        return THRESHOLDS[self.threshold](seen, edges) - truth[held]
 
-    self.radius_ = self.held_out_radius(errors, len(values), rng)
+    self.radius_ = self.held_out_radius(errors, rng)
     return self
 
 # %% ../../nbs/methods/sort_and_search.ipynb #69e13060

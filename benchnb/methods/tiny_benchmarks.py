@@ -15,11 +15,13 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps, weighted_means
+from ..data.splits import copy_groups
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
 from ..evaluation.registry import register
 from ..stats.balanced_sampling import inclusion_probabilities, systematic_sample
+from ..stats.hold_out import hold_out
 from ..stats.intervals import conformal_radius
-from ..stats.irt import IRT, fit_bank, held_out_folds, validation_error
+from ..stats.irt import IRT, fit_bank, validation_error
 from ..stats.medoids import Medoids, distinct_columns
 
 # %% ../../nbs/methods/tiny_benchmarks.ipynb #1b1f2138
@@ -128,13 +130,14 @@ def choose_dims(
     weights: np.ndarray,  # item weights that sum to 1
     dims: tuple = DIMS_TRIED,  # to try, rising
     trials: np.ndarray | None = None,  # runs behind each score; None: one each
+    copies: np.ndarray | None = None,  # a number per source; None: near-copies share it
 ) -> tuple[int, float, IRT]:  # dims, validation error b, bank without every fifth
     "The least number of abilities that predicts held-out sources well (appendix)"
-    out, best = held_out_folds(values, 5) == 0, None
-    how = dict(tolerance=SETTLED, trials=None if trials is None else trials[~out])
+    (fit, held), best = hold_out(values, 5, groups=copies)[0], None
+    how = dict(tolerance=SETTLED, trials=None if trials is None else trials[fit])
     for number in dims:
-        bank = fit_bank(values[~out], dims=number, **how)
-        error = validation_error(bank, values[out], weights)
+        bank = fit_bank(values[fit], dims=number, **how)
+        error = validation_error(bank, values[held], weights)
         if best is not None and not error < 0.95 * best[1]:
             break
         best = (number, error, bank)
@@ -194,16 +197,17 @@ def learn(
 ) -> None:
     "Curves from all sources for the targets, and from parts of them for the errors"
     self.dims_, self.error_, self._banks = self.dims or 1, np.nan, []
-    self._fold = held_out_folds(values, max(self.folds, 1))
+    copies = copy_groups(values)
+    self._parts = hold_out(values, self.folds, groups=copies)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what has not settled is flagged
-        if len(values) > 1:
+        if copies.any():  # the sources are not all copies of one
             tried = DIMS_TRIED if self.dims is None else (self.dims,)
-            known = (values, self.weights_, tried, self._trials)
+            known = (values, self.weights_, tried, self._trials, copies)
             self.dims_, self.error_, first = choose_dims(*known)
             self._banks = [first] if self.folds == 5 else []
-            for part in range(len(self._banks), min(self.folds, len(values))):
-                self._banks.append(self.curves(values, self._fold != part))
+            for part in self._parts[len(self._banks) :]:
+                self._banks.append(self.curves(values, part.fit))
     bank = self.curves(values)
     self.bank_, self.notes_ = list(bank.arrays().items()), list(bank.notes)
     if not all(part.converged for part in self._banks):
@@ -274,13 +278,13 @@ def source_errors(
 ) -> np.ndarray:  # estimate - truth, one per source; NaN where nothing is known
     "Errors on each source, from curves and anchors that have not seen it"
     errors = np.full(len(self._values), np.nan)
-    for part, bank in enumerate(self._banks):
-        out, anchors = self._fold == part, chosen
+    for (fit, held), bank in zip(self._parts, self._banks, strict=True):
+        anchors = chosen
         if self.anchors != "random":
-            anchors = self.choose(bank, self._values[~out], rng)
-        seen = self._values[out][:, anchors.items].astype(np.float64)
-        runs = 1.0 if self._trials is None else self._trials[out][:, anchors.items]
-        errors[out] = self.conclude(bank, anchors, seen, runs)[0] - self._truth[out]
+            anchors = self.choose(bank, self._values[fit], rng)
+        seen = self._values[held][:, anchors.items].astype(np.float64)
+        runs = 1.0 if self._trials is None else self._trials[held][:, anchors.items]
+        errors[held] = self.conclude(bank, anchors, seen, runs)[0] - self._truth[held]
     return errors
 
 # %% ../../nbs/methods/tiny_benchmarks.ipynb #f726e2fc

@@ -19,7 +19,7 @@ import pandas as pd
 from ..data.scores import Scores, item_means
 from ..data.sources import load
 from ..evaluation.compare import summary
-from ..evaluation.coresets import RandomCurve
+from ..evaluation.learned_coresets import RandomCurve
 from ..evaluation.method import Method
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import ready

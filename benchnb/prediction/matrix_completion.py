@@ -127,13 +127,6 @@ class MatrixPredictor(Predictor):
             for index, names in ((self.models_, MODEL), (self.tasks_, TASK))
         )
 
-    def complete(
-        self,
-        values: np.ndarray,  # scores, NaN: unknown; the last row and column are empty
-    ) -> np.ndarray:  # predictions, of the same shape and without NaN
-        "Fill all cells"
-        raise NotImplementedError(f"{type(self).__name__} needs complete(values)")
-
 # %% ../../nbs/prediction/matrix_completion.ipynb #fddc7eb5
 def additive_effects(
     values: np.ndarray,  # models x tasks, NaN: unknown

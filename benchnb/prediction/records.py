@@ -8,9 +8,8 @@ __all__ = ['COLUMNS', 'PARAMS', 'RECORD_NAMES', 'METRIC_RANGES', 'KEY', 'NUMERIC
            'RecordFeatures', 'describe_records', 'made_records']
 
 # %% ../../nbs/prediction/records.ipynb #27b78d24
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
-from string import ascii_uppercase
+from collections.abc import Iterable, Sequence
+from string import ascii_lowercase, ascii_uppercase
 
 import numpy as np
 import pandas as pd
@@ -83,20 +82,21 @@ def unit_scores(
     score: np.ndarray,  # scores as found, length n
     metric: np.ndarray,  # the name of each score's metric, length n
     scale: str = "unit",  # unit: from 0 to 1 already; percent; metric: own range
-    metrics: Mapping[str, tuple[float, float]] = METRIC_RANGES,  # (lowest, highest)
 ) -> np.ndarray:  # the same from 0 to 1
     "Scores from 0 to 1 (appendix B); an unknown metric or scale is refused by name"
     check_choice("scale", scale, ["unit", "percent", "metric"])
     score, metric = np.asarray(score, dtype=float), np.asarray(metric, dtype=object)
-    unknown = sorted(set(metric) - set(metrics))
+    unknown = sorted(set(metric) - set(METRIC_RANGES))
     if unknown:
         raise ValueError(
-            f"unknown metric {unknown[0]!r}: drop its records, or give its range as "
-            f"metrics={{**METRIC_RANGES, {unknown[0]!r}: (low, high)}}"
+            f"unknown metric {unknown[0]!r}: drop its records, or add its range "
+            "(low, high) to METRIC_RANGES"
         )
     if scale == "unit":
         return score
-    ends = np.array([(0, 100) if scale == "percent" else metrics[m] for m in metric])
+    ends = np.array(
+        [(0, 100) if scale == "percent" else METRIC_RANGES[m] for m in metric]
+    )
     low, high = ends.reshape(-1, 2).T.astype(float)
     percent = (low == 0) & (high == 100)
     for name, some in pd.Series(score[percent]).groupby(metric[percent]):
@@ -143,31 +143,27 @@ def check_records(
     frame: pd.DataFrame,  # one row per experiment, see COLUMNS
     scale: str = "unit",  # of the scores: unit, percent, or metric (its own range)
     duplicates: str = "refuse",  # or first: keep the first; or mean: average the scores
-    unknown_size: str = "refuse",  # of a model: refuse, keep or drop its records
-    metrics: Mapping[str, tuple[float, float]] = METRIC_RANGES,  # of known metrics
+    unknown_size: str = "refuse",  # of a model; keep: its records stay
 ) -> pd.DataFrame:  # the ten columns, rows numbered from 0, scores from 0 to 1
     "A validated table of records; what cannot be used is refused by name"
     check_choice("duplicates", duplicates, ["refuse", "first", "mean"])
-    check_choice("unknown_size", unknown_size, ["refuse", "keep", "drop"])
+    check_choice("unknown_size", unknown_size, ["refuse", "keep"])
     frame = tidy_columns(frame)
-    score = unit_scores(frame["score"], frame["metric"], scale, metrics)
+    score = unit_scores(frame["score"], frame["metric"], scale)
     frame["score"], looks, remedy = score, "", "convert it"
     refuse_rows(frame, np.isnan(score), "has no score: drop records without one")
     if ((score >= 0) & (score <= 100)).all():
         looks = ", as if on 0-100"
-        own_range = "{metric!r}: (0, 100) in metrics"
-        remedy = f"pass scale='percent', or scale='metric' with {own_range}"
+        remedy = "pass scale='percent', or 'metric' (see METRIC_RANGES)"
     why = f"has score {{score:g}}{looks}; scores run from 0 to 1: {remedy}"
     refuse_rows(frame, (score < 0) | (score > 1 + 1e-9), why)
     frame["score"] = frame["score"].clip(0, 1)
     unknown = frame["total_params"].isna()
     if unknown_size == "refuse":
-        why = "has no total_params for model {model!r}: add its size, or pass "
-        refuse_rows(frame, unknown, why + "unknown_size='keep' or 'drop'")
-    if unknown_size == "drop":
-        frame = frame[~unknown].reset_index(drop=True)
-        if frame.empty:
-            raise ValueError("no model has a known size: pass unknown_size='keep'")
+        why = (
+            "has no total_params for model {model!r}: add its size, drop its records, "
+        )
+        refuse_rows(frame, unknown, why + "or pass unknown_size='keep'")
     sizes = frame.groupby(["family", "model"])[PARAMS].nunique(dropna=False).max(axis=1)
     if (sizes > 1).any():
         name = "/".join(sizes.idxmax())
@@ -216,9 +212,7 @@ class RecordFeatures(TransformerMixin, BaseEstimator):
         "Learn the names, and the mean and standard deviation of each number"
         from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-        encoder = OneHotEncoder(
-            handle_unknown="ignore", sparse_output=False, feature_name_combiner=_named
-        )
+        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
         self.encoder_ = encoder.fit(self.names(X))
         with np.errstate(invalid="ignore"):  # all sizes may be unknown
             self.scaler_ = StandardScaler().fit(record_numbers(X))
@@ -232,13 +226,9 @@ class RecordFeatures(TransformerMixin, BaseEstimator):
         return np.hstack([names, numbers], dtype=np.float32, casting="same_kind")
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        "The name of each column, such as family=Owl and ln_total_params"
+        "The name of each column, such as family_Owl and ln_total_params"
         names = self.encoder_.get_feature_names_out()
         return np.array([*names, *NUMERIC_FEATURES], dtype=object)
-
-
-def _named(column, name):
-    return f"{column}={name}"
 
 # %% ../../nbs/prediction/records.ipynb #544ab65f
 def describe_records(
@@ -261,7 +251,7 @@ def describe_records(
 
 # %% ../../nbs/prediction/records.ipynb #258288b2
 def made_records(
-    families: int = 4,  # each has its own skill s
+    families: int = 4,  # at most 52; each has its own skill s
     sizes: int = 3,  # models of a family, each four times as large as the last
     tasks: int = 8,  # each has a difficulty d and a slope a
     shots: Iterable[int] = (0, 1, 3),  # examples in the prompt
@@ -279,8 +269,8 @@ def made_records(
     gap = np.log(params) + skill - rng.uniform(18, 23, tasks)[task]
     score = 1 / (1 + np.exp(-rng.uniform(0.5, 1.5, tasks)[task] * gap))
     score = np.clip(score + rng.normal(0, noise, len(score)), 0, 1)
-    letters = [*ascii_uppercase, *map("".join, product(ascii_uppercase, repeat=2))]
-    frame = pd.DataFrame({"family": np.array(letters)[family], "total_params": params})
+    names = np.array([*ascii_uppercase, *ascii_lowercase])[family]
+    frame = pd.DataFrame({"family": names, "total_params": params})
     frame["model"] = frame["family"] + [f"-{p / 1e9:.2g}b" for p in params]
     frame["task"] = [f"t{t}" for t in task]
     return check_records(frame.assign(metric="acc", shots=shot, score=score))

@@ -4,14 +4,14 @@
 
 # %% auto #0
 __all__ = ['PREDICTORS', 'DEPTHS', 'SHARES', 'KNN_GRID', 'BOOST_GRID', 'LAYERS', 'GRIDS', 'FeaturePredictor', 'RandomForest',
-           'BoostedTrees', 'import_torch', 'initial_weights', 'minibatches', 'build_network', 'MLP', 'get_predictor',
-           'draw_settings', 'random_search', 'forward', 'NetworkBatch', 'dropout_masks', 'padded_rows', 'train_batch',
-           'fit_networks']
+           'BoostedTrees', 'import_torch', 'initial_weights', 'build_network', 'MLP', 'get_predictor', 'draw_settings',
+           'random_search', 'forward', 'NetworkBatch', 'dropout_masks', 'padded_rows', 'train_batch', 'fit_networks']
 
 # %% ../../nbs/prediction/regressors.ipynb #36c78a66
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -38,17 +38,11 @@ class FeaturePredictor(Predictor):
             dev = self.features_.transform(dev), dev["score"].to_numpy(float)
         self.regress(self.features_.transform(frame), score, dev)
 
+    def regress(self, x, y, dev):  # dev: features and scores, or None
+        self.regressor_ = self.regressor(**self.get_params()).fit(x, y)
+
     def predict_scores(self, frame):
         return self.regressor_.predict(self.features_.transform(frame))
-
-    def regress(
-        self,
-        x: np.ndarray,  # features, records x features
-        y: np.ndarray,  # scores
-        dev: tuple | None,  # features and scores of the dev set
-    ) -> None:  # sets regressor_
-        "Fit the regressor"
-        raise NotImplementedError(f"{type(self).__name__} needs regress(x, y, dev)")
 
 # %% ../../nbs/prediction/regressors.ipynb #2dfde782
 @dataclass(eq=False, repr=False)
@@ -63,12 +57,10 @@ class RandomForest(FeaturePredictor):
     max_samples: float | None = None  # share of the records drawn for a tree; None: 1
     seed: int = 0
 
-    def regress(self, x, y, dev):
+    def regressor(self, seed, **settings):
         from sklearn.ensemble import RandomForestRegressor
 
-        settings = self.get_params()
-        settings["random_state"] = settings.pop("seed")
-        self.regressor_ = RandomForestRegressor(**settings).fit(x, y)
+        return RandomForestRegressor(random_state=seed, **settings)
 
 # %% ../../nbs/prediction/regressors.ipynb #e6c33938
 @dataclass(eq=False, repr=False)
@@ -82,14 +74,11 @@ class BoostedTrees(FeaturePredictor):
     max_features: float = 1.0  # share of the features tried at a split
     seed: int = 0
 
-    def regress(self, x, y, dev):
+    def regressor(self, n_estimators, seed, **settings):
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        settings = self.get_params()
-        settings["max_iter"] = settings.pop("n_estimators")
-        settings["random_state"] = settings.pop("seed")
-        trees = HistGradientBoostingRegressor(early_stopping=False, **settings)
-        self.regressor_ = trees.fit(x, y)
+        settings |= dict(max_iter=n_estimators, random_state=seed)
+        return HistGradientBoostingRegressor(early_stopping=False, **settings)
 
 # %% ../../nbs/prediction/regressors.ipynb #ab17016f
 def import_torch():
@@ -112,15 +101,6 @@ def initial_weights(
         weight = rng.uniform(-bound, bound, (inputs, outputs)).astype(np.float32)
         drawn.append((weight, rng.uniform(-bound, bound, outputs).astype(np.float32)))
     return drawn
-
-
-def minibatches(
-    rows: np.ndarray,  # positions of records
-    rng: np.random.Generator,
-    steps: int,  # batches
-) -> list[np.ndarray]:  # of (almost) the same size
-    "The rows in random order, cut into batches"
-    return np.array_split(rows[rng.permutation(len(rows))], steps)
 
 
 def build_network(
@@ -187,7 +167,7 @@ class MLP(FeaturePredictor):
         steps = math.ceil(len(x) / self.batch)
         for _ in range(self.epochs):
             net.train()
-            for rows in minibatches(np.arange(len(x)), rng, steps):
+            for rows in np.array_split(rng.permutation(len(x)), steps):
                 adam.zero_grad()
                 ((net(x[rows])[:, 0] - y[rows]) ** 2).mean().backward()
                 adam.step()
@@ -282,16 +262,9 @@ def draw_settings(
     seed: int = 42,
 ) -> list[dict]:  # fewer than trials only if the grid has no more
     "Different random combinations of a grid"
-    if trials < 1:
-        raise ValueError(f"trials must be at least 1, got {trials}")
-    sizes = [len(values) for values in grid.values()]
-    total, rng = math.prod(sizes), np.random.default_rng(seed)
-    drawn = rng.choice(total, size=min(trials, total), replace=False)
-    if not grid:
-        return [{}]
-    places = zip(*np.unravel_index(drawn, sizes), strict=True)
-    values = [[v[i] for v, i in zip(grid.values(), p, strict=True)] for p in places]
-    return [dict(zip(grid, chosen, strict=True)) for chosen in values]
+    every, rng = list(product(*grid.values())), np.random.default_rng(seed)
+    drawn = rng.choice(len(every), size=min(trials, len(every)), replace=False)
+    return [dict(zip(grid, every[number], strict=True)) for number in drawn]
 
 # %% ../../nbs/prediction/regressors.ipynb #35d27430
 def random_search(
@@ -341,27 +314,21 @@ class NetworkBatch:
     dev_r2: np.ndarray  # of the epoch that was kept, one per network
     epoch: np.ndarray  # the epoch that was kept, one per network
 
-    def __len__(self):
-        return len(self.dev_r2)
-
     def predict(
         self,
         x: np.ndarray,  # features, records x features
-        device: str = "cpu",  # or cuda
-        group: int = 64,  # networks in one set of operations
     ) -> np.ndarray:  # networks x records, in [0, 1]
-        "Predictions of all networks, many at once"
+        "Predictions of all networks, 64 in one set of operations"
         torch, found = import_torch(), []
-        how = dict(dtype=torch.float32, device=device)
-        x = torch.tensor(np.asarray(x, dtype=np.float32), device=device)
-        for first in range(0, len(self), group):
+        x = torch.tensor(np.asarray(x), dtype=torch.float32)
+        for first in range(0, len(self.dev_r2), 64):
             weights, biases = (
-                [torch.tensor(layer[first : first + group], **how) for layer in layers]
-                for layers in (self.weights, self.biases)
+                [torch.tensor(np.float32(layer[first : first + 64])) for layer in part]
+                for part in (self.weights, self.biases)
             )
+            many = x.expand(len(weights[0]), -1, -1)
             with torch.no_grad():
-                many = x.expand(len(weights[0]), -1, -1)
-                found.append(forward(many, weights, biases).clamp(0, 1).cpu().numpy())
+                found.append(forward(many, weights, biases).clamp(0, 1).numpy())
         return np.concatenate(found)
 
 # %% ../../nbs/prediction/regressors.ipynb #9857a6b2
@@ -384,22 +351,20 @@ def dropout_masks(
 
 def padded_rows(
     lists: Sequence[np.ndarray],  # rows of each network
-    counts: np.ndarray,  # what each record counts, networks x records
 ) -> tuple[np.ndarray, np.ndarray]:  # rows, networks x longest list; their shares
     "Lists of rows as one padded table, and the weight of each row in the mean"
     rows = np.zeros((len(lists), max(map(len, lists))), dtype=np.int64)
     share = np.zeros(rows.shape, dtype=np.float32)
-    for number, (some, count) in enumerate(zip(lists, counts, strict=True)):
-        rows[number, : len(some)] = some
-        share[number, : len(some)] = count[some] / count[some].sum()
+    for number, some in enumerate(lists):
+        rows[number, : len(some)], share[number, : len(some)] = some, 1 / len(some)
     return rows, share
 
 # %% ../../nbs/prediction/regressors.ipynb #d666f89c
 def train_batch(
     x,  # features, a tensor of records x features
     y,  # scores, a tensor of records
-    train: np.ndarray,  # what each record counts, networks x records; 0: not learned
-    dev: np.ndarray,  # the same for the dev sets
+    train: np.ndarray,  # networks x records: learned or not
+    dev: np.ndarray,  # networks x records: in the dev set or not
     seeds: Sequence[int],  # one per network
     how: MLP,  # its settings
 ) -> list[np.ndarray]:  # weights and biases per layer, lowest dev error, its epoch
@@ -418,13 +383,14 @@ def train_batch(
     lowest = torch.full((len(seeds),), torch.inf, **on)
     kept = torch.zeros_like(lowest, dtype=torch.int64)
     rows, exam = ([np.flatnonzero(one) for one in part] for part in (train, dev))
-    place, share = (torch.tensor(part, **on) for part in padded_rows(exam, dev))
+    place, share = (torch.tensor(part, **on) for part in padded_rows(exam))
     exam = x[place], y[place], share
     steps = -(-max(map(len, rows)) // how.batch)
     for epoch in range(how.epochs):
-        cut = [minibatches(*one, steps) for one in zip(rows, rngs, strict=True)]
+        mixed = [r[g.permutation(len(r))] for r, g in zip(rows, rngs, strict=True)]
+        cut = [np.array_split(one, steps) for one in mixed]
         for lists in zip(*cut, strict=True):
-            place, share = (torch.tensor(p, **on) for p in padded_rows(lists, train))
+            place, share = (torch.tensor(p, **on) for p in padded_rows(lists))
             adam.zero_grad()
             masks = dropout_masks([*map(len, lists)], rngs, how.hidden, how.dropout)
             masks = [torch.tensor(mask, **on) for mask in masks]
@@ -444,7 +410,7 @@ def train_batch(
 def fit_networks(
     x: np.ndarray,  # features, records x features
     y: np.ndarray,  # scores, in [0, 1]
-    train: np.ndarray,  # networks x records: learned or not, or what each counts
+    train: np.ndarray,  # networks x records: learned or not
     dev: np.ndarray,  # networks x records: records that choose the epoch
     seeds: Sequence[int] | None = None,  # one per network; None: 0, 1, ...
     group: int | None = None,  # networks in a group; None: 16, on a GPU 512
@@ -456,12 +422,12 @@ def fit_networks(
     if len(x) != len(y) or not np.isfinite(x).all() or not ((y >= 0) & (y <= 1)).all():
         raise ValueError("x must be finite, with a score in [0, 1] in y for each row")
     seeds = np.arange(len(train)) if seeds is None else np.asarray(seeds)
-    train, dev = (np.asarray(part, dtype=np.float32) for part in (train, dev))
+    train, dev = (np.asarray(part, dtype=bool) for part in (train, dev))
     for name, part in (("train", train), ("dev", dev)):
-        if part.shape != (len(seeds), len(x)) or not (part >= 0).all():
+        if part.shape != (len(seeds), len(x)):
             raise ValueError(
                 f"{name} must be {len(seeds)} networks (one per seed) x {len(x)} "
-                f"records, none negative or NaN, got shape {part.shape}"
+                f"records, got {part.shape}"
             )
         if not part.any(axis=1).all():
             raise ValueError(f"{name} of network {part.any(axis=1).argmin()} is empty")
@@ -469,7 +435,7 @@ def fit_networks(
         raise ValueError("epochs and batch must be 1 or more")
     tensors = [torch.tensor(part, device=how.device) for part in (x, y)]
     group = group or (512 if torch.device(how.device).type == "cuda" else 16)
-    steps, groups = -(-(train > 0).sum(axis=1) // how.batch), []
+    steps, groups = -(-train.sum(axis=1) // how.batch), []
     for count in np.unique(steps):
         rows = np.flatnonzero(steps == count)
         groups += [rows[at : at + group] for at in range(0, len(rows), group)]
@@ -478,8 +444,6 @@ def fit_networks(
     *layers, lowest, epoch = (
         np.concatenate(p)[order] for p in zip(*found, strict=True)
     )
-    share = dev / dev.sum(axis=1, keepdims=True)
-    spread = share @ y.astype(float) ** 2 - (share @ y.astype(float)) ** 2
-    empty, half = np.full(len(dev), np.nan), len(layers) // 2
-    r2 = 1 - np.divide(lowest, spread, where=spread > 0, out=empty)
+    spread = np.array([y[rows].astype(float).var() for rows in dev])
+    r2, half = 1 - lowest / np.where(spread > 0, spread, np.nan), len(layers) // 2
     return NetworkBatch(layers[:half], layers[half:], r2, epoch)

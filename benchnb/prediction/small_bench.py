@@ -195,7 +195,7 @@ def task_vectors(
     many = fit_networks(x, y, ~held[None], held[None], seeds=[seed], **settings)
     names, place = task_positions(records, unit)
     labels = features.get_feature_names_out()
-    inputs = np.array([str(f).startswith(("task=", "subtask=")) for f in labels])
+    inputs = np.array([str(f).startswith(("task_", "subtask_")) for f in labels])
     mean = np.zeros((len(names), inputs.sum()))
     np.add.at(mean, place, x[:, inputs])
     mean /= np.bincount(place)[:, None]

@@ -99,22 +99,21 @@ class Undecided:
         rest = np.array([other for other in self.items if other != item])
         return int(rest[((space[rest] - space[item]) ** 2).sum(axis=1).argmin()])
 
-# %% ../../nbs/stats/balanced_sampling.ipynb #c0ffee09
+# %% ../../nbs/stats/balanced_sampling.ipynb #3f31ddd6
 EPS = 1e-9  # a probability nearer to 0 or 1 than this is decided
 
-# %% ../../nbs/stats/balanced_sampling.ipynb #3f31ddd6
+
 def local_pivotal_sample(
     probabilities: np.ndarray,  # of each item to be drawn, in [0, 1], shape (items,)
     space: np.ndarray,  # where the items lie, items x axes
     rng: np.random.Generator,
-    near: np.ndarray | None = None,  # neighbours(space), where it is known already
 ) -> np.ndarray:  # positions drawn, in ascending order
     "Resolve a random item against its nearest undecided neighbour until none is left"
     chance, space = np.asarray(probabilities, float), np.asarray(space, float)
     if chance.ndim != 1 or not ((chance >= 0) & (chance <= 1 + EPS)).all():
         raise ValueError("probabilities must lie in [0, 1], one for every item")
     chance = chance.tolist()  # Python walks through a list faster
-    near = (neighbours(space) if near is None else near).tolist()
+    near = neighbours(space).tolist()
     left = Undecided(i for i, c in enumerate(chance) if EPS < c < 1 - EPS)
     uniforms = iter(rng.random((len(left.items) + 1, 2)).tolist())
     while len(left.items) > 1:
@@ -137,23 +136,37 @@ class ModelAssisted(NamedTuple):
     se: float  # its standard error
     share: np.ndarray  # what each sampled item counts, shape (n,); sums to 1
 
-# %% ../../nbs/stats/balanced_sampling.ipynb #19871e51
+    def half(
+        self,
+        level: float = 0.95,  # nominal coverage
+    ) -> float:  # the interval is score +- this
+        "Half the length of its interval, by Student's t distribution"
+        freedom = max(len(self.share) - 2, 1)
+        return float(stdtrit(freedom, (1 + level) / 2) * self.se)
+
+
 def model_assisted_estimate(
     weights: np.ndarray,  # of all items, summing to 1, shape (items,)
     probabilities: np.ndarray,  # inclusion probability of each item, shape (items,)
     predicted: np.ndarray,  # a score in [0, 1] for each item, shape (items,)
     items: np.ndarray,  # positions of the items drawn, shape (n,)
     seen: np.ndarray,  # their scores in [0, 1], shape (n,)
+    residuals: np.ndarray | None = None,  # of each answer, by the others; None: y - f
     slack: float = 0.02,  # epsilon of equation 4
 ) -> ModelAssisted:
     "The difference estimator in Hajek's version (equations 3 and 4)"
-    share, n = weights[items] / probabilities[items], len(seen)
+    own, n = weights[items], len(seen)
+    share = own / probabilities[items]
     share = share / share.sum() if share.sum() > 0 else np.full(n, 1 / n)
     chance = predicted[items]
-    error, variance = seen - chance, chance * (1 - chance)
-    score = weights @ predicted + share @ error
-    if not np.isin(seen, (0, 1)).all():
-        variance *= min(1, (share @ error**2 + 0.01) / (share @ variance + 0.01))
+    error = seen - chance
+    if residuals is None:
+        residuals, variance = error, chance * (1 - chance)
+        if not np.isin(seen, (0, 1)).all():
+            variance *= min(1, (share @ error**2 + 0.01) / (share @ variance + 0.01))
+    else:
+        variance, slack = np.full(n, (residuals**2).mean()), 0.0
+    score = weights @ predicted + own @ error + (share - own) @ residuals
     left = 1 - np.minimum(probabilities[items], 1)
     squared = n / max(n - 2, 1) * (left * share**2) @ (variance + slack)
     return ModelAssisted(float(score), float(np.sqrt(squared)), share)
@@ -207,7 +220,7 @@ def towards_sample(
     "Towards the sample, as far as the two are further apart than noise (equation 5)"
     apart = sample.score - score
     share = max(0.0, 1 - sample.se**2 / max(apart**2, 1e-12))
-    noise = stdtrit(max(len(sample.share) - 2, 1), (1 + level) / 2) * sample.se
+    noise = sample.half(level)
     between = ndtri((1 + level) / 2) * apart
     model = (1 - share) * half**2 if share < 1 else 0.0
     squared = share * noise**2 + model + share * (1 - share) * between**2

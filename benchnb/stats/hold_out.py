@@ -26,6 +26,7 @@ def hold_out(
     rng: np.random.Generator | None = None,  # None: dealt from strong to weak
     most: int | None = None,  # sources that are held out in all; None: each one once
     groups: np.ndarray | None = None,  # a number per source; None: near-copies share it
+    strength: np.ndarray | None = None,  # of each source; None: mean of its scores
 ) -> list[HeldOut]:  # one per fold; empty: folds is 0 or there are fewer than two kinds
     "Which sources to hold out together; near-copies of them are not fitted on"
     if groups is None:
@@ -33,17 +34,18 @@ def hold_out(
     kinds, groups = np.unique(groups, return_inverse=True)
     if folds < 1 or len(kinds) < 2:
         return []
-    if rng is None:
-        known = ~np.isnan(values)
-        total, count = np.where(known, values, 0).sum(axis=1), known.sum(axis=1)
-        strength = np.where(count > 0, total / np.maximum(count, 1), -1.0)
+    if rng is not None:
+        order = np.argsort(rng.permutation(len(kinds)))
+    else:
+        if strength is None:
+            known = ~np.isnan(values)
+            total, count = np.where(known, values, 0).sum(axis=1), known.sum(axis=1)
+            strength = np.where(count > 0, total / np.maximum(count, 1), -1.0)
         mean = np.bincount(groups, strength) / np.bincount(groups)
         order = np.argsort(-mean, kind="stable")
-    else:
-        order = np.argsort(rng.permutation(len(kinds)), kind="stable")
     if most is not None and most < len(kinds):  # evenly, from the first to the last
         folds = -(-folds * most // len(kinds))
         order = order[np.linspace(0, len(kinds) - 1, most).round().astype(int)]
-    parts = [order[k :: min(folds, len(order))] for k in range(min(folds, len(order)))]
-    inside = [np.isin(groups, part) for part in parts]
+    folds = min(folds, len(order))
+    inside = [np.isin(groups, order[part::folds]) for part in range(folds)]
     return [HeldOut(~held, np.flatnonzero(held)) for held in inside]

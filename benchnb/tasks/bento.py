@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['task_queue', 'chosen_means', 'fitted_line', 'TaskSelection', 'RandomTasks', 'TaskList', 'published_list',
-           'ordered_matrix', 'SimilarTasks', 'BentoSim', 'chosen_dims', 'BentoLe', 'task_texts', 'Bm25Sim', 'Bm25Le',
-           'ResultsSim']
+           'ordered_matrix', 'SimilarTasks', 'BentoSim', 'chosen_dims', 'BentoLe', 'Bm25Sim', 'Bm25Le', 'ResultsSim']
 
 # %% ../../nbs/tasks/bento.ipynb #dc305321
 from collections.abc import Sequence
@@ -13,26 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from fastcore.basics import patch
 
 from ..data.files import resource_path
 from ..data.scores import Scores
 from ..evaluation.method import Coreset, Estimate, IntervalKind, param
 from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
+from . import similarity as alike
 from .facility_location import select_tasks
-from benchnb.tasks.similarity import (
-    SCALES,
-    TASK_DISTANCES,
-    bm25_matrix,
-    eigengaps,
-    embedded_similarity,
-    embedding_stability,
-    normalise,
-    okapi_matrix,
-    stable_dims,
-    task_distances,
-)
 from .transfer import Transfer, read_matrix
 
 # %% ../../nbs/tasks/bento.ipynb #1f2d7e0c
@@ -102,116 +89,95 @@ class TaskSelection(Coreset):
         "The order of the tasks"
         raise NotImplementedError(f"{type(self).__name__} needs order(source, side)")
 
-# %% ../../nbs/tasks/bento.ipynb #6aabe2fe
-@patch
-def fit(self: TaskSelection, source: Scores, side: object = None) -> TaskSelection:
-    "Find the order of the tasks"
-    if source.items["task"].nunique() < 2:
-        raise ValueError(
-            f"{self.name} chooses among tasks, and this table has one task: name the "
-            "tasks in a column 'task' (if each column of a wide table is a task: "
-            "--columns-are tasks)"
-        )
-    Coreset.fit(self, source, side)
-    self.task_, tasks = pd.factorize(source.items["task"])
-    self.tasks_ = [str(name) for name in tasks]
-    self.task_weights_ = np.bincount(self.task_, self.weights_)
-    self.order_ = self.order(source, side)
-    self._source, self._side = source, side
-    return self
+    def fit(self, source, side=None):
+        if source.items["task"].nunique() < 2:
+            raise ValueError(
+                f"{self.name} chooses among tasks, and this table has one task: name "
+                "the tasks in a column 'task' (if each column of a wide table is a "
+                "task: --columns-are tasks)"
+            )
+        super().fit(source, side)
+        self.task_, tasks = pd.factorize(source.items["task"])
+        self.tasks_ = [str(name) for name in tasks]
+        self.task_weights_ = np.bincount(self.task_, self.weights_)
+        self.order_ = self.order(source, side)
+        self._source, self._side = source, side
+        return self
 
-# %% ../../nbs/tasks/bento.ipynb #6f134885
-@patch
-def prepare(self: TaskSelection, budget: int, rng: np.random.Generator) -> Coreset:
-    "Spend the budget along the order; learn from the sources' errors"
-    Coreset.prepare(self, budget, rng)
-    order = rng.permutation(len(self.tasks_)) if self.order_ is None else self.order_
-    order = np.asarray(order)[np.argsort(self.task_weights_[order] == 0, kind="stable")]
-    queue = task_queue(self.task_, order, self.share, rng)
-    self.coreset_ = np.sort(queue[: self.budget_])
-    if hasattr(self, "_source"):
-        self.line_ = self.line(self.coreset_, self._source)
-        self.radius_ = self.radius(order, rng)
-    else:
-        if self.correct != "none":
-            self.check_sources()
+    def prepare(self, budget, rng):
+        super().prepare(budget, rng)
+        count, weightless = len(self.tasks_), self.task_weights_ == 0
+        order = rng.permutation(count) if self.order_ is None else self.order_
+        order = np.asarray(order)[np.argsort(weightless[order], kind="stable")]
+        queue = task_queue(self.task_, order, self.share, rng)
+        self.coreset_ = np.sort(queue[: self.budget_])
         self.line_, self.radius_ = np.array([1.0, 0.0]), np.nan
-    return self
+        if hasattr(self, "_source"):
+            self.line_ = self.line(self.coreset_, self._source)
+            self.radius_ = self.radius(order, rng)
+        elif self.correct != "none":
+            self.check_sources()
+        return self
 
-# %% ../../nbs/tasks/bento.ipynb #124044a1
-@patch
-def means(
-    self: TaskSelection,
-    items: np.ndarray,  # positions of the items asked
-    values: np.ndarray,  # the answers to them, models x items asked
-) -> tuple[np.ndarray, np.ndarray]:  # mean of each model; of each of its tasks
-    "The mean of the chosen tasks (equation 1)"
-    task, weights = self.task_[items], self.weights_[items]
-    means = chosen_means(values, task, weights, len(self.tasks_))
-    weights = self.task_weights_ * ~np.isnan(means)
-    with np.errstate(invalid="ignore"):  # nothing scored: NaN
-        return np.nansum(weights * means, axis=1) / weights.sum(axis=1), means
+    def means(
+        self,
+        items: np.ndarray,  # positions of the items asked
+        values: np.ndarray,  # the answers to them, models x items asked
+    ) -> tuple[np.ndarray, np.ndarray]:  # mean of each model; of each of its tasks
+        "The mean of the chosen tasks (equation 1)"
+        task, weights = self.task_[items], self.weights_[items]
+        means = chosen_means(values, task, weights, len(self.tasks_))
+        weights = self.task_weights_ * ~np.isnan(means)
+        with np.errstate(invalid="ignore"):  # nothing scored: NaN
+            return np.nansum(weights * means, axis=1) / weights.sum(axis=1), means
 
-# %% ../../nbs/tasks/bento.ipynb #0c7f735b
-@patch
-def line(self: TaskSelection, items: np.ndarray, source: Scores) -> np.ndarray:
-    "What corrects the mean of these items, by these sources"
-    score, _ = self.means(items, source.values[:, items].astype(float))
-    return fitted_line(score, source.truth().to_numpy(), self.correct)
+    def line(self, items: np.ndarray, source: Scores) -> np.ndarray:
+        "What corrects the mean of these items, by these sources"
+        score, _ = self.means(items, source.values[:, items].astype(float))
+        return fitted_line(score, source.truth().to_numpy(), self.correct)
 
-# %% ../../nbs/tasks/bento.ipynb #6de33260
-@patch
-def estimate(self: TaskSelection, seen: np.ndarray) -> Estimate:
-    "The mean of the chosen tasks, corrected; an interval from the sources' errors"
-    mean, tasks = self.means(self.coreset_, np.asarray(seen, dtype=float)[np.newaxis])
-    score, known = float(np.polyval(self.line_, mean[0])), np.isfinite(self.radius_)
-    per_task = pd.Series(tasks[0], pd.Index(self.tasks_, name="task"))
-    return Estimate(
-        score,
-        (score - self.radius_, score + self.radius_),
-        per_task=per_task,
-        level=self.level,
-        kind=IntervalKind.CONFORMAL if known else IntervalKind.NONE,
-        how="errors on the sources" if known else "",
-    )
+    def estimate(self, seen):
+        seen = np.asarray(seen, dtype=float)[np.newaxis]
+        mean, tasks = self.means(self.coreset_, seen)
+        score, known = float(np.polyval(self.line_, mean[0])), np.isfinite(self.radius_)
+        return Estimate(
+            score,
+            (score - self.radius_, score + self.radius_),
+            per_task=pd.Series(tasks[0], pd.Index(self.tasks_, name="task")),
+            level=self.level,
+            kind=IntervalKind.CONFORMAL if known else IntervalKind.NONE,
+            how="errors on the sources" if known else "",
+        )
 
-# %% ../../nbs/tasks/bento.ipynb #4fc0ffbf
-@patch
-def halves(
-    self: TaskSelection, order: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:  # errors, one per source
-    "Errors of each half of the sources, with order and correction by the other half"
-    half, errors = rng.permutation(len(self._source)) % 2, []
-    for side in (0, 1):
-        known = self._source.select(models=half != side)
-        new = self._source.select(models=half == side)
-        if self.learns:
-            order = self.order(known, self._side)
-        queue = task_queue(self.task_, np.asarray(order), self.share, rng)
-        items = np.sort(queue[: self.budget_])
-        mean, _ = self.means(items, new.values[:, items].astype(float))
-        guess = np.polyval(self.line(items, known), mean)
-        errors.append(guess - new.truth().to_numpy())
-    return np.concatenate(errors)
+    def halves(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        "Errors of each half of the sources, with order and line by the other half"
+        half, errors = rng.permutation(len(self._source)) % 2, []
+        for side in (0, 1):
+            known = self._source.select(models=half != side)
+            new = self._source.select(models=half == side)
+            if self.learns:
+                order = self.order(known, self._side)
+            queue = task_queue(self.task_, np.asarray(order), self.share, rng)
+            items = np.sort(queue[: self.budget_])
+            mean, _ = self.means(items, new.values[:, items].astype(float))
+            guess = np.polyval(self.line(items, known), mean)
+            errors.append(guess - new.truth().to_numpy())
+        return np.concatenate(errors)
 
-# %% ../../nbs/tasks/bento.ipynb #96105f84
-@patch
-def radius(
-    self: TaskSelection, order: np.ndarray, rng: np.random.Generator
-) -> float:  # NaN: too few sources
-    "Half the width of the interval"
-    source, items = self._source, self.coreset_
-    if not self.learns and self.correct == "none":
-        mean, _ = self.means(items, source.values[:, items].astype(float))
-        errors = mean - source.truth().to_numpy()
-    elif len(source) < 4:
-        return np.nan
-    else:
-        errors = self.halves(order, rng)
-    found = conformal_radius(errors[~np.isnan(errors)], self.level)
-    return found if np.isfinite(found) else np.nan
+    def radius(self, order: np.ndarray, rng: np.random.Generator) -> float:
+        "Half the width of the interval; NaN: too few sources"
+        source, items = self._source, self.coreset_
+        if not self.learns and self.correct == "none":
+            mean, _ = self.means(items, source.values[:, items].astype(float))
+            errors = mean - source.truth().to_numpy()
+        elif len(source) < 4:
+            return np.nan
+        else:
+            errors = self.halves(order, rng)
+        found = conformal_radius(errors[~np.isnan(errors)], self.level)
+        return found if np.isfinite(found) else np.nan
 
-# %% ../../nbs/tasks/bento.ipynb #5efabf5b
+
 @register
 @dataclass(eq=False)
 class RandomTasks(TaskSelection):
@@ -237,18 +203,16 @@ class TaskList(TaskSelection):
         if isinstance(self.tasks, str) or not hasattr(self.tasks, "__iter__"):
             raise TypeError(f"tasks must be a list of names, got {self.tasks!r}")
         self.tasks = given = [str(name) for name in self.tasks]
-        foreign = [name for name in given if name not in self.tasks_]
-        if foreign or not given:
-            what = f"has no task {foreign[0]!r}" if foreign else "needs names"
-            some = f"give tasks such as {self.tasks_[:3]}, from the table"
+        wrong = [name for name in given if name not in self.tasks_]
+        wrong += [name for name in given if given.count(name) > 1]
+        if wrong or not given:
+            what = f"cannot use {wrong[0]!r}" if wrong else "needs names"
+            some = f"give tasks such as {self.tasks_[:3]}, each once"
             raise ValueError(f"task_list {what}: {some}")
-        if len(set(given)) < len(given):
-            twice = next(name for name in given if given.count(name) > 1)
-            raise ValueError(f"task_list names {twice!r} twice: name it once")
         rest = [name for name in self.tasks_ if name not in given]
         return np.array([self.tasks_.index(name) for name in [*given, *rest]])
 
-# %% ../../nbs/tasks/bento.ipynb #3915108f
+
 def published_list(
     name: str,  # gpt4, bm25_le, bm25_sim, bento_le or bento_sim
     benchmark: str = "mmlu",  # mmlu or flan
@@ -257,8 +221,7 @@ def published_list(
     table = pd.read_csv(resource_path("bento_tasks.csv"))
     found = table[(table["benchmark"] == benchmark) & (table["list"] == name)]
     if found.empty:
-        pairs = sorted(set(zip(table["benchmark"], table["list"], strict=True)))
-        there = ", ".join(f"{one}/{two}" for one, two in pairs)
+        there = ", ".join(sorted(set(table["benchmark"] + "/" + table["list"])))
         raise ValueError(f"no list {benchmark}/{name}: there are {there}")
     return found.sort_values("place")["task"].tolist()
 
@@ -274,17 +237,14 @@ def ordered_matrix(
         side = side.rename(index=str, columns=str)
         names = list(side.index)
         if sorted(names) != sorted(side.columns) or len(set(names)) < len(names):
-            raise ValueError(
-                "a transfer matrix names the same tasks in rows and columns, each once"
-            )
+            same = "the same tasks in rows and columns, each once"
+            raise ValueError(f"a transfer matrix names {same}")
         values = side[names].to_numpy(float)
     elif isinstance(side, (np.ndarray, list, tuple)):
         names, values = tasks, np.asarray(side, dtype=float)
-        if values.ndim < 2 or values.shape[-2:] != (len(tasks), len(tasks)):
-            raise ValueError(
-                f"a transfer matrix of the shape {values.shape} does not fit "
-                f"{len(tasks)} tasks: give a row and a column for each task"
-            )
+        if values.shape[-2:] != (len(tasks), len(tasks)):
+            shape = f"a transfer matrix of the shape {values.shape} does not fit"
+            raise ValueError(f"{shape} {len(tasks)} tasks: a row and a column for each")
     else:
         raise TypeError(
             "a transfer matrix is a Transfer, a frame with names or an array, not "
@@ -301,8 +261,12 @@ def ordered_matrix(
 class SimilarTasks(TaskSelection):
     "Tasks by facility location on similarities: what the variants share"
 
-    scale: str = param("relative", "of the columns (centred: eq. 2)", choices=SCALES)
-    metric: str = param("euclidean", "distance between rows", choices=TASK_DISTANCES)
+    scale: str = param(
+        "relative", "of the columns (centred: eq. 2)", choices=alike.SCALES
+    )
+    metric: str = param(
+        "euclidean", "distance between rows", choices=alike.TASK_DISTANCES
+    )
     t: float = param(1.5, "c as a multiple of the largest distance", low=1, high=1e6)
 
     def similarity(self, source: Scores, side: object) -> np.ndarray:
@@ -311,7 +275,7 @@ class SimilarTasks(TaskSelection):
 
     def closeness(self, rows: np.ndarray) -> np.ndarray:
         "From a row of numbers per task to similarities; ones if all are the same"
-        distance = task_distances(rows, self.metric)
+        distance = alike.task_distances(rows, self.metric)
         if distance.max() <= 1e-12:
             return np.ones_like(distance)
         return self.t * distance.max() - distance
@@ -320,13 +284,11 @@ class SimilarTasks(TaskSelection):
         names = np.array(self.tasks_)
         if len(names) < 2:
             return np.arange(len(names))
-        first = np.lexsort(
-            [names, -self.task_weights_]
-        )  # of equal gains the heavier task
+        first = np.lexsort([names, -self.task_weights_])  # of equal gains the heavier
         similar = self.similarity(source, side)[np.ix_(first, first)]
         return first[select_tasks(similar, len(names)).order]
 
-# %% ../../nbs/tasks/bento.ipynb #f634fd6e
+
 @register
 @dataclass(eq=False)
 class BentoSim(SimilarTasks):
@@ -351,7 +313,7 @@ class BentoSim(SimilarTasks):
         return ordered_matrix(side, self.tasks_)
 
     def similarity(self, source, side):
-        return self.closeness(normalise(self.matrix(source, side), self.scale))
+        return self.closeness(alike.normalise(self.matrix(source, side), self.scale))
 
 # %% ../../nbs/tasks/bento.ipynb #0b0fffd0
 def chosen_dims(
@@ -364,16 +326,17 @@ def chosen_dims(
     most = min(most, len(similar) - 2)
     if most < 2:
         return 1
-    gaps = eigengaps(similar, most)
+    gaps = alike.eigengaps(similar, most)
     gaps = gaps[gaps > 1e-9]  # there is no K between equal eigenvalues
     if gaps.empty:
         return 1
     if draws is not None and np.ndim(draws) == 3 and len(draws) > 1:
-        stable = embedding_stability(draws, gaps.index, skip_first=False, **how)
-        return stable_dims(stable)
+        return alike.stable_dims(
+            alike.embedding_stability(draws, gaps.index, skip_first=False, **how)
+        )
     return int(gaps.idxmax())
 
-# %% ../../nbs/tasks/bento.ipynb #9ca06904
+
 @register
 @dataclass(eq=False)
 class BentoLe(BentoSim):
@@ -387,7 +350,7 @@ class BentoLe(BentoSim):
 
     def similarity(self, source, side):
         draws = self.matrix(source, side)
-        similar = self.closeness(normalise(draws, self.scale))
+        similar = self.closeness(alike.normalise(draws, self.scale))
         if np.ptp(similar) == 0:  # all tasks alike: nothing to embed
             return similar
         self.dims_, most = self.dims, len(similar) - 1
@@ -396,19 +359,7 @@ class BentoLe(BentoSim):
             self.dims_ = chosen_dims(similar, draws, **how)
         elif self.dims > most:
             raise ValueError(f"dims must be from 1 to {most}, got {self.dims!r}")
-        return embedded_similarity(similar, self.dims_)
-
-# %% ../../nbs/tasks/bento.ipynb #ea41f080
-def task_texts(
-    source: Scores,  # items with texts
-) -> list[str]:  # one text per task, in the order of the tasks
-    "All texts of each task"
-    texts = source.items.get("text", pd.Series([None]))
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError(
-            "bm25 needs the items' texts: give the table's items a column text"
-        )
-    return source.items.groupby("task", sort=False)["text"].agg("\n".join).tolist()
+        return alike.embedded_similarity(similar, self.dims_)
 
 # %% ../../nbs/tasks/bento.ipynb #bdaa223a
 @register
@@ -422,10 +373,15 @@ class Bm25Sim(BentoSim):
     needs = ("tasks", "text")
 
     def matrix(self, source, side):
-        weigh = okapi_matrix if self.counts == "okapi" else bm25_matrix
-        return weigh(task_texts(source))
+        texts = source.items.get("text", pd.Series([None]))
+        if not all(isinstance(text, str) for text in texts):
+            lacks = "bm25 needs the items' texts"
+            raise ValueError(f"{lacks}: give the table's items a column text")
+        whole = source.items.groupby("task", sort=False)["text"].agg("\n".join)
+        weigh = alike.okapi_matrix if self.counts == "okapi" else alike.bm25_matrix
+        return weigh(whole.tolist())
 
-# %% ../../nbs/tasks/bento.ipynb #4b1d617c
+
 @register
 @dataclass(eq=False)
 class Bm25Le(BentoLe):

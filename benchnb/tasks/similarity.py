@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SCALES', 'TASK_DISTANCES', 'square', 'normalise', 'cosine_similarity', 'task_distances', 'similarity', 'laplacian',
            'eigenmaps', 'embedded_similarity', 'eigengaps', 'subspace_agreement', 'random_halves',
-           'embedding_stability', 'stable_dims', 'bm25_matrix', 'okapi_matrix', 'matrix_agreement', 'load_transfer']
+           'embedding_stability', 'stable_dims', 'bm25_matrix', 'okapi_matrix', 'load_transfer']
 
 # %% ../../nbs/tasks/similarity.ipynb #af1a807a
 from collections.abc import Iterable, Sequence
@@ -21,29 +21,29 @@ from .transfer import Transfer
 def square(
     matrix: np.ndarray,  # (tasks, tasks), or (draws, tasks, tasks): then their mean
 ) -> np.ndarray:  # float64, tasks x tasks
-    "A transfer matrix as all functions here need it, or an error that says why not"
+    "A matrix of tasks as all functions here need it, or an error with the reason"
     matrix = np.asarray(matrix, dtype=np.float64)
     shape = matrix.shape
     if matrix.ndim not in (2, 3) or shape[-1] != shape[-2] or 0 in shape:
         raise ValueError(
-            f"a transfer matrix is tasks x tasks, or draws x tasks x tasks, got the "
-            f"shape {shape}: measure each task as source and as target"
+            f"a matrix is tasks x tasks, or draws x tasks x tasks, got the shape "
+            f"{shape}: each task is a source and a target"
         )
     if shape[-1] < 2:
         raise ValueError("give at least 2 tasks: one has no other to be like")
     if not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0][-2:]
         raise ValueError(
-            f"the score from task {row} to task {column} is not a finite number: "
+            f"the entry from task {row} to task {column} is not a finite number: "
             "measure it, or leave one of the two tasks out"
         )
     return matrix.mean(axis=0) if matrix.ndim == 3 else matrix
 
-# %% ../../nbs/tasks/similarity.ipynb #c937123f
+# %% ../../nbs/tasks/similarity.ipynb #5527852e
 SCALES = ("relative", "centred", "z", "none", "exp")
 TASK_DISTANCES = ("euclidean", "cosine", "chebyshev")
 
-# %% ../../nbs/tasks/similarity.ipynb #5527852e
+
 def normalise(
     matrix: np.ndarray,  # transfer matrix, (tasks, tasks) or (draws, tasks, tasks)
     scale: str = "relative",  # relative, centred (equation 2), z, none or exp
@@ -57,10 +57,7 @@ def normalise(
     if scale == "relative":
         if (np.abs(mean) <= tiny).any():
             column = (np.abs(mean) <= tiny).argmax()
-            raise ValueError(
-                f"the mean of column {column} is 0, nothing can be relative to it: "
-                "use 'centred' or 'z'"
-            )
+            raise ValueError(f"the mean of column {column} is 0: use 'centred' or 'z'")
         return matrix / mean
     if scale == "z":  # a constant column tells nothing: 0
         flat = spread <= tiny
@@ -91,9 +88,8 @@ def task_distances(
     from scipy.spatial.distance import cdist
 
     if metric not in TASK_DISTANCES:
-        raise ValueError(
-            f"no metric {metric!r}: choose from {', '.join(TASK_DISTANCES)}"
-        )
+        names = ", ".join(TASK_DISTANCES)
+        raise ValueError(f"no metric {metric!r}: choose from {names}")
     rows = np.asarray(rows, dtype=np.float64)
     if rows.ndim != 2 or not np.isfinite(rows).all():
         raise ValueError("give a table of tasks x features without gaps")
@@ -126,15 +122,12 @@ def laplacian(
 ) -> np.ndarray:  # tasks x tasks, symmetric; eigenvalues from 0 to 2
     "The normalised Laplacian of a network of similar tasks (equation 4)"
     similarity = square(similarity)
-    if np.abs(similarity - similarity.T).max() > 1e-9 * np.abs(similarity).max():
+    if not np.allclose(similarity, similarity.T, rtol=1e-9):
         raise ValueError("the similarity is not symmetric: make it with `similarity`")
     if similarity.min() < 0:
         i, j = np.argwhere(similarity < 0)[0]
         raise ValueError(f"the similarity of tasks {i} and {j} is negative: raise c")
-    degree = similarity.sum(axis=1)
-    if not degree.all():
-        raise ValueError(f"task {np.argmin(degree)} is similar to no task: raise c")
-    root = np.sqrt(degree)
+    root = np.sqrt(similarity.sum(axis=1))
     return np.eye(len(root)) - similarity / (root[:, None] * root)
 
 # %% ../../nbs/tasks/similarity.ipynb #481d3f2e
@@ -189,7 +182,7 @@ def subspace_agreement(
     shared, chance = np.sum((one.T @ two) ** 2) / dims, dims / room
     return float((shared - chance) / (1 - chance)) if dims < room else np.nan
 
-# %% ../../nbs/tasks/similarity.ipynb #e3eb0b4b
+# %% ../../nbs/tasks/similarity.ipynb #c844c426
 def random_halves(
     draws: int,  # number of repetitions of the measurement
     rng: np.random.Generator,
@@ -198,7 +191,7 @@ def random_halves(
     order = rng.permutation(draws)
     return order[: draws // 2], order[draws // 2 : draws // 2 * 2]
 
-# %% ../../nbs/tasks/similarity.ipynb #c844c426
+
 def embedding_stability(
     matrices: np.ndarray,  # (draws, tasks, tasks), at least 2 draws
     dims: Iterable[int],  # the values of K to try
@@ -233,56 +226,34 @@ def stable_dims(
 
 # %% ../../nbs/tasks/similarity.ipynb #dd543449
 def bm25_matrix(
-    corpora: Sequence[Sequence[str] | str],  # the texts of each task
-    stopwords: str | list[str] = "en",  # words left out; an empty list keeps all
+    texts: Sequence[str],  # all that is written in each task
 ) -> np.ndarray:  # tasks x tasks; row: the query, column: the document
     "BM25 between the words of tasks, in place of a transfer matrix (section 5)"
     import bm25s
 
-    texts = [text if isinstance(text, str) else "\n".join(text) for text in corpora]
-    options = {"stopwords": stopwords, "return_ids": False, "show_progress": False}
-    words = bm25s.tokenize(texts, **options)
+    options = {"stopwords": "en", "return_ids": False, "show_progress": False}
+    words = bm25s.tokenize(list(texts), **options)
     empty = [i for i, found in enumerate(words) if not found]
     if empty:
-        raise ValueError(
-            f"task {empty[0]} has no words: give its texts or leave it out"
-        )
+        raise ValueError(f"task {empty[0]} has no words: give its texts")
     index = bm25s.BM25()  # k1 = 1.5, b = .75, as Lucene counts
     index.index(words, show_progress=False)
     return np.array([index.get_scores(query) for query in words], dtype=np.float64)
 
 # %% ../../nbs/tasks/similarity.ipynb #b3270ac2
 def okapi_matrix(
-    corpora: Sequence[Sequence[str] | str],  # the texts of each task
-    k1: float = 1.5,  # how soon repeated words stop to count
-    b: float = 0.75,  # how much a long text is discounted, from 0 to 1
+    texts: Sequence[str],  # all that is written in each task
 ) -> np.ndarray:  # tasks x tasks; row: the query, column: the document
     "BM25Okapi between tasks as BENTo's authors have it: words split at whitespace"
     from sklearn.feature_extraction.text import CountVectorizer
 
-    texts = [text if isinstance(text, str) else "\n".join(text) for text in corpora]
+    k1, b = 1.5, 0.75  # how soon repeated words stop to count; discount of length
     counts = CountVectorizer(analyzer=str.split).fit_transform(texts).toarray()
     there, length = (counts > 0).sum(axis=0), counts.sum(axis=1, keepdims=True)
-    weight = np.log(len(texts) - there + 0.5) - np.log(there + 0.5)
+    weight = np.log(len(counts) - there + 0.5) - np.log(there + 0.5)
     weight[weight < 0] = 0.25 * weight.mean()
     discount = k1 * (1 - b + b * length / length.mean())
     return counts @ (weight * counts * (k1 + 1) / (counts + discount)).T
-
-# %% ../../nbs/tasks/similarity.ipynb #b3270ac5
-def matrix_agreement(
-    first: np.ndarray,  # transfer matrix of one model
-    second: np.ndarray,  # of another model, the same tasks in the same order
-    **how,  # scale and metric of the similarity
-) -> float:  # from -1 to 1
-    "Rank correlation between the task similarities that two models give"
-    from scipy.stats import spearmanr
-
-    tables = [similarity(matrix, **how) for matrix in (first, second)]
-    if tables[0].shape != tables[1].shape:
-        shapes = " and ".join(str(table.shape) for table in tables)
-        raise ValueError(f"the matrices have the shapes {shapes}: give the same tasks")
-    pairs = np.triu_indices(len(tables[0]), 1)
-    return float(spearmanr(*(table[pairs] for table in tables)).statistic)
 
 # %% ../../nbs/tasks/similarity.ipynb #57271b57
 def load_transfer(
@@ -290,8 +261,7 @@ def load_transfer(
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
 ) -> Transfer:
     "A transfer matrix that BENTo's authors published"
-    arrays = {"mmlu": ["", "_tasks", "_length"], "flan": ["", "_tasks"]}
-    if name not in arrays:
+    if name not in ("mmlu", "flan"):
         raise ValueError(f"no transfer matrix {name!r}: choose from mmlu, flan")
     file, folder = "mmlu-ict/ict_matrices.npz", data_folder(folder)
     if folder is None or not (folder / file).is_file():
@@ -300,10 +270,10 @@ def load_transfer(
             "made from tianyi-lab/BenTo @ 8aeb758b; set BENCHNB_DATA to a folder with "
             f"{file}"
         )
-    keys = [name + end for end in arrays[name]]
+    keys = [name, f"{name}_tasks", *(["mmlu_length"] if name == "mmlu" else [])]
     values, tasks, *items = read_arrays(folder / file, keys).values()
     values = values.reshape(-1, len(tasks), len(tasks))
     items = items[0] if items else np.full(len(tasks), 100)  # FLAN: 100 of each task
-    items = np.tile(items, (len(values), 1))
     scoring = "likelihood" if name == "mmlu" else "perplexity"
-    return Transfer(tuple(tasks.tolist()), values, items, scoring)
+    queries = np.tile(items, (len(values), 1))
+    return Transfer(tuple(tasks.tolist()), values, queries, scoring)

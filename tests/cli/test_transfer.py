@@ -64,7 +64,7 @@ def test_a_model_on_a_server_gives_the_same_matrix(here, made, capsys):
         (["--shard", "9/8"], "--shard is such as 3/8, counted from 1, got '9/8'"),
         (["--merge"], "no journals of shards beside 'm.csv': measure them first"),
         ([], "name a model: --model FOLDER or --model NAME"),
-        (["--model", "none"], "no model at 'none'"),
+        (["--model", "none"], "'none' is no model"),
         (["--model", "model", "--prompt", "x"], "--prompt is mmlu or flan, got 'x'"),
         (["--model", "model", "--scoring", "x"], "scoring must be one of"),
         (["--model", "model", "--exemplars", "99"], "has 9 examples to draw"),

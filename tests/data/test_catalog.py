@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchnb.data import catalog
-from benchnb.data.catalog import CATALOG, fetch_source, plan_fetch
-from benchnb.harnesses.harness import import_logs
-from benchnb.harnesses.registry import list_harnesses
+from benchnb.data import sources
+from benchnb.data.sources import CATALOG, fetch_source, plan_fetch
+from benchnb.harnesses.logs import FORMATS, import_logs
 
 constants = pytest.importorskip("huggingface_hub.constants")
 COMMIT = "0123456789" * 4
@@ -125,7 +124,7 @@ def test_trouble_on_the_way(trouble, server, tmp_path):
 
 def test_a_whole_file_is_compared_with_its_checksum(server, tmp_path, monkeypatch):
     whole = CATALOG.loc[["wild"]].assign(columns="")
-    monkeypatch.setattr(catalog, "CATALOG", whole)
+    monkeypatch.setattr(sources, "CATALOG", whole)
     plan = plan_fetch("wild", endpoint=server.url)
     (path,) = fetch_source(plan, tmp_path, server.url)
     assert path.read_bytes() == server.files["data.parquet"]
@@ -158,5 +157,5 @@ def test_offline_it_says_where_the_files_are(monkeypatch):
 
 
 def test_every_source_names_a_reader():
-    assert set(CATALOG["format"]) <= set(list_harnesses())
+    assert set(CATALOG["format"]) <= set(FORMATS)
     assert CATALOG.index.is_unique and (CATALOG["licence"] != "").all()

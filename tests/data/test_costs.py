@@ -65,7 +65,7 @@ def test_what_is_no_amount_is_refused_in_one_line(text):
 
 @pytest.mark.parametrize("text", ["", "free", "-1", "0", "3/usd", "1/0tokens"])
 def test_what_is_no_price_is_refused_in_one_line(text):
-    with pytest.raises(ValueError, match="--dollars is what an item costs"):
+    with pytest.raises(ValueError, match="a price is what an item costs"):
         read_price(text)
 
 
@@ -85,7 +85,7 @@ def test_items_are_taken_in_order_until_the_next_would_overspend():
 def test_a_table_says_which_unit_it_has():
     items = pd.DataFrame({"cost": [1.0, 3.0], "cost_unit": "seconds"})
     assert known_costs(items, Unit.SECONDS).tolist() == [1, 3]
-    for unit, remedy in (("tokens", "--cost tokens"), ("usd", "--dollars")):
+    for unit, remedy in (("tokens", "cost=tokens"), ("usd", "a price")):
         with pytest.raises(ValueError, match=f"seconds, not in {unit}") as caught:
             known_costs(items, Unit(unit))
         assert remedy in str(caught.value) and "items or seconds" in str(caught.value)

@@ -9,8 +9,12 @@ from benchnb.evaluation.method import IntervalKind, IntervalOf
 from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready, simulate
-from benchnb.stats.irt import fit_irt, log_likelihood
-from benchnb.stats.irt_posterior import posterior_mode, sample_posterior
+from benchnb.stats.irt import fit_irt
+from benchnb.stats.irt_posterior import (
+    log_likelihood,
+    posterior_mode,
+    sample_posterior,
+)
 
 RUNS = 5
 

@@ -75,7 +75,9 @@ def test_deep_nesting_in_a_line(tmp_path):
 # Names ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", ["a,b", "-a", "", " a", "a*", "a\nb", "\x1b[2J", "[x]"])
+@pytest.mark.parametrize(
+    "task", ["a,b", "-a", "", " a", "a*", "a\nb", "\x1b[2J", "[x]"]
+)
 @pytest.mark.parametrize("name", ["lm-eval", "inspect"])
 def test_a_task_that_a_harness_would_take_for_something_else(name, task):
     subset = Subset({task: [1]}, {task: ["x"]})
@@ -138,7 +140,7 @@ def test_nothing_is_unpickled_or_evaluated():
 
 # A harness of an installed package -----------------------------------------------
 
-QUIZ = '''
+QUIZ = """
 import csv, shlex
 import numpy as np
 from benchnb.data.files import naming
@@ -166,7 +168,7 @@ class Quiz(Harness):
         path = folder / "quiz_m.csv"
         path.write_text("a,1\\nb,0\\nc,\\n")
         return path
-'''
+"""
 PROGRAM = """#!/usr/bin/env python3
 import sys
 items, logs = sys.argv[1:]
@@ -199,7 +201,7 @@ def quiz(tmp_path, monkeypatch):
 
 def test_a_harness_in_one_file_imports_plans_and_runs(quiz, capsys):
     zoo = load("zoo")
-    for number, model in enumerate(zoo.models.index):
+    for number, _model in enumerate(zoo.models.index):
         row = pd.Series(zoo.values[number], zoo.items.index.str.replace("/", "_"))
         name = f"logs/quiz_m{number}.csv" if number else "truth.csv"
         Path(name).parent.mkdir(exist_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.logs import eee_line, lm_eval_row, of_vintage, write_rows
+from helpers.logs import eee_line, lm_eval_row, of_vintage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

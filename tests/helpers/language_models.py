@@ -5,8 +5,7 @@ from itertools import permutations
 import numpy as np
 
 from benchnb.tasks.local_model import small_model
-from benchnb.tasks.prompts import FLAN, MMLU, Task
-from benchnb.tasks.task_files import read_tasks
+from benchnb.tasks.prompts import FLAN, MMLU, Task, read_tasks
 
 
 def tasks_and_model(folder, names, rows):

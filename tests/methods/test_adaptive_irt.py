@@ -121,7 +121,7 @@ def test_abilities_of_other_items_per_model_are_those_of_each_alone(kind, dims):
     asked = np.stack([rng.permutation(60)[:15] for _ in range(len(target))])
     seen = np.take_along_axis(target.values.astype(float), asked, axis=1)
     seen[rng.random(seen.shape) < 0.2] = np.nan
-    theta, _, covariance = bank.most_likely(seen, asked)
+    theta, _, covariance = bank.abilities(seen, asked)
     for row in range(len(seen)):
         alone = bank.abilities(seen[[row]], asked[row])
         np.testing.assert_allclose(theta[row], alone.theta[0], atol=1e-5)
@@ -132,7 +132,7 @@ def test_the_standard_error_is_that_of_many_draws():
     bank, theta, answers = made_up(models=3, items=40)
     test = exam(bank, 10)
     asked, seen = take_test(test, answers)
-    where, _, covariance = bank.most_likely(seen, asked)
+    where, _, covariance = bank.abilities(seen, asked)
     covariance = covariance / 25  # small, so that the curves are straight enough
     wanted = score_error(bank, where, covariance, asked, seen, test.weights)
     rng = np.random.default_rng(0)
@@ -203,7 +203,7 @@ def test_unscored_answers_cost_but_do_not_move_the_ability():
     gaps[:, :] = np.nan
     asked, seen = take_test(exam(bank, 10), gaps)
     assert len(set(asked[0])) == 10 and np.isnan(seen).all()
-    theta, _, covariance = bank.most_likely(seen, asked)
+    theta, _, covariance = bank.abilities(seen, asked)
     assert theta[0, 0] == 0 and covariance[0, 0, 0] == 1
     best = np.argsort(-bank.information(np.zeros((1, 1)))[0])[:10]
     assert sorted(asked[0]) == sorted(best)

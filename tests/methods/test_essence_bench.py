@@ -8,7 +8,7 @@ import pytest
 from pygam import LinearGAM, s
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.coresets import RandomCurve
+from benchnb.evaluation.learned_coresets import RandomCurve
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.essence_bench import (

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-
 from benchnb.prediction.network import fit_networks
+
 from benchnb.prediction.records import RecordFeatures, made_records
 from benchnb.prediction.regressors import MLP, build_network
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from benchnb.stats.irt import fit_irt, log_likelihood
-from benchnb.stats.irt_posterior import sample_posterior
+from benchnb.stats.irt import fit_irt
+from benchnb.stats.irt_posterior import log_likelihood, sample_posterior
 from benchnb.stats.logistic import NormalPrior
 from benchnb.studies.agents import resumed
 

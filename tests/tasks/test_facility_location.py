@@ -8,15 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.tasks.facility_location import (
-    FromFeatures,
-    FromMatrix,
     coverage,
-    first_of_best,
-    gains_of,
     medoid_tasks,
     select_tasks,
 )
-from benchnb.tasks.similarity import cosine_similarity, similarity, task_distances
+from benchnb.tasks.similarity import cosine_similarity, task_distances
 
 
 def slow_greedy(S, k, tie=1e-9):
@@ -52,7 +48,7 @@ seeds = st.integers(0, 10_000)
 
 @given(seeds, st.integers(2, 40), kinds)
 @settings(max_examples=100, deadline=None)
-def test_lazy_makes_the_slow_choice(seed, size, kind):
+def test_it_makes_the_slow_choice(seed, size, kind):
     S = random_similarity(seed, size, kind)
     order, value = slow_greedy(S, size)
     found = select_tasks(S, size)
@@ -60,31 +56,6 @@ def test_lazy_makes_the_slow_choice(seed, size, kind):
     assert np.isclose(found.values[-1], value)
     covered = [coverage(S, found.order[:k]) for k in range(1, size + 1)]
     assert np.allclose(found.values, covered)
-    assert np.allclose(found.served, S.max(axis=1))
-
-
-@given(seeds, st.integers(3, 9), st.integers(1, 4), kinds)
-@settings(max_examples=150, deadline=None)
-def test_the_guarantee(seed, size, k, kind):
-    S, k = random_similarity(seed, size, kind), min(k, size)
-    found = select_tasks(S, k)
-    best = max(coverage(S, chosen) for chosen in combinations(range(size), k))
-    gained = found.values[-1] - found.start
-    assert gained >= (1 - 1 / np.e) * (best - found.start) - 1e-9
-
-
-@given(seeds, kinds)
-@settings(max_examples=100, deadline=None)
-def test_monotone_and_submodular(seed, kind):
-    S = random_similarity(seed, 10, kind)
-    small, more, (j,) = np.split(
-        np.random.default_rng(seed).permutation(10)[:6], [2, 5]
-    )
-
-    def gain(chosen):
-        return coverage(S, [*chosen, j]) - coverage(S, chosen)
-
-    assert gain(small) >= gain([*small, *more]) - 1e-9 >= -2e-9
 
 
 @given(seeds, st.integers(4, 40))
@@ -112,7 +83,6 @@ def test_ties_go_to_the_lowest_position():
     found = select_tasks(np.eye(5), 5)
     assert found.order.tolist() == list(range(5))
     assert found.tied.tolist() == [5, 4, 3, 2, 1]
-    assert first_of_best(np.array([1, 3, 3.0]), np.array([7, 9, 4]), 0) == (4, 2)
     same = select_tasks(np.ones((4, 4)), 4)  # all alike: the first serves all
     assert same.gains.tolist() == [4, 0, 0, 0] and same.order.tolist() == [0, 1, 2, 3]
 
@@ -126,38 +96,10 @@ def test_the_scale_does_not_matter():
     assert select_tasks(S.astype(np.float32), 5).order.tolist() == order[:5]
 
 
-@given(seeds, st.integers(3, 60), st.sampled_from(["euclidean", "cosine"]))
-@settings(max_examples=40, deadline=None)
-def test_features_give_what_their_matrix_gives(seed, size, metric):
-    points = np.random.default_rng(seed).normal(3, 1, (size, 4))
-    source = FromFeatures(points, metric)
-    if metric == "euclidean":
-        matrix = source.c - task_distances(points)
-    else:
-        matrix = cosine_similarity(points)
-    assert np.allclose(source.serve(np.arange(size)), matrix, atol=1e-6)
-    assert matrix.min() >= source.low - 1e-9
-    k = max(1, size // 2)
-    found, same = select_tasks(source, k), select_tasks(matrix, k)
-    assert found.order.tolist() == same.order.tolist()
-    assert np.isclose(found.values[-1], same.values[-1])
-
-
-def test_gains_in_blocks_are_gains():
-    source = FromMatrix(random_similarity(0, 50))
-    some, served = np.array([3, 40, 7]), source.matrix[:, 1]
-    slow = [np.maximum(source.matrix[:, j] - served, 0).sum() for j in some]
-    for block in (1, 2, 256):
-        assert np.allclose(gains_of(source, some, served, block), slow)
-
-
 @pytest.mark.parametrize(
     "matrix, k, message",
     [
-        (np.ones((3, 4)), 2, r"got the shape \(3, 4\): make it with"),
-        (np.ones((2, 3, 3)), 2, r"got the shape \(2, 3, 3\)"),
-        (np.ones((0, 0)), 1, r"got the shape \(0, 0\)"),
-        ([[1, np.nan], [1, 1]], 1, "tasks 0 and 1 is nan: measure it"),
+        (np.ones((3, 4)), 2, r"got the shape \(3, 4\)"),
         (np.eye(3), 0, "k is 0: choose a whole number from 1 to 3"),
         (np.eye(3), 4, "k is 4"),
         (np.eye(3), 2.0, "k is 2.0"),
@@ -166,13 +108,6 @@ def test_gains_in_blocks_are_gains():
 def test_faults(matrix, k, message):
     with pytest.raises(ValueError, match=message):
         select_tasks(matrix, k)
-
-
-def test_faults_of_features():
-    with pytest.raises(ValueError, match="without gaps"):
-        FromFeatures([[1, np.nan]])
-    with pytest.raises(ValueError, match="no metric 'l1'"):
-        FromFeatures(np.eye(3), "l1")
 
 
 @given(seeds)
@@ -185,15 +120,3 @@ def test_medoids_and_greedy_have_one_objective(seed):
     assert 0.9 * best <= coverage(S, medoids) <= best + 1e-9
     with pytest.raises(ValueError, match="got the shape"):
         medoid_tasks(S[:4], 2)
-
-
-def planted(draws=6, noise=0.005):
-    group = np.repeat(np.arange(3), 4)
-    rng = np.random.default_rng(0)
-    gain = 0.05 * (group[:, None] == group) + np.diag(0.02 * (np.arange(12) % 4 == 1))
-    return 0.5 + gain + rng.normal(0, noise, (draws, 12, 12))
-
-
-def test_groups_are_all_served():
-    S = similarity(planted())
-    assert {int(task) // 4 for task in select_tasks(S, 4).order} == {0, 1, 2}

@@ -5,8 +5,7 @@ import pytest
 from helpers.language_models import FEW, LONG, TOYS, asks_of
 
 from benchnb.tasks.local_model import LocalModel, as_model, load_model
-from benchnb.tasks.prompts import FLAN, Task
-from benchnb.tasks.tokens import word_tokenizer
+from benchnb.tasks.prompts import FLAN, Task, word_tokenizer
 from benchnb.tasks.transfer import transfer_matrix
 
 
@@ -35,14 +34,6 @@ def test_padded_and_cached_is_the_plain_sum_of_log_probabilities(pair, cache, ba
         assert values[:, 1].tolist() == [len(option.split()) for option in options]
 
 
-def test_exemplars_matter_to_these_models(pair):
-    "So that a cache that is lost on the way would show"
-    model, asks = LocalModel(*pair), asks_of(LONG)
-    starts = [model.start(FLAN.context(t, t.examples[:3])) for t in (TOYS[0], LONG)]
-    first, second = (model.logprobs(start, asks) for start in starts)
-    assert max(abs(a - b).max() for a, b in zip(first, second, strict=True)) > 0.1
-
-
 def test_what_is_written_is_what_transformers_writes(pair):
     import torch
 
@@ -65,26 +56,16 @@ def test_options_that_the_tokenizer_cannot_tell_apart(llama):
 
 
 def test_models_that_are_none(llama, tmp_path):
-    with pytest.raises(ValueError, match="no model at .* with a model and a tokenizer"):
-        as_model(tmp_path)
-    llama[0].save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="no model at .* with a model and a tokenizer"):
-        as_model(tmp_path)
-    with pytest.raises(ValueError, match="LlamaForCausalLM comes without a tokenizer"):
-        as_model((llama[0], None))
+    llama[0].save_pretrained(tmp_path)  # without its tokenizer
+    for name in ("/nope/model", "no/such", "../nope", tmp_path):
+        with pytest.raises(ValueError, match=f"'{name}' is no model with a tokenizer"):
+            as_model(name)
     with pytest.raises(TypeError, match="int is no model: give a folder"):
         as_model(3)
-    with pytest.raises(ValueError, match="no model at 'no/such'"):
-        as_model("no/such")
-    with pytest.raises(TypeError, match=r"in the order \(model, tokenizer\)"):
+    with pytest.raises(TypeError, match="in this order"):
         as_model(llama[::-1])
-    with pytest.raises(
-        ValueError, match="batch must be a whole number of at least 1, got 0"
-    ):
+    with pytest.raises(ValueError, match="batch must be a whole number of at least 1"):
         LocalModel(*llama, batch=0)
-    for name in ("/nope/model", "./nope", "../nope", tmp_path / "config.json"):
-        with pytest.raises(ValueError, match=f"no model at '{name}'"):
-            as_model(name)
 
 
 @pytest.mark.parametrize("damage", ["cut", "noise", "config"])
@@ -95,7 +76,9 @@ def test_a_folder_with_damaged_files(llama, tmp_path, damage):
     kept = (tmp_path / name).read_bytes()
     damaged = {"cut": kept[:-1000], "noise": b"\xff" * 1000, "config": b"[]"}
     (tmp_path / name).write_bytes(damaged[damage])
-    with pytest.raises(ValueError, match="no model at .*undamaged") as e:
+    with pytest.raises(
+        ValueError, match="is no model with a tokenizer, or a damaged"
+    ) as e:
         load_model(tmp_path)
     assert "\n" not in str(e.value) and str(tmp_path) in str(e.value)
 
@@ -173,21 +156,6 @@ def test_a_model_of_ones_own_that_gives_no_numbers_has_no_answers(value, scoring
         transfer_matrix(TOYS[:1], Mine(), **FEW | dict(scoring=scoring))
 
 
-def test_a_batch_that_was_halved_grows_again_with_the_next_prefix(llama):
-    model = LocalModel(*llama, batch=8)
-    model.start("Input:")
-    with pytest.raises(MemoryError):
-        model.in_batches([3] * 8, narrow)
-    assert model.size == 1
-    model.start("Output:")
-    assert model.size == model.batch == 8
-
-
-def narrow(some):
-    "A memory for nothing"
-    raise MemoryError
-
-
 def test_only_the_positions_that_are_needed_are_computed(llama, monkeypatch):
     "Named in a list: a tensor would be moved to the first of several devices"
     model, tokenizer = llama
@@ -210,7 +178,7 @@ def test_only_the_positions_that_are_needed_are_computed(llama, monkeypatch):
 
 def test_a_prefix_is_in_memory_once_for_all_batches(llama, monkeypatch):
     "Ten questions in batches of three: nothing of the cache is copied"
-    from benchnb.tasks import prefix_cache
+    from benchnb.tasks import local_model
 
     def never(layer):
         raise AssertionError("a cache was copied")
@@ -219,7 +187,7 @@ def test_a_prefix_is_in_memory_once_for_all_batches(llama, monkeypatch):
     prefix = model.start(FLAN.context(LONG, LONG.examples[:2]))
     kept = [layer.keys.data_ptr() for layer in prefix.cache.layers]
     size = len(prefix.ids)
-    monkeypatch.setattr(prefix_cache.copy, "deepcopy", never)
+    monkeypatch.setattr(local_model.copy, "deepcopy", never)
     model.logprobs(prefix, asks_of(LONG))
     assert [layer.keys.data_ptr() for layer in prefix.cache.layers] == kept
     assert all(layer.keys.shape[2] == size for layer in prefix.cache.layers)
@@ -258,16 +226,6 @@ def test_weights_on_disk_are_used_where_they_are(llama, tmp_path):
     ):
         np.testing.assert_allclose(found, truth, atol=1e-5)
     assert one.device.type == "cpu" and one.identity() != two.identity()
-
-
-def test_weights_are_loaded_as_they_are_wanted(llama, tmp_path):
-    import torch
-
-    for part in llama:
-        part.save_pretrained(tmp_path)
-    assert load_model(tmp_path, dtype="bfloat16")[0].dtype == torch.bfloat16
-    with pytest.raises(ValueError, match="dtype is float32, .* not 'int3'"):
-        load_model(tmp_path, dtype="int3")
 
 
 @pytest.mark.parametrize("kind", ["jamba", "mamba"])

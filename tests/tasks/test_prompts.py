@@ -2,12 +2,10 @@
 
 import json
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from benchnb.tasks.prompts import Task, draw_exemplars, draw_queries
-from benchnb.tasks.task_files import answer_position, read_tasks, tasks_of
+from benchnb.tasks.prompts import Task, draw_exemplars, draw_queries, read_tasks
 
 
 def test_no_question_is_among_its_own_exemplars():
@@ -19,12 +17,6 @@ def test_no_question_is_among_its_own_exemplars():
         assert not {e.input for e in shown} & {e.input for e in asked}
 
 
-def test_dev_examples_are_the_exemplars_and_all_questions_are_asked():
-    task = Task("t", [(f"{n}?", "a") for n in range(5)], dev=[("d1", "a"), ("d2", "a")])
-    assert set(draw_exemplars(task, 2, 0)) == set(task.dev)
-    assert draw_queries(task, draw_exemplars(task, 2, 0), 0) == list(task.examples)
-
-
 def test_draws_from_the_questions_share_no_exemplar():
     "Fifty in ten draws, as in the authors' program; then it begins again"
     task = Task("t", [(f"{n}?", "a") for n in range(60)], dev=[("d", "a")] * 5)
@@ -34,18 +26,10 @@ def test_draws_from_the_questions_share_no_exemplar():
     assert len(draw_queries(task, draws[0], 0)) == 55
 
 
-LOG = {
-    "doc_id": 0,
-    "doc": {"question": "Where?", "choices": ["here", "there"], "answer": 1},
-    "target": "1",
-}
-
-
 ARC = {"question": "Q", "choices": {"text": ["x", "y"], "label": ["1", "2"]}}
 
 
 FILES = {
-    "log.jsonl": (json.dumps(LOG), "Where?\nA. here\nB. there", "B"),
     "arc.json": (json.dumps([ARC | {"answerKey": "2"}]), "Q\nA. x\nB. y", "B"),
     "free.jsonl": ('{"input": "2+2", "target": 4}', "2+2", "4"),
     "list.json": ('{"examples": [{"query": "q", "label": "yes"}]}', "q", "yes"),
@@ -71,18 +55,9 @@ def test_importer_of_a_benchmark_folder(tmp_path):
         for name in ("law", "art"):
             text = f"{part}?,one,two,three,four,D\n" * 2
             (tmp_path / part / f"{name}_{part}.csv").write_text(text)
-    stamp = "samples_mmlu_2025-01-02T03-04-05.6.jsonl"
-    (tmp_path / stamp).write_text(json.dumps(LOG))
     tasks = read_tasks(tmp_path, letters=False)
-    assert [task.name for task in tasks] == ["art", "law", "mmlu"]
+    assert [task.name for task in tasks] == ["art", "law"]
     assert tasks[1].dev[0][:3] == ("dev?", "four", ("one", "two", "three", "four"))
-
-
-def test_what_an_answer_means():
-    assert answer_position("1", ["1", "2"]) == 0  # a text before a position
-    assert answer_position(1, ["1", "2"]) == 1
-    assert answer_position("B", ["b", "c"]) == 1
-    assert answer_position(7, ["x", "y"]) == answer_position("x y", ["x", "y"]) == -1
 
 
 @pytest.mark.parametrize(
@@ -96,20 +71,13 @@ def test_what_an_answer_means():
         ("a_dev.csv", "q,yes\n", "task 'a' has no questions: add a_test"),
         ("a.txt", "q", "holds no csv, json, jsonl or par"),
         ("a.csv", "", "task 'a' has no examples"),
-        ("a.csv", "q,x,,A\n", "a.csv' in record 1: option 2 is empty: correct"),
-        ("a.csv", "q,x,y,\n", "record 1: its answer is empty"),
-        ("a.csv", ",x,y,A\n", "record 1: its question is empty"),
+        ("a.csv", "q,x,,A\n", "a.csv' in record 1: .* an option is no text: ''"),
         ("a.csv", "q1\nq2\n", r"record 1: a question and an answer are needed, got \["),
-        ("a.csv", f"q{',x' * 27},A\n", "27 options, but only 26 letters: use letters="),
-        ("a.csv", "question,A,B,C,answer\nq,x,,y,C\n", "record 1: option 2 is empty"),
+        ("a.csv", f"q{',x' * 27},A\n", "27 options, but 26 letters: use letters="),
         ("a.json", '["abc"]', "record 1: a question and .*, got 'abc'"),
-        ("a.jsonl", '{"input": "q", "target": ["x"]}', r"its answer is \[.*, no text"),
-        ("a.jsonl", json.dumps(ARC | {"choices": {"text": ["x", "y"]}, "answer": "A"}),
-         "record 1: its choices need text and label"),
-        ("a.jsonl", '{"input": "q", "choices": ["x", null], "target": 0}',
-         "record 1: option 2 is empty"),
+        ("a.jsonl", '{"input": "q", "target": ["x", "y"]}', r"is no text: \['x'"),
         ("a.jsonl", '{"input": "q", "choices": "x;y", "target": 0}',
-         "record 1: options 'x;y' are no JSON list"),
+         "record 1: its options must be a list, got 'x;y'"),
     ],
 )  # fmt: skip
 def test_bad_files(tmp_path, name, text, message):
@@ -124,15 +92,8 @@ def test_equal_options_are_told_apart_by_letters_alone(tmp_path):
     (tmp_path / "a.csv").write_text("q,x,x,B\n")
     (task,) = read_tasks(tmp_path)
     assert task.examples[0].target == "B"
-    with pytest.raises(ValueError, match="two options are equal: correct the record"):
+    with pytest.raises(ValueError, match="needs two or more different options"):
         read_tasks(tmp_path, letters=False)
-
-
-def test_many_options_are_no_fault_without_letters(tmp_path):
-    texts = [str(n) for n in range(100, 130)]
-    (tmp_path / "a.csv").write_text(",".join(["q", *texts, "129"]))
-    (task,) = read_tasks(tmp_path, letters=False)
-    assert task.examples[0].target == "129"
 
 
 def test_rows_with_fewer_options_than_the_header(tmp_path):
@@ -151,11 +112,6 @@ def test_a_task_in_two_files(tmp_path, other):
     assert str(tmp_path / other) in str(error.value)
 
 
-def test_a_path_that_does_not_exist(tmp_path):
-    with pytest.raises(ValueError, match="none': no such file or folder"):
-        read_tasks(tmp_path / "none")
-
-
 @pytest.mark.parametrize(
     "examples, message",
     [
@@ -164,10 +120,9 @@ def test_a_path_that_does_not_exist(tmp_path):
         ([("q", "c", ("a", "b"))], "target 'c' is not among its options"),
         (
             [("q", "a"), (" ", "a")],
-            r"examples\[1\]: its input must be a non-empty text",
+            r"examples\[1\] needs a text",
         ),
-        ([("q", 3)], "its target must be a non-empty text"),
-        ([("q", "a", ("a", ""))], "each option must be a non-empty text"),
+        ([("q", 3)], "needs a text as input, target and option, got 3"),
         ([], "task 't' has no examples"),
     ],
 )
@@ -195,7 +150,6 @@ def hub_folder(folder):
     for place in ("all", "auxiliary_train"):
         path = folder / place / "auxiliary_train-00000-of-00001.parquet"
         write_parquet(path, other)
-    return every
 
 
 def write_parquet(path, records):
@@ -204,22 +158,11 @@ def write_parquet(path, records):
 
 
 def test_mmlu_as_the_hub_has_it(tmp_path):
-    every = hub_folder(tmp_path)
+    hub_folder(tmp_path)
     tasks = read_tasks(tmp_path)
     assert [task.name for task in tasks] == ["art", "law"]
     assert tasks[1].examples[0].target == "B" and len(tasks[1].dev) == 1
-    arrays = [row | {"choices": np.array(row["choices"])} for row in every]
-    loaded = tasks_of({"test": arrays, "dev": arrays, "auxiliary_train": [{"x": 1}]})
-    assert loaded == tasks
     assert read_tasks(tmp_path / "all/test-00000-of-00001.parquet")[0].name == "art"
-
-
-def test_parts_in_several_files_are_one_task(tmp_path):
-    for n in range(3):
-        path = tmp_path / "sums" / f"test-0000{n}-of-00003.parquet"
-        write_parquet(path, [{"input": f"{n} + 1", "target": str(n + 1)}])
-    (task,) = read_tasks(tmp_path)
-    assert [e.input for e in task.examples] == ["0 + 1", "1 + 1", "2 + 1"]
 
 
 @pytest.mark.parametrize("layout", ["jsonl", "parquet"])

@@ -10,15 +10,12 @@ from benchnb.tasks.similarity import (
     SCALES,
     TASK_DISTANCES,
     bm25_matrix,
-    cosine_similarity,
     eigengaps,
     eigenmaps,
-    embedded_similarity,
     embedding_stability,
     laplacian,
     load_transfer,
     normalise,
-    random_halves,
     similarity,
     square,
     stable_dims,
@@ -37,7 +34,7 @@ seeds = st.integers(0, 10_000)
 @pytest.mark.parametrize(
     "matrix, message",
     [
-        (np.zeros((3, 4)), r"got the shape \(3, 4\): measure each task as source"),
+        (np.zeros((3, 4)), r"got the shape \(3, 4\): each task is a source"),
         (np.zeros((2, 3, 4)), r"got the shape \(2, 3, 4\)"),
         (np.zeros(5), r"got the shape \(5,\)"),
         (np.zeros((0, 0)), r"got the shape \(0, 0\)"),
@@ -105,23 +102,6 @@ def test_similarity_is_symmetric_and_follows_the_tasks(seed, scale, metric):
     assert np.allclose(shuffled, found[np.ix_(order, order)])
 
 
-def test_settings_that_mean_nothing():
-    matrix = accuracies(0)
-    with pytest.raises(ValueError, match="no scale 'rank': choose from relative"):
-        similarity(matrix, scale="rank")
-    with pytest.raises(ValueError, match="no metric 'l1': choose from euclidean"):
-        similarity(matrix, metric="l1")
-    for t in (0.9, np.nan, np.inf):
-        with pytest.raises(ValueError, match="t is"):
-            similarity(matrix, t=t)
-    with pytest.raises(ValueError, match="nothing to tell apart"):
-        similarity(np.full((4, 4), 0.3))
-    with pytest.raises(ValueError, match="mean of column 1 is 0"):
-        normalise([[1, -1], [1, 1]])
-    with pytest.raises(ValueError, match="without gaps"):
-        task_distances([[1, np.nan]])
-
-
 @given(seeds)
 @settings(max_examples=20, deadline=None)
 def test_eigenmaps_solve_the_eigenproblem(seed):
@@ -139,20 +119,11 @@ def test_eigenmaps_solve_the_eigenproblem(seed):
     assert gaps.index.tolist() == list(range(2, 9))
 
 
-@given(seeds)
-@settings(max_examples=20, deadline=None)
-def test_all_eigenvectors_leave_nothing(seed):
-    S = similarity(accuracies(seed))
-    assert np.allclose(embedded_similarity(S, 9), np.eye(9))
-
-
 def test_what_is_no_similarity():
     with pytest.raises(ValueError, match="not symmetric"):
         laplacian([[1, 2], [1, 1]])
     with pytest.raises(ValueError, match="tasks 0 and 1 is negative: raise c"):
         eigenmaps([[1, -0.1], [-0.1, 1]], 1)
-    with pytest.raises(ValueError, match="task 0 is similar to no task"):
-        laplacian(np.diag([0.0, 1]))
     for dims in (0, 10, 2.0, None):
         with pytest.raises(ValueError, match="choose from 1 to 9"):
             eigenmaps(similarity(accuracies(0)), dims)
@@ -168,21 +139,6 @@ def test_a_cut_through_equal_eigenvalues_names_the_way_out():
         eigenmaps(alike, 1, skip_first=True)
     assert eigenmaps(alike, 4).shape == (4, 4)
     assert eigenmaps(alike, 1).shape == (4, 1)
-
-
-def test_cosines():
-    cos = cosine_similarity([[2, 0], [0, 0], [-1, 0], [1, 1]])
-    assert np.allclose(cos[0], [1, 0, -1, np.sqrt(0.5)])
-    assert cos[1].tolist() == [0, 1, 0, 0]
-
-
-@given(seeds)
-@settings(max_examples=20, deadline=None)
-def test_agreement_does_not_see_a_rotation(seed):
-    rng = np.random.default_rng(seed)
-    basis = np.linalg.qr(rng.normal(size=(8, 3)))[0]
-    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    assert np.isclose(subspace_agreement(basis, basis @ turn), 1)
 
 
 def test_agreement_of_random_spaces_is_zero_on_average():
@@ -202,14 +158,9 @@ def test_noise_is_not_stable_and_all_dimensions_mean_nothing():
     pd.testing.assert_frame_equal(table, again)
 
 
-def test_halves_are_equal_and_apart():
-    one, two = random_halves(9, np.random.default_rng(0))
-    assert len(one) == len(two) == 4 and not set(one) & set(two)
-
-
 def test_bm25_agrees_with_its_formula():
     words = [["cat", "mat"], ["cat", "dog", "dog", "fox"], ["sun"]]
-    matrix = bm25_matrix([" ".join(task) for task in words], stopwords=[])
+    matrix = bm25_matrix([" ".join(task) for task in words])
     mean = np.mean([len(task) for task in words])
     for i, query in enumerate(words):
         for j, text in enumerate(words):
@@ -220,13 +171,6 @@ def test_bm25_agrees_with_its_formula():
                 tf = text.count(word)
                 score += rare * tf / (tf + 1.5 * (0.25 + 0.75 * len(text) / mean))
             assert np.isclose(matrix[i, j], score, atol=1e-5)
-
-
-def test_bm25_needs_words():
-    with pytest.raises(ValueError, match="task 1 has no words"):
-        bm25_matrix(["words", []])
-    both = bm25_matrix([["red cat", "blue dog"], ["green fish", "dog"]])
-    assert np.allclose(both, bm25_matrix(["red cat\nblue dog", "green fish\ndog"]))
 
 
 def test_transfer_matrices_that_are_not_here(tmp_path):
@@ -266,9 +210,3 @@ def test_okapi_splits_at_whitespace_and_counts_as_rank_bm25():
                 below = count + 1.5 * (0.25 + 0.75 * len(text) / length)
                 slow[i, j] += weight[word] * count * 2.5 / below
     np.testing.assert_allclose(okapi_matrix(texts), slow, rtol=1e-12)
-
-
-def test_the_scale_of_log_likelihoods():
-    matrix = np.log(np.random.default_rng(0).uniform(0.1, 1, (6, 6)))
-    found = normalise(matrix, "exp")
-    np.testing.assert_allclose(found, normalise(np.exp(matrix), "z"), rtol=1e-12)

@@ -19,31 +19,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from helpers.logs import helm_instance, inspect_log, write_eval, write_helm
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchnb.data import tables
-from benchnb.data.foreign import (
+from benchnb.data.files import unique
+from benchnb.data.tables import read_tables
+from benchnb.data.untrusted import (
+    GROWTH,
     MEMORY_GB,
-    Stream,
     check_memory,
-    column_sizes,
     escaped,
-    json_size,
     memory_limit,
+    parse_json,
     without_apostrophe,
     write_csv,
 )
-from benchnb.data.tables import read_tables
 
 # Memory --------------------------------------------------------------------------
 
 IMPORT = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))  # if it fails
-from benchnb.data.tables import load_table
-from benchnb.harnesses.harness import import_logs
-from benchnb.harnesses.logs import Choices
+from benchnb.data.sources import load_table
+from benchnb.harnesses.logs import Choices, import_logs
 from benchnb.live.bundles import load_bundle
 kind, path = sys.argv[1:]
 try:
@@ -242,7 +241,7 @@ def test_a_log_of_200_kilobytes_as_it_comes(tmp_path):
     path = archive(tmp_path / "a.eval", {"reductions.json": text})
     assert path.stat().st_size < 200_000
     said, memory = peak("inspect", path, "")
-    assert "'reductions.json' takes over 1 GB of memory" in said and memory < 1300
+    assert "reductions.json takes over 1 GB of memory" in said and memory < 1300
 
 
 def test_the_limit_can_be_raised(tmp_path, monkeypatch):
@@ -257,38 +256,18 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch):
             memory_limit()
 
 
-PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
-VALUES = st.recursive(
-    PLAIN,
-    lambda inner: st.lists(inner, max_size=9)
-    | st.dictionaries(st.text(max_size=9), inner, max_size=9),
-    max_leaves=60,
-)
 WORST = ["[[[]]],", "[],", "{},", '{"a":[1]},', "1.5,", '"ab",', '"\\u20ac",']
-WORST += ['{"":0},']
-WORST += ['"a\\n",', '"\U0001f600aaaaaaaaaaaaaaaa",', "123456789012345678901234567890,"]
-
-
-def parsed_size(text):
-    "The most that Python allocates while it parses"
-    tracemalloc.start()
-    json.loads(text)
-    size = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return size
+WORST += ['{"":0},', "[" * 900 + "]" * 900 + ",", '"\\n",', '"\U0001f600aaaaaaaaaaaa",']
 
 
 @pytest.mark.parametrize("part", WORST)
-def test_the_size_of_json_is_an_upper_bound_where_it_grows_most(part):
-    text = ("[" + part * 5000 + "0]").encode()
-    assert parsed_size(text) <= json_size(text) < 12 * parsed_size(text)
-
-
-@settings(max_examples=150, deadline=None)
-@given(VALUES, st.booleans(), st.integers(1, 50))
-def test_the_size_of_json_is_an_upper_bound(value, ascii, times):
-    text = json.dumps([value] * times, ensure_ascii=ascii).encode("utf-8", "replace")
-    assert parsed_size(text) <= json_size(text) + 2000  # the parser itself
+def test_no_json_grows_more_than_the_small_texts_are_allowed_to(part):
+    text = ("[" + part * (20_000 // len(part) + 1) + "0]").encode()
+    tracemalloc.start()
+    parse_json(text, pairs=unique)
+    size = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert size < GROWTH * len(text)
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "xz", "zst"])
@@ -302,41 +281,20 @@ def test_packed_tables_are_the_same_as_plain_ones(ending, tmp_path):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ValueError, match=f"a.csv.{ending}"):
         read_tables([path])
-    with Stream(path) as stream:
-        assert stream.readable()
 
 
 # Wide tables -----------------------------------------------------------------------
 
 
 def test_many_columns_are_read_or_refused_soon(tmp_path):
-    path, size = tmp_path / "a.csv", 10**5
+    path, size = tmp_path / "a.csv", 10**4
     head = "model," + ",".join(f"q{n}" for n in range(size))
     path.write_text(head + "\n" + "m" + ",1" * size + "\n")
     scores = read_tables([path])
     assert scores.shape == (1, size) and scores.values.all()
 
 
-def test_wide_tables_are_read_like_narrow_ones(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    values = pd.DataFrame(rng.random((5, 40)).round(3), [f"m{n}" for n in range(5)])
-    values = values.rename(columns="q{}".format).rename_axis("model").mask(values > 0.8)
-    path = tmp_path / "a.csv"
-    values.astype(object).to_csv(path, na_rep="NA")
-    narrow = read_tables([path])
-    monkeypatch.setattr(tables, "WIDE", 3)
-    wide = read_tables([path])
-    assert wide.fingerprint() == narrow.fingerprint()
-    path.write_text("item,task,a,b\nNA,x,True,\n007,y,0,nan\n")
-    assert list(read_tables([path]).items.index) == ["NA", "007"]
-    path.write_text("item,task,a,b\nq,x,1,1,1\n")
-    with pytest.raises(ValueError, match="a row has more cells than the 4 columns"):
-        read_tables([path])
-
-
-@pytest.mark.parametrize("wide", [500, 1])
-def test_two_columns_of_one_name_are_an_error(wide, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "WIDE", wide)
+def test_two_columns_of_one_name_are_an_error(tmp_path):
     files = {"a.csv": "model,q1,q1\nm,1,0\n", "a.tsv": "model\tq1\tq1\nm\t1\t0\n"}
     files["a.jsonl"] = '{"model": "m", "q1": 1, "q1": 0}\n'
     for name, text in files.items():
@@ -344,14 +302,23 @@ def test_two_columns_of_one_name_are_an_error(wide, tmp_path, monkeypatch):
     twice = pa.table([["m"], [1.0], [0.0]], names=["model", "q1", "q1"])
     pq.write_table(twice, tmp_path / "a.parquet")
     for path in tmp_path.iterdir():
-        with pytest.raises(ValueError, match=f"{path.name}': two columns are called"):
+        with pytest.raises(ValueError, match=f"{path.name}': .*'q1' twice"):
             read_tables([path])
 
 
-def test_names_in_lines_of_json_stay_text(tmp_path):
+def test_what_one_process_reads_the_other_reads_alike(tmp_path, monkeypatch):
     path = tmp_path / "a.jsonl"
     path.write_text('{"model": "m", "007": 1, "2020-01-01": 0}\n')
-    assert list(read_tables([path]).items.index) == ["007", "2020-01-01"]
+    here = read_tables([path])
+    assert list(here.items.index) == ["007", "2020-01-01"]
+    monkeypatch.setattr(tables, "small_text", lambda path: False)
+    assert read_tables([path]).fingerprint() == here.fingerprint()
+    path.write_text('{"model": "m", "item": "q", "score": "bad"}\n')
+    with pytest.raises(ValueError, match="a.jsonl': score 'bad' of model 'm'"):
+        read_tables([path])
+    path.write_text("{")
+    with pytest.raises(ValueError, match="a.jsonl': Expecting"):
+        read_tables([path])
 
 
 # Names -------------------------------------------------------------------------------
@@ -387,7 +354,7 @@ def test_the_limits_in_the_security_page_are_those_of_the_code():
 FLIPS = """
 import sys
 from pathlib import Path
-from benchnb.data.foreign import parquet_batches
+from benchnb.data.untrusted import parquet_batches
 path = Path(sys.argv[1])
 whole, refused = path.read_bytes(), 0
 start = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
@@ -409,18 +376,3 @@ def test_a_damaged_end_of_a_parquet_file_does_not_end_the_process(tmp_path):
     command = [sys.executable, "-c", FLIPS, tmp_path / "a.parquet"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and int(done.stdout) > 100, done.stderr[-500:]
-
-
-def test_columns_are_as_large_as_arrow_says(tmp_path):
-    rng = np.random.default_rng(0)
-    columns = {f"c{n}": rng.random(500) for n in range(20)}
-    columns["nested"] = [[{"a": "x" * n, "b": [n] * 3}] for n in range(500)]
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table(columns), path, row_group_size=200)
-    about, found = pq.read_metadata(path), []
-    for group in range(about.num_row_groups):
-        chunks = [about.row_group(group).column(n) for n in range(about.num_columns)]
-        for c in chunks:
-            found.append((c.path_in_schema, c.total_uncompressed_size, c.num_values))
-    sizes = [(".".join(names), *more) for names, *more in column_sizes(path)]
-    assert sizes == found and len(sizes) == 66
