@@ -105,8 +105,8 @@ def read_scores(
 ):  # -> Scores
     "The table that a command is about, with its price"
     from benchnb.data.costs import cost_unit, priced, read_price
-    from benchnb.data.tables import read_columns
     from benchnb.data.sources import load_table
+    from benchnb.data.tables import read_columns
 
     how = {"columns": read_columns(columns), "columns_are": columns_are}
     table = load_table(scores, **how, categories=categories)

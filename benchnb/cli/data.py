@@ -11,9 +11,8 @@ import textwrap
 import pandas as pd
 
 from .commands import command, print_json
-from ..data.sources import CATALOG, fetch_source, plan_fetch
 from ..data.render import render
-from ..data.sources import data_sets
+from ..data.sources import CATALOG, data_sets, fetch_source, plan_fetch
 
 # %% ../../nbs/cli/data.ipynb #2e512da7
 @command("data", "BENCHNB_DATA=~/benchmarks benchnb data")

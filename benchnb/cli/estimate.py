@@ -19,7 +19,7 @@ from .import_ import read_choices
 from ..data.costs import in_words
 from ..data.files import naming, read_object
 from ..data.render import remark, render
-from ..data.tables import check_rows, long_table, table_pieces
+from ..data.tables import check_rows, long_table, read_frame
 from ..harnesses.harness import guess_harness, read_logs
 from ..harnesses.logs import Choices, as_number, find_logs, read_json
 from ..harnesses.registry import get_harness
@@ -66,7 +66,7 @@ def table_answers(
     parts = []
     for path in paths:
         with naming(path, "holds no table"):
-            frame = pd.concat(table_pieces(path)).rename(columns=str)
+            frame = read_frame(path).rename(columns=str)
         if not ({"item"} < {*frame} and {"score", "successes"} & {*frame}):
             raise ValueError(
                 f"{path!r} has the columns {', '.join([*frame][:6])}: a list of "

@@ -14,9 +14,9 @@ from .commands import command, listed, print_json
 from ..data.costs import cost_unit
 from ..data.files import check_place
 from ..data.untrusted import escaped
-from ..data.tables import Layout, read_columns, rename_columns
 from ..data.scores import Scores
-from ..data.sources import load_table, table_pieces
+from ..data.sources import load_table
+from ..data.tables import Layout, read_columns, read_frame, rename_columns
 from ..harnesses.harness import export_scores, import_logs
 from ..harnesses.logs import Choices, find_logs
 from ..harnesses.registry import LIBRARY, get_harness
@@ -116,8 +116,8 @@ def import_command(
         return print_json(found)
     print(str(scores).removeprefix("Scores: "))
     if harness.tables:
-        first = next(table_pieces(find_logs(paths, harness.belongs, harness.logs)[0]))
-        columns = {*rename_columns(first, layout.columns)}
+        first = find_logs(paths, harness.belongs, harness.logs)[0]
+        columns = {*rename_columns(read_frame(first), layout.columns)}
         sides = ["an item", "a model"][:: 1 if "item" in columns else -1]
         wide = "wide table: a row is {}, a column {}".format(*sides)
         long = {"model", "item"} <= columns

@@ -19,9 +19,7 @@ from ..data.files import replace_file
 from ..tasks import transfer
 from ..tasks.api_model import Endpoint
 from ..tasks.local_model import load_model
-from ..tasks.prompts import FLAN, MMLU
-from ..tasks.protocol import Protocol
-from ..tasks.task_files import read_tasks
+from ..tasks.prompts import FLAN, MMLU, read_tasks
 
 PROMPTS = {"mmlu": MMLU, "flan": FLAN}
 
@@ -46,16 +44,18 @@ def journal_of(
     return Path(out).with_suffix(ending)
 
 
-def merge_shards(out: str) -> None:  # the matrix: a CSV file
+def merge_shards(
+    out: str,  # the matrix: a CSV file
+) -> list[Path]:  # the journals
     "Put the journals of all shards together, and write the matrix"
     whole = journal_of(out)
     parts = sorted(whole.parent.glob(f"{whole.stem}.*of*.journal"))
-    if parts:
-        transfer.merge_journals(parts, whole)
-    elif not whole.exists():
+    parts += [whole] if whole.exists() else []
+    if not parts:
         raise ValueError(f"no journals of shards beside {out!r}: measure them first")
-    transfer.read_journal(whole).to_csv(out)
-    print(f"{len(parts) or 1} journals, written: {out}")
+    transfer.read_journal(*parts).to_csv(out)
+    print(f"{len(parts)} journals, written: {out}")
+    return parts
 
 # %% ../../nbs/cli/transfer.ipynb #af5d553d
 WORKER = "from benchnb.cli.transfer import work; work()"
@@ -134,11 +134,10 @@ def transfer_command(
         given |= {"prompt": prompt, "batch": batch}
         on_gpus(gpus, tasks, given)
     if several or merge:
-        merge_shards(out)
+        journals = merge_shards(out)
     else:
-        protocol, journal = Protocol(prompt=PROMPTS[prompt], **how), journal_of(
-            out, part
-        )
+        protocol = transfer.Protocol(prompt=PROMPTS[prompt], **how)
+        journals = [journal_of(out, part)]
         read = read_tasks(tasks, letters=prompt == "mmlu")
         if model is None:
             raise ValueError("name a model: --model FOLDER or --model NAME")
@@ -150,12 +149,12 @@ def transfer_command(
         else:
             key = os.environ.get("BENCHNB_KEY")
             loaded = Endpoint(url, model, key=key, tokenizer=tokenizer or model)
-        work = {"batch": batch, "shard": part, "journal": journal, "progress": True}
+        work = {"batch": batch, "shard": part, "journal": journals[0], "progress": True}
         done = transfer.transfer_matrix(read, loaded, protocol, started=print, **work)
         if part[1] > 1:
-            return print(f"shard {part[0]} of {part[1]}, written: {journal}")
+            return print(f"shard {part[0]} of {part[1]}, written: {journals[0]}")
         done.to_csv(out)
         print(f"{len(read)} tasks, written: {out}")
     if answers is not None:
-        table = transfer.journal_answers(journal_of(out))
+        table = transfer.journal_answers(*journals)
         replace_file(answers, lambda name: table.to_parquet(name, index=False))

@@ -34,7 +34,8 @@ def place(tmp_path, monkeypatch):
 
 
 CALLS = [
-    "compare odd.parquet --methods random --budgets 4 --trials 1 --by task",
+    "compare odd.parquet --methods random --budgets 4 --trials 1",
+    "recommend odd.parquet --tasks --trials 2 --budget 3",
     "import table odd.jsonl --out new.parquet",
     "plan odd.parquet --method random --budget 4 --out new --harness list",
     f"plan odd.parquet --method random --budget 4 --out '{CLEAR}' --harness list",
@@ -67,17 +68,6 @@ def test_a_report_shows_odd_names(place, capsys):
     assert all(row.isprintable() for row in said.split("\n")) and "\\x" in said
     card = table._repr_html_()
     assert all(row.isprintable() for row in card.split("\n")) and "[2J" in card
-
-
-def test_a_csv_of_results_has_no_formula(place):
-    table = Scores.from_parquet("odd.parquet")
-    names = {task: f"={task}" for task in table.items["task"]}
-    items = table.items.assign(task=table.items["task"].map(names))
-    Scores(table.values, items, table.models).to_parquet("odd.parquet")
-    how = "--methods random --budgets 4 --trials 1 --by task --out out.csv --json"
-    assert main(["compare", "odd.parquet", *how.split()]) == 0
-    tasks = pd.read_csv("out.csv")["task"].astype(str)
-    assert tasks.str.startswith("'=").any() and not tasks.str.startswith("=").any()
 
 
 def test_two_processors_print_no_raw_warning(place):

@@ -95,7 +95,7 @@ MISTAKES = {
     "new full": "'full' is not empty: name a new folder",
     "new 7th": "'7th' cannot name a package: use letters, digits and _",
     "new json": "'json' is a package already: choose another folder name",
-    "copy guarded full": "no chapter 'guarded': did you mean 'guarded_irt'?",
+    "copy guarded_ir full": "no chapter 'guarded_ir': did you mean 'guarded_irt'?",
     "copy xyz full": "no chapter 'xyz': take the last word of a page's address",
     "copy metrics full/a.txt": "'full/a.txt' is a file: name a folder",
     "copy metrics . --name a-b": "'a-b' is no name of a module: use letters and _",
