@@ -6,8 +6,6 @@ What takes long or needs programs of others is marked `slow`: `make test` leaves
 import os
 from pathlib import Path
 
-import pytest
-
 for name, value in {
     "MPLBACKEND": "agg",
     "HF_HUB_OFFLINE": "1",

@@ -183,9 +183,8 @@ def server():
 
 def networks(count=100):
     "Small networks on records of BBH's size together; the note: one by one"
-    from benchnb.prediction.network import fit_networks
     from benchnb.prediction.records import RecordFeatures, made_records
-    from benchnb.prediction.regressors import MLP, build_network
+    from benchnb.prediction.regressors import MLP, fit_networks
 
     records = made_records(families=25, sizes=3, tasks=27, shots=(0, 3))
     x, y = RecordFeatures().fit_transform(records), records["score"].to_numpy()
@@ -194,9 +193,8 @@ def networks(count=100):
 
     def single():
         for seed, some in enumerate(part):
-            one, rng = MLP(seed=seed), np.random.default_rng(seed)
-            one.network_ = build_network(x.shape[1], one.hidden, one.dropout, rng)
-            one.train(x[some > 1], y[some > 1], (x[some == 0], y[some == 0]), rng)
+            one = MLP(seed=seed)
+            one.regress(x[some > 1], y[some > 1], (x[some == 0], y[some == 0]))
 
     fit_networks(x, y, part[:2] > 1, part[:2] == 0, epochs=1)  # warm up
     together = cpu(lambda: fit_networks(x, y, part > 1, part == 0))

@@ -26,9 +26,9 @@ from benchnb.cli.commands import (
 )
 from ..data.costs import Unit, cost_unit, in_words, known_costs
 from ..data.files import replace_file
-from ..data.untrusted import write_csv
 from ..data.render import render
 from ..data.scores import Scores
+from ..data.untrusted import write_csv
 from ..evaluation.compare import compare, over_trials, spending, summary
 from ..evaluation.registry import list_methods
 

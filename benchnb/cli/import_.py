@@ -13,10 +13,10 @@ from fastcore.meta import delegates
 from .commands import command, listed, print_json
 from ..data.costs import cost_unit
 from ..data.files import check_place
-from ..data.untrusted import escaped
 from ..data.scores import Scores
 from ..data.sources import load_table
 from ..data.tables import Layout, read_columns, read_frame, rename_columns
+from ..data.untrusted import escaped
 from ..harnesses.harness import export_scores, import_logs
 from ..harnesses.logs import Choices, find_logs
 from ..harnesses.registry import LIBRARY, get_harness

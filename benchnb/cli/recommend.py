@@ -25,9 +25,9 @@ from benchnb.cli.commands import (
 )
 from ..data.costs import Amount
 from ..data.files import replace_file
-from ..data.untrusted import write_csv
 from ..data.render import render
 from ..data.scores import Scores
+from ..data.untrusted import write_csv
 from ..evaluation.method import Coreset
 from ..evaluation.registry import find_class
 from ..studies.recommend import format_advice, recommend, recommend_tasks

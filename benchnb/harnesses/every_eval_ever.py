@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import AmbiguousFile, FileError
-from ..data.foreign import check_memory
 from ..data.scores import Scores
+from ..data.untrusted import check_memory
 from .harness import Harness, doc_ids
 from .json_lines import typed_lines
 from .logs import ASK, Choices, Log, choose, skipped

@@ -17,10 +17,9 @@ from pathlib import Path
 import pandas as pd
 
 from ..data.files import replace_file
-from ..data.layouts import LAYOUT, Layout
 from ..data.progress import progress_bar
 from ..data.scores import Scores
-from ..data.tables import TABLE, read_tables
+from ..data.tables import LAYOUT, TABLE, Layout, read_tables
 from .logs import ASK, Choices, Log, find_logs, join_logs
 from .registry import get_harness, list_harnesses
 from .values import read_json

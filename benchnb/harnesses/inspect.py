@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from ..data.files import AmbiguousFile, naming
-from ..data.foreign import check_memory, json_size, open_zstd, read_stream
 from ..data.scores import COST_UNITS
+from ..data.untrusted import check_memory, open_zstd, parse_json, read_stream
 from .harness import Harness, Round, Subset, task_word
 from .logs import ASK, Choices, Log, choose, skipped
 from benchnb.harnesses.values import (
@@ -94,19 +94,19 @@ def log_parts(
         first = [n for n in ("header.json", "_journal/start.json") if n in names]
         if not first:
             raise ValueError("it has no header.json")
-        header, reductions = json.loads(read_entry(archive, first[0])), []
+        header, reductions = parse_json(read_entry(archive, first[0])), []
         if first[0] != "header.json":
             header["status"] = "started"
         if "reductions.json" in names:
-            reductions = json.loads(read_entry(archive, "reductions.json"))
+            reductions = parse_json(read_entry(archive, "reductions.json"))
         pieces = [n for n in names if n.startswith("_journal/summaries/")]
         pieces = ["summaries.json"] if "summaries.json" in names else pieces
         single = [n for n in names if re.fullmatch(r"samples/.*\.json", n)]
         for name in pieces or single:
             text = read_entry(archive, name, kept)
-            found = json.loads(text, object_hook=slim)
+            found = parse_json(text, slim, what=repr(name))
             samples += found if pieces else [found]
-            kept += json_size(json.dumps(found).encode())
+            kept += 16 * len(json.dumps(found))  # bytes of objects, about
             check_memory(kept, "all samples together")
         return header, samples, reductions
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..data.files import AmbiguousFile, naming
-from ..data.foreign import check_memory, parquet_batches
+from ..data.untrusted import check_memory, parquet_batches, parquet_schema
 from .harness import Harness
 from .logs import ASK, Choices, Log, choose
 from .values import as_hashes, as_ids, timestamp
@@ -111,12 +111,11 @@ class OpenLLM(Harness):
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log"
-        import pyarrow.parquet as pq
 
         where, scores, ids, facts = repr(str(path)), [], [], []
         with naming(path):
             model, task, about = details_run(path, choices)
-            metrics = score_columns(pq.read_schema(path))
+            metrics = score_columns(parquet_schema(path))
             metric = choose(list(metrics), choices.metric, "metric", where)
             wanted = [metrics[metric], *TOKENS, *HASHES, "__doc__.id"]
             for table in parquet_batches(path, 1024, wanted):

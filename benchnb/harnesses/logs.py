@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import AmbiguousFile, FileError
-from ..data.foreign import check_memory
 from ..data.scores import COST_UNITS, ScoreError, Scores
 from ..data.sources import named_models
 from ..data.tables import REPEATED, SAY, resolve_repeats
+from ..data.untrusted import check_memory
 
 # %% ../../nbs/harnesses/logs.ipynb #9481977b
 @dataclass

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ..data.files import naming
-from ..data.foreign import parse_json, read_stream
+from ..data.untrusted import parse_json, read_stream
 
 # %% ../../nbs/harnesses/values.ipynb #ddab1681
 def as_number(

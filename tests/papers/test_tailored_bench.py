@@ -9,7 +9,6 @@ from benchnb.evaluation.compare import compare
 from benchnb.evaluation.simulate import ready
 from benchnb.methods.tailored_bench import TailoredBench
 from benchnb.papers.tailored_bench import (
-    NO_MATRIX,
     PARTS,
     OtherNatives,
     Variant,
@@ -19,7 +18,7 @@ from benchnb.papers.tailored_bench import (
     setting_methods,
     with_and_without,
 )
-from benchnb.papers.verdicts import Verdict, missing_cells, table_cells
+from benchnb.papers.verdicts import Verdict, table_cells
 
 
 @pytest.fixture(scope="module")
@@ -58,18 +57,6 @@ def test_cells_are_means_and_errors_of_trials(table):
     assert mae["reproduced"] == pytest.approx(errors.mean())
     assert mae["stderr"] == pytest.approx(errors.std() / 2)
     assert mae["trials"] == 4 and mae["data"] == "gsm8k, given split"
-
-
-def test_impossible_cells_exclude_what_was_measured():
-    done = pd.DataFrame(
-        {"table": ["table 7"], "row": ["ARC / Cosine"], "column": ["mae"]}
-    )
-    cells = missing_cells("tailored_bench", done, {"": NO_MATRIX}).set_index(
-        ["table", "row", "column"]
-    )
-    assert ("table 7", "ARC / Cosine", "mae") not in cells.index
-    assert ("table 7", "POPE / Cosine", "mae") in cells.index
-    assert (cells["reason"] != "").all()
 
 
 @pytest.mark.parametrize(
