@@ -95,4 +95,4 @@ def race_command(
     frame = frame.sort_values("items", ascending=False, kind="stable")
     frame[""] = (frame["items"] < frame["items"].max()).map({True: "out", False: ""})
     frame.loc[frame["candidate"] == found.best, ""] = "won"
-    print(f"{render(frame)}\n\n{remark('winner', found.says())}")
+    print(f"{render(frame)}\n\n{remark('winner', found.sentence())}")

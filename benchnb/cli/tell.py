@@ -61,7 +61,7 @@ def print_next(
         return print_json(found | more)
     if stands:
         both = f"A: {folder}\nB: {against}\n" if stands.pair else ""
-        print(f"{both}{textwrap.fill(stands.says(), 79)}\n")
+        print(f"{both}{textwrap.fill(stands.sentence(), 79)}\n")
     if todo:
         print(f"{todo}\n\nthen: {next_command(live, folder)}")
     else:

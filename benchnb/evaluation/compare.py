@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['METRICS', 'run_trial', 'add_tasks', 'named_methods', 'check_table', 'check_budgets', 'piece_key', 'comparison_hash',
-           'alone', 'Trials', 'compare', 'trial_metrics', 'summary', 'over_trials', 'best_rows', 'TableHTML', 'show',
-           'spending']
+           'one_thread', 'Trials', 'compare', 'trial_metrics', 'summary', 'over_trials', 'best_rows', 'TableHTML',
+           'show', 'spending']
 
 # %% ../../nbs/evaluation/compare.ipynb #f13ebf7b
 import copy
@@ -219,7 +219,7 @@ def comparison_hash(
 
 # %% ../../nbs/evaluation/compare.ipynb #94952b97
 @contextmanager
-def alone(
+def one_thread(
     method: Method,
 ) -> Generator:
     "One processor; Ctrl-C is left to the main process; an error remembers its method"
@@ -239,7 +239,7 @@ def alone(
 # %% ../../nbs/evaluation/compare.ipynb #da0ff0c9
 def _fit(label, method, source, side):
     "Fit a copy on one processor, so that results do not depend on their number"
-    with alone(method):
+    with one_thread(method):
         fitted = copy.deepcopy(method).fit(source, side)
     if not isinstance(fitted, Method):
         raise TypeError(f"{type(method).__name__}.fit must return self")
@@ -248,7 +248,7 @@ def _fit(label, method, source, side):
 # %% ../../nbs/evaluation/compare.ipynb #1ed08f0a
 def _run(key, method, source, policy, label, target, budget, trial, seed, by):
     "One piece of work on one processor"
-    with alone(method):
+    with one_thread(method):
         guard = source_guard(method, source, budget, policy, seed) if policy else None
         piece = label, target, budget, trial, seed, by, guard
         return key, run_trial(copy.copy(method), *piece)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['method_rng', 'ready', 'is_static', 'paid_number', 'check_request', 'complete', 'task_scores', 'Conversation',
-           'converse', 'played', 'simulate', 'check_items']
+           'converse', 'run_part', 'simulate', 'check_items']
 
 # %% ../../nbs/evaluation/simulate.ipynb #e09f6428
 import bisect
@@ -319,24 +319,24 @@ def _advance(
 
 # %% ../../nbs/evaluation/simulate.ipynb #88f3ec45
 def converse(
-    talk: Conversation,
+    conversation: Conversation,
     answer: Callable[[Conversation], tuple],  # to Conversation.tell: answers, ...
 ) -> Estimate:
     "Answer until the method is done"
-    while talk.estimate is None:
-        talk.tell(*answer(talk))
-    return talk.estimate
+    while conversation.estimate is None:
+        conversation.tell(*answer(conversation))
+    return conversation.estimate
 
 # %% ../../nbs/evaluation/simulate.ipynb #f0f0f0a1
-def played(
-    talk: Generator,  # a part of a method that yields requests
+def run_part(
+    part: Generator,  # a part of a method that yields requests
     answer: Callable,  # request -> scores
 ) -> object:  # what the generator returns
-    "Play a part of a method whose answers are known, outside of an evaluation"
+    "Run a part of a method whose answers are known, outside of an evaluation"
     try:
-        wanted = next(talk)
+        wanted = next(part)
         while True:
-            wanted = talk.send(answer(wanted))
+            wanted = part.send(answer(wanted))
     except StopIteration as end:
         return end.value
 
@@ -356,10 +356,14 @@ def simulate(
     values, names = targets.values.astype(np.float64), targets.models.index
 
     def play(row):
-        def answer(talk):
-            answers = values[:, talk.wanted]
-            others = np.delete(answers, row, axis=0) if talk.cohort else None
-            runs = None if targets.trials is None else targets.trials[row, talk.wanted]
+        def answer(conversation):
+            answers = values[:, conversation.wanted]
+            others = np.delete(answers, row, axis=0) if conversation.cohort else None
+            runs = (
+                None
+                if targets.trials is None
+                else targets.trials[row, conversation.wanted]
+            )
             return answers[row], others, runs
 
         conversation = Conversation(method, target=names[row])

@@ -17,12 +17,14 @@ from ..harnesses.logs import ASK, Choices, Log, join_logs
 # %% ../../nbs/live/answers.ipynb #9d10aa02
 def names_by_id(
     items: pd.DataFrame,  # facts about items, indexed by name, with their task
-    alone: bool = False,  # also by number alone, where only one item has it
-) -> dict[tuple[str, str], str]:  # (task, number) -> item; the task is "all" if alone
+    by_number: bool = False,  # also by number alone, where only one item has it
+) -> dict[
+    tuple[str, str], str
+]:  # (task, number) -> item; the task is "all" if by_number
     "The items' names by task and number in the task"
     tasks, numbers = items["task"].map(str), doc_ids(items)
     found = {}
-    if alone:
+    if by_number:
         once = ~pd.Series(numbers).duplicated(keep=False)
         found = {
             ("all", n): x
@@ -62,7 +64,7 @@ def log_answers(
         )
     scores, answers, dropped, places = join_logs(logs, choices), {}, 0, {}
     tasks = items["task"].map(str)
-    by_id = names_by_id(items, alone=not any(log.task for log in logs))
+    by_id = names_by_id(items, by_number=not any(log.task for log in logs))
     hashes = items["hash"].dropna().to_dict() if "hash" in items else {}
     by_hash = {(tasks[name], code): name for name, code in hashes.items()}
     for row, value in zip(scores.items.itertuples(), scores.values[0], strict=True):

@@ -52,7 +52,7 @@ class Paired:
 
 # %% ../../nbs/live/paired.ipynb #6ca56f26
 @patch
-def says(self: Paired) -> str:  # in points of 100
+def sentence(self: Paired) -> str:  # in points of 100
     "Which is better, by how much, and what this budget cannot see"
     (low, high), apart = self.interval, self.difference
     names, sign = ("AB", 1) if apart >= 0 else ("BA", -1)

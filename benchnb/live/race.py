@@ -54,7 +54,7 @@ class RaceResult:
         "Runs that were used"
         return sum(self.items.values()) / (len(self.items) * self.total)
 
-    def says(self) -> str:
+    def sentence(self) -> str:
         "The result in words"
         runs = sum(self.items.values())
         return (

@@ -49,7 +49,7 @@ class Standing:
     level: float = 0.95  # of all intervals together
     pair: bool = True  # of two models
 
-    def says(self) -> str:  # in points of 100
+    def sentence(self) -> str:  # in points of 100
         "The decision in words"
         low, high = (100 * end for end in self.interval)
         what, text = "A - B" if self.pair else "the score", str(self.decision)

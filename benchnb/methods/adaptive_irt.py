@@ -19,7 +19,7 @@ from ..data.costs import known_costs
 from ..data.scores import Scores, item_means, weighted_means
 from ..evaluation.method import Estimate, Flag, IntervalKind, Method, param
 from ..evaluation.registry import register
-from ..evaluation.simulate import played
+from ..evaluation.simulate import run_part
 from benchnb.stats.balanced_sampling import (
     ModelAssisted,
     inclusion_probabilities,
@@ -222,7 +222,7 @@ def take_test(
     def answer(wanted):
         return np.take_along_axis(values, wanted, axis=1)
 
-    return played(test.questions(len(values)), answer)
+    return run_part(test.questions(len(values)), answer)
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #905d2207
 def held_out_banks(
@@ -464,7 +464,7 @@ def tested_distance(self: AdaptiveIRT) -> float:  # in deviations of ability; 0:
     top, alike = bank.theta[:, 0].max(), copy.copy(self)
     alike.bank_, alike.ceiling_, alike.factor_ = [*bank.arrays().items()], top, 1.0
     sample = [
-        played(alike.run(np.random.default_rng(at)), row.__getitem__).score
+        run_part(alike.run(np.random.default_rng(at)), row.__getitem__).score
         for at, row in enumerate(rows)
     ]
     curves, sample = (np.nansum(np.abs(guess - truth)) for guess in (curves, sample))

@@ -20,7 +20,7 @@ from ..data.scores import Scores, fill_gaps
 from ..evaluation.method import Estimate, IntervalKind, Method, param
 from ..evaluation.per_task import shares, short_notes
 from ..evaluation.registry import register
-from ..evaluation.simulate import played
+from ..evaluation.simulate import run_part
 from ..stats.balanced_sampling import regression_estimate
 from ..stats.conformal import blend
 from ..stats.intervals import conformal_radius
@@ -350,7 +350,7 @@ def held_out_scores(
     "What every setting of the grid says about a source that takes a target's place"
     other = self.without(np.flatnonzero(self._copies == self._copies[row]))
     talk = other.recommend(np.random.default_rng(seed))
-    asked, seen, order = played(talk, self.values_[row].__getitem__)
+    asked, seen, order = run_part(talk, self.values_[row].__getitem__)
     scores = []
     for view in other.views(asked, seen.astype(np.float64), order, self._grid[0]):
         sums = grid_scores(view, *self._grid[1:], self.item_similarity)

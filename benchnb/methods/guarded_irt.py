@@ -27,7 +27,7 @@ from benchnb.evaluation.method import (
     param,
 )
 from ..evaluation.registry import register
-from ..evaluation.simulate import played
+from ..evaluation.simulate import run_part
 from benchnb.stats.balanced_sampling import (
     inclusion_probabilities,
     local_pivotal_sample,
@@ -305,7 +305,7 @@ def calibrated(self: GuardedIRT) -> float:
     for models, *parts in self._left_out:
         for row, score, runs in zip(*parts, strict=True):
             talk = self.adapt(models, row[self.first_], runs)
-            asked, seen = played(talk, row.__getitem__)
+            asked, seen = run_part(talk, row.__getitem__)
             known = ~np.isnan(seen)
             told = asked[known], seen[known], runs[asked[known]]
             says = average_prediction(models, *told)
@@ -474,4 +474,4 @@ class GuardedStatic(GuardedIRT, Coreset):
 
     def estimate(self, seen: np.ndarray) -> Estimate:
         "From the scores on the sample to the estimate"
-        return played(self.run(None), lambda _: seen)
+        return run_part(self.run(None), lambda _: seen)

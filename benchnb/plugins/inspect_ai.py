@@ -69,7 +69,7 @@ def sample_items(
     ids: Iterable,  # of samples
 ) -> dict[str, str]:  # id as text -> item; ids of other samples are left out
     "The items of samples, by the task's name, or by the id alone where it is unique"
-    places = names_by_id(items, alone=True)
+    places = names_by_id(items, by_number=True)
     tasks = (task, task.rpartition("/")[2], "all")
     found = {}
     for name in map(str, ids):

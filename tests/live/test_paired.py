@@ -131,11 +131,13 @@ def test_the_variance_of_a_difference_is_that_of_many_draws():
 
 
 def test_a_result_in_words():
-    sure = Paired(0.03, (0.004, 0.056), 0.98, 90, 0.95).says()
+    sure = Paired(0.03, (0.004, 0.056), 0.98, 90, 0.95).sentence()
     assert sure.startswith("A is better by 3.0 points, 95% interval 0.4 to 5.6")
     assert sure.endswith("differences below 2.6 points cannot be seen")
-    open_ = Paired(-0.01, (-0.04, 0.02), 0.2, 90, 0.95).says()
+    open_ = Paired(-0.01, (-0.04, 0.02), 0.2, 90, 0.95).sentence()
     assert open_.startswith(
         "not decided: B - A is 1.0 points, 95% interval -2.0 to 4.0"
     )
-    assert Paired(0.1, (0.1, 0.1), 1.0, 9, 0.95).says().endswith("10.0 to 10.0; exact")
+    assert (
+        Paired(0.1, (0.1, 0.1), 1.0, 9, 0.95).sentence().endswith("10.0 to 10.0; exact")
+    )

@@ -116,6 +116,6 @@ def test_a_table_with_holes_or_weights_cannot_race():
 
 
 def test_a_result_in_words():
-    said = RaceResult("b", {"a": 20, "b": 80}, 100, 0.01, 0.95).says()
+    said = RaceResult("b", {"a": 20, "b": 80}, 100, 0.01, 0.95).sentence()
     assert said.startswith("b is the best of 2, or within 1 point of it (95%)")
     assert said.endswith("after 100 runs (50% of all)")

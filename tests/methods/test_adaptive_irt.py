@@ -12,7 +12,7 @@ from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.evaluation.method import Flag
 from benchnb.evaluation.registry import load_method, save_method
-from benchnb.evaluation.simulate import played, ready, simulate
+from benchnb.evaluation.simulate import ready, run_part, simulate
 from benchnb.methods.adaptive_irt import (
     AdaptiveIRT,
     AdaptiveTest,
@@ -409,7 +409,7 @@ def test_the_tested_distance_by_hand():
         alone = prepared(AdaptiveIRT(folds=0, outside=outside).fit(weak), 30)
         alone.tie_seed_, alone.ease_ = method.tie_seed_, method.ease_
         rows = [
-            played(alone.run(np.random.default_rng(at)), row.__getitem__)
+            run_part(alone.run(np.random.default_rng(at)), row.__getitem__)
             for at, row in enumerate(strong.values.astype(float))
         ]
         off[outside] = np.abs([e.score for e in rows] - strong.truth()).mean()

@@ -8,7 +8,7 @@ from helpers.small import estimates, halves, prepared, with_values
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import Flag, IntervalKind, IntervalOf
 from benchnb.evaluation.registry import load_method, save_method
-from benchnb.evaluation.simulate import Conversation, converse, played, simulate
+from benchnb.evaluation.simulate import Conversation, converse, run_part, simulate
 from benchnb.methods.faq import FAQ, active_estimate
 
 SETTINGS = [
@@ -78,7 +78,7 @@ def test_a_slow_reference_draws_the_same_items_and_says_the_same(settings):
             asked.extend(wanted)
             return row[wanted]
 
-        fast = played(method.run(np.random.default_rng(1)), answer)
+        fast = run_part(method.run(np.random.default_rng(1)), answer)
         score, se, items = slow_faq(method, row, np.random.default_rng(1))
         assert asked == items
         assert fast.score == pytest.approx(score, abs=1e-9)
@@ -95,7 +95,7 @@ def test_right_on_average_for_targets_unlike_the_sources(settings):
     scores = np.array(
         [
             [
-                played(method.run(np.random.default_rng([seed, n])), row.__getitem__)
+                run_part(method.run(np.random.default_rng([seed, n])), row.__getitem__)
                 for n, row in enumerate(odd.values.astype(float))
             ]
             for seed in range(150)
