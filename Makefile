@@ -1,9 +1,10 @@
 # make run      compare methods on coding agents, SWE-bench Verified (light core, no torch)
 #               make run DOLLARS=0.4   with your own cost of one task; a dollar if not said
-# make test     the whole suite: notebooks and pytest (no network once installed)
+# make test     every notebook, and what pytest finds in minutes (no network once installed)
+# make test-all then what takes long: kills, fuzzing, wheels, real harnesses, the site
 # make format   formatted, cleaned, exported: what the tests ask for
 # make notebooks NB=nbs/evaluation/plots.ipynb FLAGS="data slow"   run it, store its outputs
-# make preview  the pages without Quarto, in _html      make docs   the site (Quarto, npm)
+# make docs     the site, in _docs (Quarto, npm)
 # make look     the site in Chromium: lengths, what is cut off, contrast, the explorer
 # make harnesses   lm-evaluation-harness and Inspect, beside this environment, for their tests
 # make bench    speed report                            make hooks  nbdev's git hooks
@@ -22,7 +23,7 @@ export OMP_NUM_THREADS ?= 1
 HARNESSES ?= .venv-harnesses
 HARNESS_VERSIONS = lm-eval==0.4.13 inspect_ai==0.3.285
 
-.PHONY: harnesses run test bench hooks notebooks format docs look preview clean
+.PHONY: harnesses run test test-all bench hooks notebooks format docs look clean
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python"; exit 1; }
@@ -59,6 +60,9 @@ run: $(VENV)/.core
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal
 
+test-all: test
+	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal -m slow
+
 bench: $(VENV)/.dev
 	$(BIN)/python -m tools.bench
 
@@ -80,8 +84,5 @@ look: $(VENV)/.dev
 	$(BIN)/python -c "from tools.assets import install; install()"
 	$(BIN)/python -m pytest -q -m slow tests/test_rendered.py
 
-preview: $(VENV)/.dev
-	$(BIN)/python -m tools.preview
-
 clean:
-	rm -rf _proc _docs _html out build .pytest_cache
+	rm -rf _proc _docs out build .pytest_cache
