@@ -125,7 +125,7 @@ def test_an_honest_method_passes():
 
 
 @pytest.mark.parametrize(
-    "cls, says",
+    "cls, words",
     [
         (Careless, "items without a score fail"),
         (Lucky, "two runs differ: take random numbers from rng alone"),
@@ -140,8 +140,8 @@ def test_an_honest_method_passes():
         (Needy, "it cannot be made without arguments: give every field a default"),
     ],
 )
-def test_a_broken_rule_is_named(cls, says):
-    with pytest.raises(BrokenRule, match=says):
+def test_a_broken_rule_is_named(cls, words):
+    with pytest.raises(BrokenRule, match=words):
         check_method(cls)
 
 

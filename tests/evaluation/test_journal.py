@@ -79,7 +79,7 @@ def test_two_runs_that_begin_together(tmp_path):
         assert journal.done == {"a piece": 1}
 
 
-def test_another_computation_is_refused_and_left_alone(tmp_path):
+def test_another_computation_is_refused_and_stays(tmp_path):
     before = write(tmp_path / "run.journal")
     with pytest.raises(ValueError, match="another computation: delete it"):
         Journal(tmp_path / "run.journal", "two")
@@ -87,7 +87,7 @@ def test_another_computation_is_refused_and_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["diary\n", "[]\n", "{}\n", "\n", "\0" * 50, "3"])
-def test_a_file_that_is_no_journal_is_refused_and_left_alone(text, tmp_path):
+def test_a_file_that_is_no_journal_is_refused_and_stays(text, tmp_path):
     path = tmp_path / "run.journal"
     path.write_text(text)
     with pytest.raises(ValueError, match="journal"):
@@ -95,7 +95,7 @@ def test_a_file_that_is_no_journal_is_refused_and_left_alone(text, tmp_path):
     assert path.read_text() == text
 
 
-def test_a_data_base_of_somebody_else_is_refused_and_left_alone(tmp_path):
+def test_a_data_base_of_somebody_else_is_refused_and_stays(tmp_path):
     path = tmp_path / "run.journal"
     with closing(sqlite3.connect(path)) as base, base:
         base.execute("CREATE TABLE music (title TEXT)")

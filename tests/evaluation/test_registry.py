@@ -110,7 +110,7 @@ def test_objects_are_not_pickled_on_the_way_out(tmp_path):
     assert not (tmp_path / "saved").exists()
 
 
-def test_a_method_whose_package_is_missing_is_left_out_and_says_what_to_install(
+def test_a_method_whose_package_is_missing_is_left_out_with_what_to_install(
     monkeypatch, capsys
 ):
     "The light core lacks what three methods of the papers need"

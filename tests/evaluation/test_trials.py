@@ -105,7 +105,7 @@ def test_design_based_intervals_hold_the_expected_score(name, budget):
     assert 0.925 <= rate <= 0.985
 
 
-def test_an_interval_says_what_it_is_for():
+def test_an_interval_names_what_it_is_for():
     scores, _ = agents()
     plain = Scores(scores.values, scores.items, scores.models)
     method = get_method("random").fit(plain)
