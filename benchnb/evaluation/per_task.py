@@ -63,7 +63,7 @@ def ratio_budget(
     wanted = np.maximum(np.round(ratio * np.asarray(sizes)), least)
     return int(np.minimum(sizes, wanted).sum())
 
-# %% ../../nbs/evaluation/per_task.ipynb #73c2c294
+# %% ../../nbs/evaluation/per_task.ipynb #d9299ed4
 def short_notes(
     share: np.ndarray,  # items to ask of each task
     sizes: np.ndarray,  # items of each task
@@ -79,7 +79,7 @@ def short_notes(
         f"a budget of {floor.sum()} would do",
     )
 
-# %% ../../nbs/evaluation/per_task.ipynb #d9299ed4
+
 @register
 @dataclass(eq=False)
 class PerTask(Method):
@@ -109,91 +109,85 @@ class PerTask(Method):
         ]
         return self
 
-# %% ../../nbs/evaluation/per_task.ipynb #cc414a29
-@patch
-def prepare(self: PerTask, budget: int, rng: np.random.Generator) -> PerTask:
-    "Prepare every copy for its share"
-    Method.prepare(self, budget, rng)
-    sizes = np.array([len(place) for place in self.places_])
-    numbers = shares(budget, sizes, self.least)
-    self.notes_ = list(short_notes(numbers, sizes, self.least))
-    for part, share in zip(self.parts_, numbers, strict=True):
-        part.prepare(int(share), np.random.default_rng(rng.integers(2**63)))
-    return self
+    def prepare(self, budget: int, rng: np.random.Generator) -> "PerTask":
+        "Prepare every copy for its share"
+        Method.prepare(self, budget, rng)
+        sizes = np.array([len(place) for place in self.places_])
+        numbers = shares(budget, sizes, self.least)
+        self.notes_ = list(short_notes(numbers, sizes, self.least))
+        for part, share in zip(self.parts_, numbers, strict=True):
+            part.prepare(int(share), np.random.default_rng(rng.integers(2**63)))
+        return self
 
-# %% ../../nbs/evaluation/per_task.ipynb #7b6e637b
-@patch
-def estimates_only(self: PerTask) -> PerTask:
-    "A copy, not fitted, of which the method inside makes estimates only"
-    return replace(self, method=self.method.estimates_only())
+    def estimates_only(self) -> "PerTask":
+        "A copy, not fitted, of which the method inside makes estimates only"
+        return replace(self, method=self.method.estimates_only())
 
-# %% ../../nbs/evaluation/per_task.ipynb #e6f4b924
-@patch
-def run(self: PerTask, rng: np.random.Generator) -> Generator:
-    "Talk to the target about all tasks at once, each round in one request"
-    seeds = rng.integers(2**63, size=len(self.parts_))
-    talks = [
-        Conversation(part, np.random.default_rng(seed))
-        for part, seed in zip(self.parts_, seeds, strict=True)
-    ]
-    while True:
-        pairs = zip(talks, self.places_, strict=True)
-        unfinished = [(t, place) for t, place in pairs if t.estimate is None]
-        if not unfinished:
-            return self.add_up([talk.estimate for talk in talks])
-        seen = yield np.concatenate([place[t.wanted] for t, place in unfinished])
-        ends = np.cumsum([len(talk.wanted) for talk, _ in unfinished])[:-1]
-        parts = zip(unfinished, np.split(seen, ends), strict=True)
-        for (talk, place), answers in parts:
-            talk.tell(answers, trials=self.trials_of(place[talk.wanted]))
+    def run(self, rng: np.random.Generator) -> Generator:
+        "Talk to the target about all tasks at once, each round in one request"
+        seeds = rng.integers(2**63, size=len(self.parts_))
+        conversations = [
+            Conversation(part, np.random.default_rng(seed))
+            for part, seed in zip(self.parts_, seeds, strict=True)
+        ]
+        while True:
+            pairs = zip(conversations, self.places_, strict=True)
+            unfinished = [(t, place) for t, place in pairs if t.estimate is None]
+            if not unfinished:
+                return self.add_up([one.estimate for one in conversations])
+            seen = yield np.concatenate([place[t.wanted] for t, place in unfinished])
+            ends = np.cumsum([len(one.wanted) for one, _ in unfinished])[:-1]
+            parts = zip(unfinished, np.split(seen, ends), strict=True)
+            for (one, place), answers in parts:
+                one.tell(answers, trials=self.trials_of(place[one.wanted]))
 
-# %% ../../nbs/evaluation/per_task.ipynb #98a7d045
-@patch
-def add_up(
-    self: PerTask,
-    estimates: list[Estimate],  # one per task
-) -> Estimate:  # of the whole
-    "One estimate from one per task"
-    mass = np.array([self.weights_[place].sum() for place in self.places_])
-    scores = np.array([estimate.score for estimate in estimates])
-    ends = np.array([estimate.interval for estimate in estimates])
-    score, notes = mass @ scores, [n for e in estimates for n in e.notes]
-    below, above = np.sqrt(((mass * np.abs(ends.T - scores)) ** 2).sum(axis=1))
-    flags = frozenset().union(*(e.flags for e in estimates))
-    notes += getattr(self, "notes_", [])
-    if min(len(estimate.items) for estimate in estimates) < 5:
-        flags |= {Flag.FEW_ITEMS}
-        notes.append("some tasks were asked fewer than 5 items: the interval is rough")
-    predicted = None
-    if all(estimate.predicted is not None for estimate in estimates):
-        predicted = np.empty(len(self.items_))
-        predicted[np.concatenate(self.places_)] = np.concatenate(
-            [estimate.predicted for estimate in estimates]
+    def add_up(
+        self,
+        estimates: list[Estimate],  # one per task
+    ) -> Estimate:  # of the whole
+        "One estimate from one per task"
+        mass = np.array([self.weights_[place].sum() for place in self.places_])
+        scores = np.array([estimate.score for estimate in estimates])
+        ends = np.array([estimate.interval for estimate in estimates])
+        score, notes = mass @ scores, [n for e in estimates for n in e.notes]
+        below, above = np.sqrt(((mass * np.abs(ends.T - scores)) ** 2).sum(axis=1))
+        flags = frozenset().union(*(e.flags for e in estimates))
+        notes += getattr(self, "notes_", [])
+        if min(len(estimate.items) for estimate in estimates) < 5:
+            flags |= {Flag.FEW_ITEMS}
+            notes.append(
+                "some tasks were asked fewer than 5 items: the interval is rough"
+            )
+        predicted = None
+        if all(estimate.predicted is not None for estimate in estimates):
+            predicted = np.empty(len(self.items_))
+            predicted[np.concatenate(self.places_)] = np.concatenate(
+                [estimate.predicted for estimate in estimates]
+            )
+        order = list(IntervalKind)
+        return Estimate(
+            score,
+            interval=(score - below, score + above),
+            predicted=predicted,
+            per_task=pd.Series(scores, pd.Index(self.tasks_, name="task")),
+            level=estimates[0].level,
+            kind=max((e.kind for e in estimates), key=order.index),
+            interval_of=min(
+                (e.interval_of for e in estimates), key=[*IntervalOf].index
+            ),
+            flags=flags - {Flag.NOTHING_SCORED, Flag.UNSCORED},
+            how=f"per task, added up: {estimates[0].how}",
+            notes=tuple(dict.fromkeys(notes)),
         )
-    order = list(IntervalKind)
-    return Estimate(
-        score,
-        interval=(score - below, score + above),
-        predicted=predicted,
-        per_task=pd.Series(scores, pd.Index(self.tasks_, name="task")),
-        level=estimates[0].level,
-        kind=max((e.kind for e in estimates), key=order.index),
-        interval_of=min((e.interval_of for e in estimates), key=[*IntervalOf].index),
-        flags=flags - {Flag.NOTHING_SCORED, Flag.UNSCORED},
-        how=f"per task, added up: {estimates[0].how}",
-        notes=tuple(dict.fromkeys(notes)),
-    )
 
-# %% ../../nbs/evaluation/per_task.ipynb #52e87dc7
-@patch
-def inclusion_probabilities(self: PerTask, asked: np.ndarray) -> RandomDraw | None:
-    "The draws of all tasks together; None if one of them was not drawn at random"
-    items, probabilities = [], np.zeros(len(self.items_))
-    for part, place in zip(self.parts_, self.places_, strict=True):
-        where = np.searchsorted(place, asked)
-        mine = where[np.isin(asked, place)]
-        if (draw := part.inclusion_probabilities(mine)) is None:
-            return None
-        items.append(place[draw.items])
-        probabilities[place] = draw.probabilities
-    return RandomDraw(np.concatenate(items), probabilities)
+    def inclusion_probabilities(self, asked: np.ndarray) -> RandomDraw | None:
+        "The draws of all tasks together; None if one of them was not drawn at random"
+        items, probabilities = [], np.zeros(len(self.items_))
+        for part, place in zip(self.parts_, self.places_, strict=True):
+            where = np.searchsorted(place, asked)
+            mine = where[np.isin(asked, place)]
+            if (draw := part.inclusion_probabilities(mine)) is None:
+                return None
+            items.append(place[draw.items])
+            probabilities[place] = draw.probabilities
+        return RandomDraw(np.concatenate(items), probabilities)

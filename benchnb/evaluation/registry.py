@@ -64,7 +64,7 @@ _METHODS: dict[str, type[Method]] = {}  # those whose class is known
 class NameTaken(ValueError):
     "The name of a method that belongs to another class"
 
-# %% ../../nbs/evaluation/registry.ipynb #e9d7922b
+
 def register(cls: type[Method]) -> type[Method]:  # the class, so it decorates
     "Make a method known under its `name`"
     if not cls.name.isidentifier() or cls.name != cls.name.lower():
@@ -89,7 +89,7 @@ def installed() -> dict[str, EntryPoint]:  # by the name of the method
     found = entry_points(group="benchnb.methods")
     return {entry.name: entry for entry in found if entry.name not in LIBRARY}
 
-# %% ../../nbs/evaluation/registry.ipynb #9b5fcd48
+
 def list_methods(
     table: Scores | None = None,  # leave out methods whose needs it does not meet
 ) -> list[str]:  # in alphabetical order
@@ -103,7 +103,7 @@ def list_methods(
     fit = [name for name, cls in classes.items() if set(cls.needs) <= facts]
     return [name for name in fit if not missing_packages(classes[name])]
 
-# %% ../../nbs/evaluation/registry.ipynb #646a79cd
+
 def find_class(
     name: str,  # registered, in the library or an installed package, or module:Class
 ) -> type[Method]:
@@ -127,7 +127,7 @@ def find_class(
         raise TypeError(f"{name!r} is no Method: name a class that inherits from it")
     return found
 
-# %% ../../nbs/evaluation/registry.ipynb #52228bdc
+
 def get_method(
     name: str,  # a registered name, per_task(name), or package.module:Class
     **params,  # parameters of the method
@@ -162,7 +162,7 @@ def flatten(
         return {"value": value}
     raise TypeError(f"fitted state {name!r} is no array of numbers and no plain value")
 
-# %% ../../nbs/evaluation/registry.ipynb #af8dba72
+
 def method_json(
     method: Method,  # fitted, of a registered class
     prefix: str,  # of the names of its arrays
@@ -182,7 +182,13 @@ def method_json(
     }
     return {"name": method.name, **flat}
 
-# %% ../../nbs/evaluation/registry.ipynb #8be950fc
+
+def _digest(state, data):
+    "A hash of both files: if one is damaged, or of another day, it does not fit"
+    text = json.dumps(state, sort_keys=True)
+    return hashlib.sha256(text.encode() + data).hexdigest()[:16]
+
+
 def save_method(
     method: Method,  # fitted, perhaps prepared
     folder: str | Path,  # made if missing; holds method.json and arrays.npz
@@ -196,12 +202,6 @@ def save_method(
     for name, content in {"arrays.npz": data, "method.json": text.encode()}.items():
         replace_file(Path(folder, name), lambda p, c=content: Path(p).write_bytes(c))
 
-# %% ../../nbs/evaluation/registry.ipynb #bb7068c9
-def _digest(state, data):
-    "A hash of both files: if one is damaged, or of another day, it does not fit"
-    text = json.dumps(state, sort_keys=True)
-    return hashlib.sha256(text.encode() + data).hexdigest()[:16]
-
 # %% ../../nbs/evaluation/registry.ipynb #4153e4c9
 class UnknownMethod(ValueError):
     "A saved method whose class has not been registered"
@@ -209,7 +209,7 @@ class UnknownMethod(ValueError):
 
 RENAMED = {"standing_": "source_scores_"}  # fitted state, in files of early versions
 
-# %% ../../nbs/evaluation/registry.ipynb #12658f2f
+
 def restore_method(
     raw: dict,  # what method_json made
     arrays: dict[str, np.ndarray],
@@ -228,7 +228,7 @@ def restore_method(
         setattr(method, RENAMED.get(key, key), restore(part, arrays))
     return method
 
-# %% ../../nbs/evaluation/registry.ipynb #6da3c5a7
+
 def restore(
     part: dict,  # what flatten made
     arrays: dict[str, np.ndarray],
@@ -244,7 +244,7 @@ def restore(
         return restore_method(value, arrays)
     return [restore(v, arrays) for v in value] if kind == "list" else value
 
-# %% ../../nbs/evaluation/registry.ipynb #f201b8c9
+
 # what is raised by a file that was cut short, edited or exchanged
 DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError)
 DAMAGE += (RecursionError, BadZipFile)
