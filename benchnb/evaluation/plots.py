@@ -63,7 +63,7 @@ def need_columns(
     if frame.empty:
         raise ValueError(f"nothing to plot: the data frame of {maker} has no rows")
 
-# %% ../../nbs/evaluation/plots.ipynb #547f1151
+
 def means_by_budget(
     summary: pd.DataFrame,  # one row per method, budget and trial
     metric: str = "mae",  # a column of the summary
@@ -96,7 +96,7 @@ def new_axes(
 
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
-# %% ../../nbs/evaluation/plots.ipynb #26a77de8
+
 def set_budget_axis(
     ax: object,  # matplotlib axes
     budgets: Iterable[float],  # items asked
@@ -111,7 +111,7 @@ def set_budget_axis(
     beside = len(ax.get_legend_handles_labels()[1]) > 4
     ax.legend(**({"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {}))
 
-# %% ../../nbs/evaluation/plots.ipynb #39dce35c
+
 def plot_curves(
     summary: pd.DataFrame,  # one row per method, budget and trial
     metric: str = "mae",  # a column of the summary
@@ -150,7 +150,7 @@ def rows_where(
         frame = frame[frame[name] == value]
     return frame
 
-# %% ../../nbs/evaluation/plots.ipynb #5b95cfd2
+
 def draw_estimates(
     ax: object,  # matplotlib axes
     run: pd.DataFrame,  # one method, budget and trial
@@ -170,7 +170,7 @@ def draw_estimates(
         name += f", {1 - missed.sum() / known.sum():.0%} hold"
     ax.set_title(name)
 
-# %% ../../nbs/evaluation/plots.ipynb #44c1c7c7
+
 def plot_scatter(
     frame: pd.DataFrame,  # one row per method, budget, trial and target
     budget: float | None = None,  # None: the largest

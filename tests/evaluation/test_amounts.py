@@ -55,12 +55,12 @@ def test_a_static_method_gets_the_largest_number_that_was_tried():
 def test_an_adaptive_conversation_stops_before_the_item_that_overspends():
     "A slow reference: the same conversation by hand, cut at the amount"
     method, row = fitted("tailored_bench"), halves()[1].values[0].astype(float)
-    talk = Conversation(ready(method, Amount(3000, Unit.TOKENS)))
+    conversation = Conversation(ready(method, Amount(3000, Unit.TOKENS)))
     cost, number = method.items_["cost"].to_numpy(), method.budget_
     asked = []
-    while talk.estimate is None:
-        asked += talk.wanted.tolist()
-        talk.tell(row[talk.wanted])
+    while conversation.estimate is None:
+        asked += conversation.wanted.tolist()
+        conversation.tell(row[conversation.wanted])
     whole = Conversation(ready(method, number))
     while whole.estimate is None:
         whole.tell(row[whole.wanted])
@@ -80,10 +80,10 @@ def test_a_saved_method_keeps_its_amount(tmp_path):
     row = halves()[1].values[0].astype(float)
     costs = []
     for one in (method, load_method(tmp_path)):
-        talk = Conversation(one)
-        while talk.estimate is None:
-            talk.tell(row[talk.wanted])
-        costs.append(talk.estimate.cost)
+        conversation = Conversation(one)
+        while conversation.estimate is None:
+            conversation.tell(row[conversation.wanted])
+        costs.append(conversation.estimate.cost)
     assert costs[0] == costs[1] <= 2000
 
 

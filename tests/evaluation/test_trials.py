@@ -34,8 +34,8 @@ def singles(scores, row, columns):
     right = np.round(scores.values[row, columns] * trials).astype(int)
     pairs = list(zip(columns, right, trials, strict=True))
     where = np.repeat(columns, trials)
-    told = [float(k < good) for _, good, size in pairs for k in range(size)]
-    return where, np.array(told)
+    given = [float(k < good) for _, good, size in pairs for k in range(size)]
+    return where, np.array(given)
 
 
 def test_n_runs_weigh_like_n_answers_to_the_same_item():
@@ -43,18 +43,21 @@ def test_n_runs_weigh_like_n_answers_to_the_same_item():
     bank = fit_irt(scores.values, dims=2)
     items = np.array([3, 7, 20, 41])
     seen, runs = scores.values[0, items].astype(float), scores.trials[0, items]
-    where, told = singles(scores, 0, items)
+    where, given = singles(scores, 0, items)
     chance = np.random.default_rng(0).uniform(0.1, 0.9, (5, len(items)))
-    slow = log_likelihood(np.repeat(chance, runs, axis=1), told)
+    slow = log_likelihood(np.repeat(chance, runs, axis=1), given)
     np.testing.assert_allclose(log_likelihood(chance, seen, runs), slow, rtol=1e-6)
-    pairs = [posterior_mode(bank, items, seen, runs), posterior_mode(bank, where, told)]
+    pairs = [
+        posterior_mode(bank, items, seen, runs),
+        posterior_mode(bank, where, given),
+    ]
     for one, two in zip(*pairs, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
     drawn = [sample_posterior(bank, items, seen, runs)]
-    drawn += [sample_posterior(bank, where, told)]
+    drawn += [sample_posterior(bank, where, given)]
     np.testing.assert_allclose(drawn[0].weights, drawn[1].weights, atol=1e-4)
     fast = bank.abilities(seen[None], items, trials=runs)
-    slow = bank.abilities(told[None], where)
+    slow = bank.abilities(given[None], where)
     np.testing.assert_allclose(fast.theta, slow.theta, atol=1e-4)
     np.testing.assert_allclose(fast.covariance, slow.covariance, atol=1e-4)
 
