@@ -123,7 +123,7 @@ every_method = pytest.mark.parametrize("name", METHODS)
 
 def looked(number):
     "Settings: so many examples, the same ones in every run"
-    number = int(os.environ.get("BENCHNB_EXAMPLES", 0)) or number
+    number = int(os.environ.get("BENCHNB_EXAMPLES") or number)
     return settings(
         max_examples=number,
         derandomize=True,
