@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['MARKERS', 'LINES', 'AXIS_LABELS', 'BARS', 'set_style', 'method_styles', 'need_columns', 'means_by_budget', 'new_axes',
-           'set_budget_axis', 'plot_curves', 'rows_where', 'draw_estimates', 'plot_scatter', 'strength_groups',
-           'plot_error_by_strength', 'plot_comparison', 'differences_from', 'plot_ablation']
+           'set_budget_axis', 'plot_curves', 'rows_where', 'draw_estimates', 'plot_scatter', 'plot_comparison']
 
 # %% ../../nbs/evaluation/plots.ipynb #9e9f6b53
 from collections.abc import Iterable, Mapping
@@ -204,41 +203,6 @@ def plot_scatter(
         fig.legend(keys.values(), keys, loc="outside upper right")
     return fig
 
-# %% ../../nbs/evaluation/plots.ipynb #ed0668a0
-def strength_groups(
-    truth: np.ndarray,  # true scores, shape (models,)
-    groups: int = 4,  # how many, at least 1
-) -> np.ndarray:  # group of each model, 0 the weakest; sizes differ by at most one
-    "Groups of equal size from the weakest to the strongest models"
-    rank = np.argsort(np.argsort(np.asarray(truth), kind="stable"))
-    return rank * groups // len(rank)
-
-# %% ../../nbs/evaluation/plots.ipynb #80963950
-def plot_error_by_strength(
-    frame: pd.DataFrame,  # one row per method, budget, trial and target
-    budget: float | None = None,  # None: the largest
-    groups: int = 4,  # groups of models, from weak to strong
-    ax: object = None,  # matplotlib axes; None makes new ones
-) -> object:  # the axes
-    "Absolute error over the true score: models, and groups with 2 standard errors"
-    need_columns(frame, ["method", "budget", "target", "truth", "score"], "`compare`")
-    budget = frame["budget"].max() if budget is None else budget
-    rows, ax = rows_where(frame, budget=budget), new_axes(ax)
-    rows = rows.assign(error=(rows["score"] - rows["truth"]).abs())
-    looks = method_styles(frame["method"])
-    for name, run in rows.groupby("method", sort=False):
-        models = run.groupby("target", sort=False)[["truth", "error"]].mean().dropna()
-        ax.scatter(*models.to_numpy().T, s=8, alpha=0.35, color=looks[name]["color"])
-        group = models.groupby(strength_groups(models["truth"], groups))
-        mean, bars = group.mean(), {"yerr": 2 * group["error"].sem(), **BARS}
-        ax.errorbar(mean["truth"], mean["error"], label=name, **bars, **looks[name])
-    label = "absolute error (0 to 1)"
-    ax.set(xlabel=f"true score (0 to 1), {budget:,g} items asked", ylabel=label)
-    ax.legend(
-        **({"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(looks) > 4 else {})
-    )
-    return ax
-
 # %% ../../nbs/evaluation/plots.ipynb #cb2ca8c4
 def plot_comparison(
     summary: pd.DataFrame,  # one row per method, budget and trial
@@ -257,50 +221,3 @@ def plot_comparison(
     handles = axes[0].get_legend_handles_labels()
     fig.legend(*handles, loc="outside lower center", ncols=columns)
     return fig
-
-# %% ../../nbs/evaluation/plots.ipynb #846d05d4
-def differences_from(
-    summary: pd.DataFrame,  # one row per method, budget and trial
-    full: str,  # the method that the others are compared with
-    metric: str = "mae",  # a column of the summary
-) -> pd.DataFrame:  # method, budget, trial and the metric minus that of full
-    "Differences between each method and `full`, trial by trial (inside equation 2)"
-    need_columns(summary, ["method", "budget", "trial", metric], "`summary`")
-    names = list(summary["method"].unique())
-    if full not in names:
-        raise ValueError(f"no method {full!r}: choose one of {', '.join(names)}")
-    if len(names) < 2:
-        raise ValueError(f"{full!r} is the only method: give at least one more")
-    keys = ["budget", "trial"]
-    pair = summary.loc[summary["method"] == full, [*keys, metric]]
-    both = summary.merge(pair, on=keys, how="left", suffixes=("", " of full"))
-    both[metric] = both[metric] - both[f"{metric} of full"]
-    return both.loc[both["method"] != full, ["method", *keys, metric]]
-
-# %% ../../nbs/evaluation/plots.ipynb #d658885e
-def plot_ablation(
-    summary: pd.DataFrame,  # one row per variant, budget and trial
-    full: str | None = None,  # the whole method; None: the first in the summary
-    metric: str = "mae",  # a column of the summary
-    ax: object = None,  # matplotlib axes; None makes new ones
-) -> object:  # the axes, a row per variant and a marker per budget
-    "What leaving a part out changes: mean and 2 standard errors (equation 2)"
-    need_columns(summary, ["method"], "`summary`")
-    full = summary["method"].iloc[0] if full is None else full
-    table = means_by_budget(differences_from(summary, full, metric), metric)
-    variants = list(table.index.unique("method"))
-    budgets = sorted(table.index.unique("budget"))
-    ax = new_axes(ax, (6.5, 1.2 + 0.45 * len(variants)))
-    looks = method_styles(map(str, budgets)).values()
-    for i, (budget, look) in enumerate(zip(budgets, looks, strict=True)):
-        line = table.xs(budget, level="budget").reindex(variants)
-        row = np.arange(len(variants)) + 0.5 * ((i + 0.5) / len(budgets) - 0.5)
-        look = look | {"linestyle": "none", "label": f"{budget:,g} items", **BARS}
-        ax.errorbar(line["mean"], row, xerr=2 * line["error"], **look)
-    ax.axvline(0, color="black", ls=":")
-    ax.set_yticks(range(len(variants)), variants)
-    label, better = AXIS_LABELS.get(metric, (metric, ""))
-    ax.set(ylim=(len(variants) - 0.5, -0.5), title=better)
-    ax.set_xlabel(f"{label} minus that of {full}")
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
-    return ax

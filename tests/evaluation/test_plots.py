@@ -152,50 +152,7 @@ def test_scatter_has_room_for_many_methods():
     fig.canvas.draw()
 
 
-def test_error_by_strength_averages_over_trials_and_leaves_unknown_out():
-    frame = made_frame()
-    gone = (frame["method"] == "a") & (frame["target"] == "m6")
-    frame.loc[gone, "score"] = np.nan
-    ax = plots.plot_error_by_strength(frame, budget=20, groups=1)
-    run = frame[(frame["method"] == "a") & (frame["budget"] == 20) & ~gone]
-    error = (run["score"] - run["truth"]).abs()
-    points, _ = curves(ax)["a"]
-    np.testing.assert_allclose(points[0], [run["truth"].mean(), error.mean()])
-    assert len(ax.collections[0].get_offsets()) == 6
-    assert ax.get_ylabel() == "absolute error (0 to 1)"
-    assert ax.get_xlabel() == "true score (0 to 1), 20 items asked"
-
-
-def test_error_by_strength_works_with_fewer_models_than_groups():
-    ax = plots.plot_error_by_strength(made_frame(targets=2, trials=1), groups=5)
-    assert [len(points) for points, _ in curves(ax).values()] == [2, 2]
-
-
-def test_ablation_pairs_trials_and_survives_what_is_missing():
-    summary = made_summary(("full", "without x", "without y"), trials=4)
-    summary.loc[summary["method"] == "without y", "mae"] = np.nan
-    ax = plots.plot_ablation(summary)
-    wide = summary.pivot(index=["budget", "trial"], columns="method", values="mae")
-    change = (wide["without x"] - wide["full"])[20]
-    points, (bars,) = curves(ax)["20 items"]
-    np.testing.assert_allclose(points[0, 0], change.mean())
-    half = 2 * change.std(ddof=1) / 2
-    ends = np.array(bars[0], dtype=float)[:, 0]
-    np.testing.assert_allclose(ends, [change.mean() - half, change.mean() + half])
-    assert np.isnan(points[1, 0])
-    rows = [tick.get_text() for tick in ax.get_yticklabels()]
-    assert rows == ["without x", "without y"]
-    assert ax.get_xlabel() == "mean absolute error (0 to 1) minus that of full"
-
-
-def test_ablation_needs_something_to_compare():
-    with pytest.raises(ValueError, match="'a' is the only method"):
-        plots.plot_ablation(made_summary(("a",)))
-
-
-@pytest.mark.parametrize(
-    "plot", [plots.plot_scatter, plots.plot_error_by_strength, plots.plot_comparison]
-)
+@pytest.mark.parametrize("plot", [plots.plot_scatter, plots.plot_comparison])
 def test_bad_input_is_named(plot):
     with pytest.raises(TypeError, match="expected the data frame of `.*`, got list"):
         plot([1, 2])
