@@ -242,7 +242,7 @@ GRIDS = {
         "batch": [32, 64, 128],
         "dropout": [0.0, 0.05, 0.1, 0.15, 0.2],
         "weight_decay": [0.0, 1e-5, 1e-4, 1e-3, 1e-2],
-        "hidden": [tuple(map(int, widths.split("-"))) for widths in LAYERS.split()],
+        "hidden": [list(map(int, widths.split("-"))) for widths in LAYERS.split()],
     },
 }
 
