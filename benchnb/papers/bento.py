@@ -166,7 +166,7 @@ def by_model(
         "section 5.1", "BENTo-le", {"3 tasks / items %": share}, reason=why
     )
 
-# %% ../../nbs/papers/bento.ipynb #8f15b455
+# %% ../../nbs/papers/bento.ipynb #bd45acb1
 def bootstrap_errors(
     table: Scores,
     order: list,
@@ -180,7 +180,7 @@ def bootstrap_errors(
     wrong = (prefix_scores(table, order[:MOST_TASKS]) - truth[:, np.newaxis]) ** 2
     return np.sqrt(wrong[some].mean(axis=1) / np.mean(truth**2))
 
-# %% ../../nbs/papers/bento.ipynb #bd45acb1
+
 def table_6(
     table: Scores,  # models x tasks
     draws: int = 1000,  # of the bootstrap
@@ -230,15 +230,15 @@ def sensitivity(
     seed: int = 0,
 ) -> np.ndarray:  # draws x numbers of tasks
     "Errors of BENTo-le for random c (section 5.2)"
-    distance, found = task_distances(normalise(load_transfer("mmlu").matrix)), []
+    distance, orders = task_distances(normalise(load_transfer("mmlu").matrix)), []
     for t in np.random.default_rng(seed).uniform(1, 50, draws):
         similar = t * distance.max() - distance
         if dims is None:
-            order = rounding_order(similar)
+            orders.append(rounding_order(similar))
         else:
-            order = select_tasks(embedded_similarity(similar, dims), MOST_TASKS).order
-        found.append(list_errors(table, order))
-    return np.array(found)
+            found = select_tasks(embedded_similarity(similar, dims), MOST_TASKS)
+            orders.append(found.order)
+    return np.array([list_errors(table, order) for order in orders])
 
 # %% ../../nbs/papers/bento.ipynb #6cc419b4
 TABLE_5 = {  # the paper's row: tasks, share of all items that is asked

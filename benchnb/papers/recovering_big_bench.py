@@ -162,7 +162,7 @@ def judge_subsets(
     each = evaluate_many(records, subsets, pairs, unit, epochs=epochs)
     return [(*one, float(r2)) for one, r2 in zip(work, each.mean(axis=1), strict=True)]
 
-# %% ../../nbs/papers/recovering_big_bench.ipynb #f6b0f672
+# %% ../../nbs/papers/recovering_big_bench.ipynb #pp000002
 def recover(
     records: pd.DataFrame,  # checked records
     test_family: str,  # the new family
@@ -199,7 +199,7 @@ def small_bench_results(
     rows = [(*case, *one) for case, results in found for one in results]
     return pd.DataFrame(rows, columns=["test", "budget", "method", "tasks", "r2"])
 
-# %% ../../nbs/papers/recovering_big_bench.ipynb #pp000002
+
 def as_published(
     records: pd.DataFrame,  # checked records
     budget: int,  # tasks to choose
