@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PAPER', 'PRINTED_LISTS', 'LARGE_FAMILIES', 'PYTHIAS', 'BUDGETS', 'SOME', 'RECOVERY_PLANS', 'RANKED_METHODS',
-           'fingerprint', 'Effort', 'shared_part', 'subsets_for', 'printed_subsets', 'judge_subsets', 'recover',
-           'small_bench_results', 'as_published', 'published_protocol', 'RecoveryPlan', 'score_gaps',
+           'fingerprint', 'Effort', 'shared_part', 'search_all', 'subsets_for', 'printed_subsets', 'judge_subsets',
+           'recover', 'small_bench_results', 'as_published', 'published_protocol', 'RecoveryPlan', 'score_gaps',
            'compare_recovered', 'right_conclusions', 'printed_comparison', 'recovery_cells', 'conclusion_cells',
            'record_cells', 'greedy_fits', 'plan_cells']
 
@@ -79,6 +79,32 @@ def shared_part(
     return records[at].reset_index(drop=True)
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #097c639b
+def search_all(
+    searched: search.CachedObjective,
+    total: int,  # tasks there are
+    budget: int,  # tasks to choose
+    count: int,  # subsets drawn by best of n
+    seed: int,
+    vectors: np.ndarray,  # of the tasks, for k-means
+    runs: Sequence[int],  # seeds of k-means
+    **cooling,  # of simulated annealing
+) -> dict[str, list[np.ndarray]]:  # method to the positions of its tasks
+    "The paper's searches with one objective"
+    given, values = (searched, total, budget), {"k-means": None}
+    draws = random_subsets(total, budget, count, seed)
+    values["k-means + Task Value"] = search.task_value(draws, searched(draws), total)
+    found = {
+        "Best of 5000": search.best_of(*given, count, seed),
+        "Greedy search": search.greedy_search(*given)[-1],
+        "Beam search": search.beam_search(*given, seed=seed)[-1],
+        "Simulated annealing": search.simulated_annealing(*given, seed=seed, **cooling),
+    }
+    return {name: [result.tasks] for name, result in found.items()} | {
+        name: [search.kmeans_subset(vectors, budget, value, seed=run) for run in runs]
+        for name, value in values.items()
+    }
+
+
 def subsets_for(
     records: pd.DataFrame,  # checked records
     test_family: str,  # removed: no search sees it
@@ -91,33 +117,22 @@ def subsets_for(
     "What each method chooses; all other families play the new one in the search"
     seen = records[records["family"] != test_family].reset_index(drop=True)
     formula = Surrogate(seen, unit=unit)
-    total, searched = len(formula.names), search.CachedObjective(formula)
-    given, drawn = (searched, total, budget), (total, budget, count, seed)
-    value = search.task_value(draws := random_subsets(*drawn), searched(draws), total)
+    searched, pairs = search.CachedObjective(formula), family_pairs(seen, 2, seed)
+    drawn = len(formula.names), budget, count, seed
+    vectors = search.task_vectors(seen, unit, seed, epochs=epochs)
     family = formula.dev_families[seed % len(formula.dev_families)]
     one = search.best_of(Surrogate(seen, family, unit=unit), *drawn)
-    vectors = search.task_vectors(seen, unit, seed, epochs=epochs)
-    pairs = family_pairs(seen, 2, seed)
 
     def judge(some):
         each = evaluate_many(seen, list(some), pairs, unit, epochs=epochs)
         return each.mean(axis=1)
 
-    found = {
-        "Best of 5000": search.best_of(searched, *drawn),
-        "Best of 5000, one newcomer": one,
-        "Best of 5000, MLP's choice": search.rescore_best(searched, judge, budget),
-        "Greedy search": search.greedy_search(*given)[-1],
-        "Beam search": search.beam_search(*given, seed=seed)[-1],
-        "Simulated annealing": search.simulated_annealing(*given, seed=seed),
-    }
-    return {
-        "Random": list(random_subsets(total, budget, 5, seed + 1)),
-        **{name: [result.tasks] for name, result in found.items()},
-        "k-means": [search.kmeans_subset(vectors, budget, seed=seed)],
-        "k-means + Task Value": [
-            search.kmeans_subset(vectors, budget, value, seed=seed)
-        ],
+    searched(random_subsets(*drawn))  # the finalists are among these
+    finalist = search.rescore_best(searched, judge, budget)
+    return search_all(searched, *drawn, vectors, [seed]) | {
+        "Random": list(random_subsets(*drawn[:2], 5, seed + 1)),
+        "Best of 5000, one newcomer": [one.tasks],
+        "Best of 5000, MLP's choice": [finalist.tasks],
     }
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #f864b7e2
@@ -215,27 +230,13 @@ def as_published(
     def on_one_fold(subsets):
         return evaluate_many(records, subsets, fold, on_dev=True, **how)[:, 0]
 
-    searched = search.CachedObjective(on_one_fold)
-    given = searched, total, _ = searched, len(set(records[unit])), budget
-    draws = random_subsets(total, budget, count, seed)
-    value = search.task_value(draws, searched(draws), total)
-    vectors = search.task_vectors(records, **how)
     steps = max(2, count // search.AUTHORS_ANNEALING["chains"])
     cooling = dict(steps=steps, temperature=(100, 100 * 0.99 ** (steps - 1)))
-    cooling = search.AUTHORS_ANNEALING | cooling
-    found = {
-        "Best of 5000": search.best_of(*given, count, seed),
-        "Greedy search": search.greedy_search(*given)[-1],
-        "Beam search": search.beam_search(*given, seed=seed)[-1],
-        "Simulated annealing": search.simulated_annealing(*given, **cooling, seed=seed),
-    }
-    found = {"Random": list(random_subsets(total, budget, 5, seed))} | {
-        name: [result.tasks] for name, result in found.items()
-    }
-    for name, values in {"k-means": None, "k-means + Task Value": value}.items():
-        found[name] = [
-            search.kmeans_subset(vectors, budget, values, seed=run) for run in range(5)
-        ]
+    drawn = len(set(records[unit])), budget, count, seed
+    vectors = search.task_vectors(records, **how)
+    given = search.CachedObjective(on_one_fold), *drawn, vectors, range(5)
+    found = search_all(*given, **search.AUTHORS_ANNEALING | cooling)
+    found["Random"] = list(random_subsets(*drawn[:2], 5, seed))
     return judge_subsets(records, found, pairs, unit, epochs)
 
 

@@ -11,16 +11,11 @@ from benchnb.prediction.public_records import (
     filter_steps,
     from_bigbench,
     load_records,
-    read_authors_csv,
     read_bigbench,
     record_sets,
     size_in_name,
 )
-from benchnb.prediction.records import (
-    COLUMNS,
-    RecordFeatures,
-    check_records,
-)
+from benchnb.prediction.records import RecordFeatures, check_records
 
 # BIG-bench's JSON files
 
@@ -108,34 +103,29 @@ def test_bigbench_that_is_not_there_or_damaged(tmp_path):
 
 # the authors' CSV
 
-AUTHORS = (
-    "task,subtask,model_family,model_name,non_embedding_params,"
-    "flop_matched_non_embedding_params,total_params,n_shot,metric_name,"
-    "is_preferred_metric,score"
-)
-
 
 def write_authors_csv(path):
     "Two families of two sizes on three parts, with a metric that is not preferred"
-    lines = [AUTHORS]
+    names = "task,subtask,model_family,model_name,non_embedding_params,"
+    names += "flop_matched_non_embedding_params,total_params,n_shot,metric_name,"
+    lines = [names + "is_preferred_metric,score"]
     for family, sizes in {"PaLM": ["8b", "64b"], "GPT": ["3B", "200B"]}.items():
         for size in sizes:
             n = float(size[:-1]) * 1e9
-            for part, shots in [("sums:a", 0), ("sums:a", 1), ("sums:b", 0)]:
-                head = f"sums,{part},{family},{size},{0.9 * n},{0.8 * n},{n},{shots}"
+            for part, shots in [("a", 0), ("a", 1), ("b", 0)]:
+                head = f"s,s:{part},{family},{size},{0.9 * n},{0.8 * n},{n},{shots}"
                 lines.append(f"{head},exact_str_match,1,0.25")
                 lines.append(f"{head},bleu,0,31.0")
             head = f"gem,gem,{family},{size},{0.9 * n},{0.8 * n},{n},0"
             lines.append(f"{head},rougeLsum,1,31.0")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True)
     path.write_text("\n".join(lines))
 
 
-@pytest.mark.parametrize("name", ["all.csv", "filtered_v2.csv"])
-def test_bigbench_by_name_from_the_authors_csv(tmp_path, name):
-    write_authors_csv(tmp_path / "bigbench" / name)
+def test_bigbench_by_name_from_the_authors_csv(tmp_path):
+    write_authors_csv(tmp_path / "bigbench" / "filtered_v2.csv")
     found = load_records("bigbench", tmp_path)
-    assert len(found) == 4 * 4 and set(found["task"]) == {"sums", "gem"}
+    assert len(found) == 4 * 4 and set(found["task"]) == {"s", "gem"}
     np.testing.assert_allclose(found.loc[found["task"] == "gem", "score"], 0.31)
     ratio = found["flop_matched_params"] / found["total_params"]
     np.testing.assert_allclose(ratio, 0.8)
@@ -148,35 +138,12 @@ def test_bigbench_by_name_from_json_files(tmp_path, monkeypatch):
     assert len(load_records("bigbench")) == 48
 
 
-def test_the_unnamed_column_of_the_splits_is_no_harm(tmp_path):
-    path = tmp_path / "train.csv"
-    write_authors_csv(path)
-    pd.read_csv(path).drop(columns="is_preferred_metric")[::2].to_csv(path)
-    raw = read_authors_csv(path)
-    assert raw["preferred"].all() and list(raw)[: len(COLUMNS)] == COLUMNS
-
-
-SIZES = {
-    "pythia-70m": 7e7,
-    "opt-6.7b": 6.7e9,
-    "bloom-1b7": 1.7e9,
-    "llama-30B": 3e10,
-    "LLama-2-70B": 7e10,
-    "Llama 3 8B": 8e9,
-    "J1-Large v1 (7.5B)": 7.5e9,
-    "Mixtral (8x7B 32K seqlen)": np.nan,
-    "gpt-4": np.nan,
-    "text-davinci-002": np.nan,
-    "olmo-1b_7": np.nan,
-    "stablelm-2-1_6b": np.nan,
-    "llama_7b_chat": 7e9,
-    "opt-6.7b_8bit": 6.7e9,
-}
-
-
-@pytest.mark.parametrize("name", SIZES)
-def test_size_in_a_name(name):
-    np.testing.assert_allclose(size_in_name(name), SIZES[name])
+def test_size_in_a_name():
+    sizes = {"pythia-70m": 7e7, "bloom-1b7": 1.7e9, "LLama-2-70B": 7e10}
+    sizes |= {"J1-Large v1 (7.5B)": 7.5e9, "llama_7b_chat": 7e9, "opt-6.7b_8bit": 6.7e9}
+    sizes |= {"Mixtral (8x7B 32K seqlen)": np.nan, "olmo-1b_7": np.nan, "gpt-4": np.nan}
+    found = [size_in_name(name) for name in sizes]
+    np.testing.assert_allclose(found, [*sizes.values()])
 
 
 # the named tables, from small files of each schema
@@ -286,17 +253,5 @@ def test_last_checkpoint_of_each_version(tmp_path):
     assert set(pythia["score"]) == {0.5}
     assert set(pythia["model"]) == {"pythia-1.4b", "pythia-1b", "pythia-70m"}
     assert set(found["task"]) == {"mmlu", "blimp", "piqa"}
-    again = found[(found["family"] == "llama") & (found["shots"] == 0)]
-    assert again["score"].tolist() == [0.8]
-
-
-def test_records_that_are_not_there(tmp_path, monkeypatch):
-    monkeypatch.delenv("BENCHNB_DATA", raising=False)
-    with pytest.raises(ValueError, match="no records 'mmlu': there are bigbench, bbh"):
-        load_records("mmlu")
-    for folder in (None, tmp_path):
-        with pytest.raises(
-            FileNotFoundError, match="bbh is not here: set BENCHNB_DATA"
-        ):
-            load_records("bbh", folder)
-        assert record_sets(folder).empty
+    zero_shot = found[(found["family"] == "llama") & (found["shots"] == 0)]
+    assert zero_shot["score"].tolist() == [0.8]
