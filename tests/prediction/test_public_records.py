@@ -22,49 +22,43 @@ from benchnb.prediction.records import RecordFeatures, check_records
 BIG_FAMILIES = ["BIG-G T=0", "BIG-G T=1", "BIG-G sparse", "GPT", "PaLM", "Gopher"]
 
 
-def score_file(family, model, size, entries):
+TASKS = {  # one with two parts, one of ROUGE, and one per filter
+    "sums": [
+        ("sums:one", 0, "exact_str_match", 0.5),
+        ("sums:one", 2, "exact_str_match", 0.6),
+        ("sums:two", 0, "exact_str_match", 0.1),
+        ("sums", 0, "exact_str_match", 0.3),
+    ],
+    "retell": [("retell", 1, "rougeLsum", 42.0)],
+    "dialogue": [("dialogue", 0, "exact_str_match", 0.9)],
+    "zeros": [("zeros", 0, "exact_str_match", 0.0)],
+    "tiny": [("tiny", 0, "multiple_choice_grade", 0.4)],
+    "odd": [("odd", 0, "bleu", 20.0)],
+}
+
+
+def score_file(family, size, entries):
     "A score file as BIG-bench writes them; entries: (part, shots, metric, score)"
+    names = ["subtask_description", "number_of_shots", "preferred_score", "score_dict"]
     scores = [
-        {
-            "subtask_description": part,
-            "number_of_shots": shots,
-            "preferred_score": metric,
-            "score_dict": {metric: score, "log_likelihood": -3.0},
-        }
-        for part, shots, metric, score in entries
+        dict(zip(names, (*entry[:3], {entry[2]: entry[3], "log": -3.0}), strict=True))
+        for entry in entries
     ]
-    counts = {
-        "total_params": size,
-        "non_embedding_params": 0.9 * size,
-        "flop_matched_non_embedding_params": 0,  # BIG-bench's "unknown"
-    }
-    model = {"model_family": family, "model_name": model, **counts}
+    model = dict(model_family=family, model_name=f"{size:g}", total_params=size)
+    model["non_embedding_params"] = 0.9 * size
+    model["flop_matched_non_embedding_params"] = 0  # BIG-bench's "unknown"
     return {"model": model, "scores": scores}
 
 
-def write_bigbench(folder, families=(*BIG_FAMILIES, "T5")):
-    "A small BIG-bench: a task with two parts, one of ROUGE, and one per filter"
-    tasks = {
-        "sums": [
-            ("sums:one", 0, "exact_str_match", 0.5),
-            ("sums:one", 2, "exact_str_match", 0.6),
-            ("sums:two", 0, "exact_str_match", 0.1),
-            ("sums", 0, "exact_str_match", 0.3),
-        ],
-        "retell": [("retell", 1, "rougeLsum", 42.0)],
-        "dialogue": [("dialogue", 0, "exact_str_match", 0.9)],
-        "zeros": [("zeros", 0, "exact_str_match", 0.0)],
-        "tiny": [("tiny", 0, "multiple_choice_grade", 0.4)],
-        "odd": [("odd", 0, "bleu", 20.0)],
-    }
-    for task, entries in tasks.items():
+def write_bigbench(folder):
+    "A small BIG-bench of seven families"
+    for task, entries in TASKS.items():
         results = folder / task / "results"
         results.mkdir(parents=True)
-        for number, family in enumerate(families):
+        for number, family in enumerate([*BIG_FAMILIES, "T5"]):
             for size in (1e9, 8e9):
-                found = score_file(family, f"{size / 1e9:.0f}b", size, entries)
-                path = results / f"scores_{number}_{size:.0f}.json"
-                path.write_text(json.dumps(found))
+                found = json.dumps(score_file(family, size, entries))
+                (results / f"scores_{number}_{size:g}.json").write_text(found)
         (results / "plot.json").write_text("[1, 2]")  # no score file
     (folder / "dialogue" / "task.py").touch()
     for part, count in {"sums/one": 200, "sums/two": 101, "tiny": 100}.items():

@@ -3,9 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchnb.prediction.records import (
@@ -14,7 +12,6 @@ from benchnb.prediction.records import (
     PARAMS,
     RecordFeatures,
     check_records,
-    describe_records,
     made_records,
     record_numbers,
 )
@@ -147,13 +144,6 @@ def test_features_are_those_of_scikit_learn(made):
     assert labels[-7:] == NUMERIC_FEATURES and len(set(labels)) == len(labels)
 
 
-def test_features_can_be_cloned_and_piped(made):
-    from sklearn.linear_model import Ridge
-
-    line = make_pipeline(clone(RecordFeatures()), Ridge()).fit(made, made["score"])
-    assert line.score(made, made["score"]) > 0.7
-
-
 def test_one_model_name_in_two_families_is_two_models(made):
     two = made.assign(model=made["model"].str[2:])
     names = RecordFeatures().fit(two).get_feature_names_out()
@@ -189,12 +179,3 @@ def test_features_refuse_what_is_no_table_of_records(made):
         RecordFeatures().fit(np.zeros((3, 4)))
     with pytest.raises(NotFittedError):
         RecordFeatures().transform(made)
-
-
-def test_made_records_follow_the_seed_and_the_law():
-    small = made_records(3, 4, 5, [0, 2], noise=0, seed=3)
-    assert not small.equals(made_records(3, 4, 5, [0, 2], 0, 4))
-    found = describe_records(small)
-    assert [found[k] for k in ("records", "families", "models")] == [120, 3, 12]
-    by_size = small.sort_values("total_params").groupby(["family", "task", "shots"])
-    assert by_size["score"].apply(lambda s: s.is_monotonic_increasing).all()

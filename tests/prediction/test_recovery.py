@@ -121,13 +121,6 @@ def test_random_subsets_are_distinct_or_all():
     assert (np.diff(some, axis=1) > 0).all()
 
 
-def test_a_surrogate_takes_names_in_any_order():
-    formula = Surrogate(RECORDS)
-    expected = formula([[1, 4]])
-    np.testing.assert_allclose(formula([["t4", "t1"]]), expected)
-    np.testing.assert_allclose(formula([[4, 1]]), expected)
-
-
 @pytest.mark.parametrize(
     "subset, words",
     [
