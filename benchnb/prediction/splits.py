@@ -206,15 +206,12 @@ def possible_settings(
 ) -> dict[str, Possible]:  # by setting
     "Which settings a table allows, and how large their test sets are"
     counts = {name: record_keys(records, key).max() for name, key in KEYS.items()}
-    easier = {"L2.1": ["L1"], "L2.2": ["L1"], "L3": ["L1", "L2.1", "L2.2"]}
-    found = {}
+    easier, found = {"L2.1": ["L1"], "L2.2": ["L1"], "L3": [*KEYS][:3]}, {}
     for name in SPLIT_SETTINGS:
         same = [e for e in easier.get(name, []) if counts[e] == counts[name]]
         try:
-            folds = split_records(records, name)
+            smallest = min(len(fold.test) for fold in split_records(records, name))
+            found[name] = Possible(True, "".join(same[:1]), smallest)
         except ValueError as error:
             found[name] = Possible(False, reason=str(error))
-            continue
-        smallest = min(len(fold.test) for fold in folds)
-        found[name] = Possible(True, "".join(same[:1]), smallest)
     return found
