@@ -107,7 +107,7 @@ def task_figures(
         "rank": float(np.mean(ranks)),
     }
 
-# %% ../../nbs/papers/collaborative_filtering.ipynb #a61e3982
+# %% ../../nbs/papers/collaborative_filtering.ipynb #ea8ae048
 def task_trial(
     method: Method,  # not fitted
     label: str,  # its name in the rows
@@ -131,7 +131,7 @@ def task_trial(
         rows.append(row | {"chosen": str(getattr(fitted, "settings_", ""))})
     return rows
 
-# %% ../../nbs/papers/collaborative_filtering.ipynb #ea8ae048
+
 def measure_tasks(
     runs: Runs,  # trials, each with a split of its own; processors; journals
     name: str,  # of the experiment; with the setting, of its journal
@@ -183,7 +183,7 @@ def transport_gains(
     frame = gain.rename("effect").reset_index()
     return frame.assign(row="Gain by transport, ratio " + frame["ratio"].astype(str))
 
-# %% ../../nbs/papers/collaborative_filtering.ipynb #9caa8850
+# %% ../../nbs/papers/collaborative_filtering.ipynb #cfswp002
 SWEEPS = {
     "similar": (1, 3, 10, 20),  # |S|
     "rounds": (1, 2, 3, 8),  # number of iterations
@@ -210,7 +210,7 @@ def sweeps(
     found[["parameter", "value"]] = found["method"].str.split(" = ", expand=True)
     return found
 
-# %% ../../nbs/papers/collaborative_filtering.ipynb #cfswp002
+
 def sweep_changes(
     swept: pd.DataFrame,  # errors in one setting, from sweeps
     usual: str = "rounds = 3",  # a row in which everything is at its default
@@ -251,7 +251,7 @@ def is_personal(
     asked = [frozenset(estimate.items) for estimate in simulate(method, targets)]
     return len(set(asked)) > 1
 
-# %% ../../nbs/papers/collaborative_filtering.ipynb #4173a0c3
+# %% ../../nbs/papers/collaborative_filtering.ipynb #58e30bda
 def timed(
     method: Method,  # not fitted
     source: Scores,  # earlier models
@@ -273,7 +273,7 @@ def timed(
     select = answered - start - deploy
     return {"deploy": deploy, "select": select, "predict": end - answered}
 
-# %% ../../nbs/papers/collaborative_filtering.ipynb #33a55540
+
 def of_mmlu_size(
     models: int = 300,  # sources; one more is the target
     tasks: int = 57,
@@ -288,7 +288,7 @@ def of_mmlu_size(
     scores = Scores(right.astype(np.float32), pd.DataFrame({"task": task.astype(str)}))
     return scores.select(models=np.arange(models)), scores.select(models=[models])
 
-# %% ../../nbs/papers/collaborative_filtering.ipynb #58e30bda
+
 def seconds_table(
     trials: int = 2,  # runs of every method
 ) -> pd.DataFrame:  # one row per method and run, seconds

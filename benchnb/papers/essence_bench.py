@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MOST_MODELS', 'PUBLISHED', 'OURS', 'PART', 'EXPERIMENTS', 'SMART', 'distinct', 'Hardest', 'FilterOnly', 'everybody',
-           'on_tenths', 'essence_cells', 'rmse_of', 'claim', 'ablation_cells', 'main_cells', 'rank_shift',
+           'on_tenths', 'essence_cells', 'rmse_of', 'claim', 'ablation_cells', 'rank_shift', 'main_cells',
            'hellaswag_ranks', 'seconds', 'acceleration', 'reproduce_essence_bench']
 
 # %% ../../nbs/papers/essence_bench.ipynb #17b78c4b
@@ -61,7 +61,7 @@ class Hardest(RandomCurve):
         plain = fit_curve(np.zeros((0, 1)), np.zeros(0))[0]  # the mean as it is
         return found._replace(curve=plain, notes=())
 
-# %% ../../nbs/papers/essence_bench.ipynb #a3972b0b
+
 class FilterOnly(EssenceBench):
     "What survives the filters, without a search"
 
@@ -196,7 +196,15 @@ def ablation_cells(
     cells = cells[cells["column"].str.endswith("rmse")].assign(column="rmse")
     return cells.assign(row=cells["row"].str.replace("full method", "after refinement"))
 
-# %% ../../nbs/papers/essence_bench.ipynb #8489b7c9
+# %% ../../nbs/papers/essence_bench.ipynb #d21560ce
+def rank_shift(
+    truth: np.ndarray,  # scores
+    score: np.ndarray,  # their estimates
+) -> np.ndarray:  # of each model, at least 0
+    "Places by which each model is displaced, as a share of the number of models"
+    return np.abs(metrics.ranks(score) - metrics.ranks(truth)) / len(truth)
+
+# %% ../../nbs/papers/essence_bench.ipynb #0f5e1a32
 SMART = "section: Comparison with SMART"
 
 
@@ -229,15 +237,7 @@ def main_cells(
     cells = cells[cells["column"].str.endswith("rmse")]
     yield cells.assign(column="460 items / rmse")
 
-# %% ../../nbs/papers/essence_bench.ipynb #d21560ce
-def rank_shift(
-    truth: np.ndarray,  # scores
-    score: np.ndarray,  # their estimates
-) -> np.ndarray:  # of each model, at least 0
-    "Places by which each model is displaced, as a share of the number of models"
-    return np.abs(metrics.ranks(score) - metrics.ranks(truth)) / len(truth)
 
-# %% ../../nbs/papers/essence_bench.ipynb #0f5e1a32
 def hellaswag_ranks(
     runs: Runs,  # trials, processors, journals
 ) -> pd.DataFrame:  # one row per cell

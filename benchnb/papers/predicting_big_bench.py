@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['PREDICTOR_LABELS', 'OTHER_MACHINE', 'METRIC_COLUMNS', 'PRINTED_ROWS', 'tune_predictors', 'fit_fold', 'predict_folds',
-           'compare_predictors', 'is_emergent', 'groupings', 'restrict_fold', 'group_work', 'group_results',
-           'extrapolations', 'batch_seconds', 'comparison_cells', 'group_cells', 'extrapolation_cells', 'as_results',
-           'measure_records', 'measurable', 'reproduce_predicting_big_bench']
+           'compare_predictors', 'is_emergent', 'groupings', 'group_work', 'group_results', 'extrapolations',
+           'batch_seconds', 'comparison_cells', 'group_cells', 'extrapolation_cells', 'as_results', 'measure_records',
+           'measurable', 'reproduce_predicting_big_bench']
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #14ce3ad1
 import time
@@ -20,12 +20,7 @@ from sklearn.base import clone
 from ..data.files import resource_path
 from . import recovering_big_bench as recovering
 from .published import published_cells
-from benchnb.papers.recovering_big_bench import (
-    PAPER,
-    RECOVERY_PLANS,
-    Effort,
-    fingerprint,
-)
+from .recovering_big_bench import PAPER, Effort, fingerprint
 from benchnb.papers.verdicts import (
     CELL,
     RESULT_COLUMNS,
@@ -42,7 +37,7 @@ from benchnb.prediction.matrix_completion import (
     evaluate_predictions,
     r_squared,
 )
-from ..prediction.public_records import RECORD_SOURCES, load_records, record_sets
+from ..prediction.public_records import load_records
 from ..prediction.records import RecordFeatures
 from benchnb.prediction.regressors import (
     GRIDS,
@@ -51,19 +46,7 @@ from benchnb.prediction.regressors import (
     get_predictor,
     random_search,
 )
-from ..prediction.splits import EXTRAPOLATION, INTERPOLATION, Fold
-
-# %% ../../nbs/papers/predicting_big_bench.ipynb #fefce975
-PREDICTOR_LABELS = {
-    "model_task": "Model+Task Baseline",
-    "svd": "Adapted SVD",
-    "model_knn": "Model-model kNN",
-    "task_knn": "Task-task kNN",
-    "random_forest": "Random Forest",
-    "boosted_trees": "Gradient Boosted Trees",
-    "mlp": "MLP",
-    "logit_factors": "Logit factors (not in the paper)",
-}
+from ..prediction.splits import Fold
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #fec57722
 def tune_predictors(
@@ -79,19 +62,15 @@ def tune_predictors(
 
     jobs, names = {}, []
     for name, fold in work:
-        train, dev = records.iloc[fold.train], records.iloc[fold.dev]
-        matrix = issubclass(PREDICTORS[name], MatrixPredictor)
-        draws = effort.trials * (4 if matrix else 1)
-        key = f"settings {name} {draws} {fingerprint(records, fold.train, fold.dev)}"
+        train, dev = (records.iloc[rows] for rows in fold[:2])
+        draws = effort.trials * (
+            4 if issubclass(PREDICTORS[name], MatrixPredictor) else 1
+        )
+        key = f"settings {name} {draws} {fingerprint(records, *fold[:2])}"
         jobs[key] = choose, name, train, dev, draws
         names.append((name, key))
-    chosen, found = dict(zip(jobs, effort.run(jobs), strict=True)), []
-    for name, key in names:
-        settings = dict(chosen[key])
-        if "hidden" in settings:  # JSON has no tuples
-            settings["hidden"] = tuple(settings["hidden"])
-        found.append(get_predictor(name, **settings))
-    return found
+    chosen = dict(zip(jobs, effort.run(jobs), strict=True))
+    return [get_predictor(name, **chosen[key]) for name, key in names]
 
 
 def fit_fold(
@@ -121,6 +100,18 @@ def predict_folds(
     return [(np.array(found[name][0]), found[name][1]) for name in names]
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #a9343c61
+PREDICTOR_LABELS = {
+    "model_task": "Model+Task Baseline",
+    "svd": "Adapted SVD",
+    "model_knn": "Model-model kNN",
+    "task_knn": "Task-task kNN",
+    "random_forest": "Random Forest",
+    "boosted_trees": "Gradient Boosted Trees",
+    "mlp": "MLP",
+    "logit_factors": "Logit factors (not in the paper)",
+}
+
+
 def compare_predictors(
     records: pd.DataFrame,  # checked records
     setting: str,  # one of INTERPOLATION
@@ -131,15 +122,15 @@ def compare_predictors(
     effort = effort or Effort()
     folds = splits.split_records(records, setting)[: effort.folds]
     ready = tune_predictors(records, [(name, folds[0]) for name in names], effort)
-    ready = dict(zip(names, ready, strict=True))
-    work = [(name, number) for name in names for number in range(len(folds))]
-    pairs = [(ready[name], folds[number]) for name, number in work]
-    rows, found = [], predict_folds(records, pairs, effort)
-    for (name, number), (predicted, seconds) in zip(work, found, strict=True):
-        facts = dict(setting=setting, predictor=name, fold=number, seconds=seconds)
-        test = records.iloc[folds[number].test]
-        rows.append(facts | evaluate_predictions(test, predicted))
-    return pd.DataFrame(rows)
+    found = predict_folds(records, [(p, fold) for p in ready for fold in folds], effort)
+    facts = pd.MultiIndex.from_product(
+        [[setting], names, range(len(folds))], names=["setting", "predictor", "fold"]
+    )
+    rows = [
+        {"seconds": seconds} | evaluate_predictions(records.iloc[fold.test], predicted)
+        for fold, (predicted, seconds) in zip(folds * len(names), found, strict=True)
+    ]
+    return pd.DataFrame(rows, facts).reset_index()
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #5ec4f911
 def is_emergent(
@@ -164,41 +155,28 @@ def groupings(
     return pd.DataFrame(groups | {"size": "quarter " + size, "emergence": kind})
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #79dc8516
-def restrict_fold(
-    fold: Fold,
-    member: np.ndarray,  # of each record: is it in the group?
-    count: int | None = None,  # keep so many training records; None: all
-    seed: int = 0,
-) -> Fold:  # of the group by itself
-    "A fold's records of one group"
-    train, dev, test = (rows[member[rows]] for rows in fold)
-    if count is not None:
-        kept = np.random.default_rng(seed).permutation(len(train))[:count]
-        train = np.sort(train[kept])
-    return Fold(train, dev, test)
-
-
 def group_work(
     records: pd.DataFrame,  # checked records
     folds: Sequence[Fold],  # of L1
     least: int = 250,  # training records that a group needs
-    controls: Sequence[int] = (1000, 250),  # training records of the control
 ) -> list[tuple]:  # grouping, group, training, its fold
-    "What figure 3 trains"
+    "What figure 3 trains: each group's records, and equally many of each group"
     groups, work = groupings(records), []
     for column in ("shots", "family", "size"):
         names = groups[column].value_counts()
         names = [n for n in sorted(names.index) if 0.8 * names[n] >= least]
         if len(names) < 2:
             continue
-        fewest = min(0.78 * (groups[column] == name).sum() for name in names)
-        count = next(c for c in [*controls, int(fewest)] if c <= fewest)
+        fewest = int(min(0.78 * (groups[column] == name).sum() for name in names))
+        count = next(c for c in (1000, 250, fewest) if c <= fewest)
         for name in names:
             member = (groups[column] == name).to_numpy()
             for fold in folds:
-                for n, how in {None: "", count: f", {count}"}.items():
-                    part = restrict_fold(fold, member, n)
-                    work.append((column, name, f"single-group{how}", part))
+                train, *rest = (rows[member[rows]] for rows in fold)
+                few = np.sort(np.random.default_rng(0).permutation(train)[:count])
+                work.append((column, name, "single-group", Fold(train, *rest)))
+                how = f"single-group, {count}"
+                work.append((column, name, how, Fold(few, *rest)))
     return work
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #f8c01cf3
@@ -231,18 +209,17 @@ def extrapolations(
 ) -> pd.DataFrame:  # one row per setting and scenario: rmse, r2
     "The MLP beyond its training range, in three scenarios"
     possible = splits.possible_settings(records)
-    names = [name for name in EXTRAPOLATION if possible[name].allowed]
+    names = [name for name in splits.EXTRAPOLATION if possible[name].allowed]
     work = [(name, scenario) for name in names for scenario in ("S1", "S2", "S3")]
     folds, rows = [splits.fold_beyond(records, *one) for one in work], []
     named = tune_predictors(records, [("mlp", fold) for fold in folds], effort)
     bare = [clone(mlp).set_params(model_name=False) for mlp in named]
     given = list(zip([*named, *bare], [*folds, *folds], strict=True))
     found = zip(work * 2, given, predict_folds(records, given, effort), strict=True)
-    for place, ((setting, scenario), (_, fold), (predicted, _)) in enumerate(found):
+    for (setting, scenario), (mlp, fold), (predicted, _) in found:
         numbers = evaluate_predictions(records.iloc[fold.test], predicted)
-        facts = dict(setting=setting, scenario=scenario, model_name=place < len(work))
-        facts |= {key: numbers[key] for key in ("rmse", "r2")}
-        rows.append(facts | dict(records=len(fold.test)))
+        facts = dict(setting=setting, scenario=scenario, model_name=mlp.model_name)
+        rows.append(facts | {key: numbers[key] for key in ("rmse", "r2")})
     return pd.DataFrame(rows)
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #ca79fdf3
@@ -262,15 +239,9 @@ def batch_seconds(
     return (time.process_time() - start) / networks
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #199e136f
-OTHER_MACHINE = dict(
-    verdict=str(Verdict.OTHER_DATA), reason="CPU seconds, another machine"
-)
-METRIC_COLUMNS = {
-    "rmse": "rmse",
-    "r2": "r2",
-    "pearson": "task average / pearson",
-    "kendall": "task average / kendall",
-}
+OTHER_MACHINE = dict(verdict=Verdict.OTHER_DATA, reason="CPU seconds, another machine")
+METRIC_COLUMNS = {"rmse": "rmse", "r2": "r2"}
+METRIC_COLUMNS |= {name: f"task average / {name}" for name in ("pearson", "kendall")}
 
 
 def comparison_cells(
@@ -329,7 +300,7 @@ def extrapolation_cells(
     "Extrapolation, in the paper's rows or beside them"
     shots = records["shots"][splits.beyond(records, "E1")].max()
     held, rows = {"E1": f"{shots} shots"}, []
-    if found["setting"].isin(EXTRAPOLATION[1:]).any():
+    if (found["setting"] != "E1").any():
         models = splits.held_out_models(records)
         held |= {setting: " ".join(model) for setting, model in models.items()}
     for run in found.itertuples():
@@ -337,8 +308,8 @@ def extrapolation_cells(
         row = PRINTED_ROWS[run.setting] if in_place else f"{run.setting}, {out}"
         row += "" if run.model_name else ", without the model's name"
         facts = dict(table="table 4", reason=f"held out: {out}", row=row)
-        for metric, value in {"rmse": run.rmse, "r2": run.r2}.items():
-            column = f"{run.scenario} / {metric}"
+        for metric in ("rmse", "r2"):
+            column, value = f"{run.scenario} / {metric}", getattr(run, metric)
             rows.append(facts | dict(column=column, reproduced=value))
     return pd.DataFrame(rows)
 
@@ -352,9 +323,8 @@ def as_results(
     cells = cells.dropna(subset="reproduced").reset_index(drop=True)
     if name != first:
         cells["row"] = f"{name}: " + cells["row"]
-    given = {"stderr": np.nan, "trials": 1, "reason": "", "verdict": ""}
-    for column, value in given.items():
-        cells[column] = cells[column].fillna(value) if column in cells else value
+    for column, value in dict(stderr=np.nan, trials=1, reason="", verdict="").items():
+        cells[column] = cells.get(column, pd.Series(value, cells.index)).fillna(value)
     if name != "bigbench":
         cells["verdict"] = str(Verdict.OTHER_DATA)
     return cells.assign(paper=PAPER, data=name)[RESULT_COLUMNS]
@@ -362,14 +332,14 @@ def as_results(
 
 def measure_records(
     name: str,  # bbh, harness or bigbench
+    records: pd.DataFrame,  # under this name
     effort: Effort,
     in_place: bool,  # in the paper's rows?
 ) -> Iterator[pd.DataFrame]:  # cells of one table after another
     "Everything that the two chapters show of one table of records"
-    records = load_records(name)
     possible = splits.possible_settings(records)
     yield recovering.record_cells(records)
-    for setting in INTERPOLATION:
+    for setting in splits.INTERPOLATION:
         if possible[setting].distinct:
             yield comparison_cells(compare_predictors(records, setting, effort=effort))
     yield group_cells(group_results(records, effort))
@@ -377,27 +347,22 @@ def measure_records(
     batch = dict(table="table 5", row="MLP (optimized for search)", column="seconds")
     seconds = batch_seconds(records, 32 if effort.epochs == 30 else 2, effort.epochs)
     yield pd.DataFrame([batch | OTHER_MACHINE | {"reproduced": seconds}])
-    yield recovering.plan_cells(records, RECOVERY_PLANS[name], effort)
+    yield recovering.plan_cells(records, recovering.RECOVERY_PLANS[name], effort)
 
 
 def measurable(
     names: Sequence[str] | None = None,  # of tables of records; None: those available
-) -> list[str]:  # at least one
+) -> dict[str, pd.DataFrame]:  # by name, at least one
     "The tables of records that can be measured"
-    asked = list(RECOVERY_PLANS) if names is None else list(names)
-    if unknown := set(asked) - set(RECOVERY_PLANS):
-        there = ", ".join(RECOVERY_PLANS)
-        raise ValueError(f"no records {unknown.pop()!r}: there are {there}")
-    have = set(record_sets().index)
-    found = [name for name in asked if name in have]
-    if found and (names is None or found == asked):
-        return found
-    missing = [name for name in asked if name not in have]
-    files = " or ".join(RECORD_SOURCES[name].files[0] for name in missing)
-    raise FileNotFoundError(
-        f"no records of {', '.join(missing)} to measure: set BENCHNB_DATA to the "
-        f"folder with {files}"
-    )
+    found, missing = {}, None
+    for name in recovering.RECOVERY_PLANS if names is None else names:
+        try:
+            found[name] = load_records(name)
+        except FileNotFoundError as error:
+            missing = missing or error
+    if missing and (names or not found):
+        raise missing
+    return found
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #b4b5c343
 def reproduce_predicting_big_bench(
@@ -409,15 +374,13 @@ def reproduce_predicting_big_bench(
     **effort,  # of Effort: epochs; protocol, "paper" for the paper's searches
 ) -> Path:  # the file of results, written after each table
     "Measure every cell again and store it (hours; with BIG-bench's records, a night)"
-    if trials < 1:
-        raise ValueError(f"trials is {trials!r}: try 1 setting or more, such as 25")
-    names, parts = measurable(names), [recovering.greedy_fits()]
-    first = next(n for n in ("bigbench", "harness", "bbh") if n in names)
+    tables, parts = measurable(names), [recovering.greedy_fits()]
+    first = next(n for n in ("bigbench", "harness", "bbh") if n in tables)
     most = min(10, trials), min(5000, 200 * trials)
     how = Effort(trials, n_jobs, journals, *most, **effort)
     before = stored_results(folder).query("paper == @PAPER")
-    for name in names:
-        for cells in measure_records(name, how, name == first):
+    for name, records in tables.items():
+        for cells in measure_records(name, records, how, name == first):
             parts.append(as_results(cells, name, first))
             done = pd.concat(parts, ignore_index=True)
             both = pd.concat([done, before]).drop_duplicates(CELL)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['AGREES', 'DISAGREES', 'CLAIMS', 'BY_HAND', 'tally', 'printed_order', 'How', 'Compared', 'difference_size',
-           'compare_cells', 'claim_gains', 'compare_claim', 'table_verdict', 'catalogue', 'explain', 'report_line',
-           'report', 'item_names', 'headline_text', 'comparison_text', 'markdown_page', 'verdict_counts', 'recompute']
+           'compare_cells', 'claim_gains', 'judge_item', 'catalogue', 'explain', 'report_line', 'report', 'item_names',
+           'headline_text', 'comparison_text', 'markdown_page', 'verdict_counts', 'recompute']
 
 # %% ../../nbs/papers/reproduced.ipynb #b73ecc11
 import importlib
@@ -26,7 +26,6 @@ from benchnb.papers.verdicts import (
     Verdict,
     best_values,
     judge,
-    printed_error,
     relative_difference,
     stored_results,
     table_cells,
@@ -50,8 +49,8 @@ def printed_order(
     cells = cells[~cells["column"].str.endswith(" sd")]
     errors, trials = cells["stderr"].fillna(0), cells["trials"]
     wide = two_errors(trials)
-    theirs = wide * printed_error(errors, trials, cells["printed_trials"])
-    cells = cells.assign(ours=wide * errors, theirs=theirs)
+    share = np.sqrt((trials / cells["printed_trials"]).fillna(1.0))
+    cells = cells.assign(ours=wide * errors, theirs=wide * errors * share)
     block = cells["row"].map(lambda row: row.rpartition(" / ")[0])  # ARC / Random
     lines = []
     for _, group in cells.groupby([block, "column"], sort=False):
@@ -63,7 +62,7 @@ def printed_order(
             lines.append((gain, np.hypot(one.ours, two.ours)))
     return pd.DataFrame(lines, columns=["gain", "allowed"], dtype=float)
 
-# %% ../../nbs/papers/reproduced.ipynb #7176da1e
+# %% ../../nbs/papers/reproduced.ipynb #c2a8e0b7
 AGREES = (Verdict.REPRODUCED, Verdict.RESCORED)  # verdicts on cells
 DISAGREES = (Verdict.CLOSE, Verdict.NOT_REPRODUCED)
 
@@ -88,7 +87,7 @@ class Compared(NamedTuple):
     other: bool = False  # was it on other data?
     size: float = np.inf  # median relative difference of cells that disagree
 
-# %% ../../nbs/papers/reproduced.ipynb #c2a8e0b7
+
 def difference_size(
     cells: pd.DataFrame,  # cells with both numbers
 ) -> float:  # share of the printed number; NaN where there are no cells
@@ -118,10 +117,10 @@ def compare_cells(
     near = int((gap <= CLOSE * there["value"].abs()).sum())
     return Compared(How.NEAR, near, len(there) - near, 0, True)
 
-# %% ../../nbs/papers/reproduced.ipynb #547f2f91
+# %% ../../nbs/papers/reproduced.ipynb #891efcd6
 CLAIMS = pd.read_csv(resource_path("claims.csv"), dtype=str, keep_default_na=False)
 
-# %% ../../nbs/papers/reproduced.ipynb #891efcd6
+
 def claim_gains(
     claim: pd.DataFrame,  # lines of claims.csv
     stored: pd.DataFrame,  # stored results of the paper
@@ -154,27 +153,20 @@ def claim_gains(
     return pd.DataFrame(lines, columns=["gain", "allowed", "other"])
 
 # %% ../../nbs/papers/reproduced.ipynb #baf1e894
-def compare_claim(
-    claim: pd.DataFrame,  # lines of claims.csv
-    stored: pd.DataFrame,  # stored results of the paper
-) -> Compared:
-    "How those pairs of a claim come out that were measured"
-    gains = claim_gains(claim, stored)
-    if gains.empty:
-        return Compared()
-    return Compared(How.CLAIM, *tally(gains), gains["other"].any())
-
-
-def table_verdict(
-    compared: Compared,
+def judge_item(
+    claim: pd.DataFrame,  # its lines of claims.csv, perhaps none
     cells: pd.DataFrame,  # printed cells of the table, perhaps none
-) -> Verdict:
-    "The verdict on a table or a figure"
+    stored: pd.DataFrame,  # stored results of the paper
+) -> tuple[Compared, Verdict]:
+    "How a table or a figure compares with the paper, and the verdict on it"
+    compared = Compared() if len(claim) else compare_cells(cells)
+    if len(claim) and len(gains := claim_gains(claim, stored)):
+        compared = Compared(How.CLAIM, *tally(gains), gains["other"].any())
     if compared.how:
         chance = CHANCE if compared.how == How.CELLS else CHANCE / 2  # one side
-        return judge(*compared[1:], chance)
+        return compared, judge(*compared[1:], chance)
     waiting = (cells["verdict"] == Verdict.NOT_YET).any()
-    return Verdict.NOT_YET if waiting else Verdict.NOT_POSSIBLE
+    return compared, Verdict.NOT_YET if waiting else Verdict.NOT_POSSIBLE
 
 # %% ../../nbs/papers/reproduced.ipynb #5616412f
 BY_HAND = (Verdict.NOT_DECIDED, Verdict.NOT_POSSIBLE, Verdict.NOTHING_MEASURED)
@@ -187,7 +179,7 @@ def catalogue() -> pd.DataFrame:  # paper, item, shows, row, column, claim, ...
     frame["paper"] = pd.Categorical(frame["paper"], list(PAPERS), ordered=True)
     return frame.sort_values("paper", kind="stable").astype({"paper": str})
 
-# %% ../../nbs/papers/reproduced.ipynb #9437f79a
+# %% ../../nbs/papers/reproduced.ipynb #0a2b0ccf
 def explain(
     cells: pd.DataFrame,  # all printed cells of the table
     verdict: Verdict,  # on the table
@@ -212,7 +204,7 @@ def explain(
         parts.append(f"{len(gone)} of {len(cells)} cells missing: {common(gone)}")
     return "; ".join(filter(None, parts))
 
-# %% ../../nbs/papers/reproduced.ipynb #0a2b0ccf
+
 def report_line(
     entry: NamedTuple,  # a row of the catalogue
     cells: pd.DataFrame,  # printed and extra cells of the paper, from table_cells
@@ -230,8 +222,7 @@ def report_line(
     headline = ours.iloc[0].to_dict() if len(ours) else {"data": ""}
     compared, verdict = Compared(), entry.verdict
     if verdict not in BY_HAND:
-        compared = compare_claim(claim, stored) if len(claim) else compare_cells(cells)
-        verdict = table_verdict(compared, cells)
+        compared, verdict = judge_item(claim, cells, stored)
         good = verdict in (Verdict.REPRODUCED, Verdict.REPRODUCED_ELSEWHERE)
         verdict = str(entry.verdict if entry.verdict and good else verdict)
     return entry._asdict() | {

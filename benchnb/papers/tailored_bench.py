@@ -63,7 +63,7 @@ def gsm8k_cells(
         parts.append(mean_cells(part, "row", names, **facts))
     return pd.concat(parts)
 
-# %% ../../nbs/papers/tailored_bench.ipynb #965c302e
+# %% ../../nbs/papers/tailored_bench.ipynb #152cc8df
 TABLE_6_ITEMS = (20, 25, 30, 35, 40)  # budgets of table 6
 MANY = 100  # trials of the rows that carry the claim, as many as the paper has
 ABLATIONS = {  # table to row to settings
@@ -140,7 +140,7 @@ def other_tables(
     facts = dict(verdict=Verdict.OTHER_DATA, reason=why)
     yield gsm8k_cells(frame, "table 5", "HellaSwag / {}", **facts)
 
-# %% ../../nbs/papers/tailored_bench.ipynb #152cc8df
+
 UNNAMED = "families are known for the 100 models whose names could be recovered"
 
 

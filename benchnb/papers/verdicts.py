@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['CLOSE', 'CHANCE', 'LEVEL', 'CELL', 'NUMBERS', 'RESULT_COLUMNS', 'GIVEN_VERDICTS', 'REASONS', 'two_errors',
-           'printed_error', 'allowed_difference', 'relative_difference', 'best_values', 'Verdict', 'verdict', 'judge',
-           'check_results', 'store_results', 'stored_results', 'Runs', 'mean_cells', 'complete_cells', 'table_cells',
-           'cells_as_text', 'side_by_side', 'cells_json', 'count_verdicts', 'print_table', 'format_cells']
+           'allowed_difference', 'relative_difference', 'best_values', 'Verdict', 'verdict', 'judge', 'check_results',
+           'store_results', 'stored_results', 'Runs', 'mean_cells', 'complete_cells', 'table_cells', 'cells_as_text',
+           'side_by_side', 'cells_json', 'count_verdicts', 'format_cells']
 
 # %% ../../nbs/papers/verdicts.ipynb #476b666f
 import json
@@ -41,16 +41,6 @@ def two_errors(
     return stats.t.ppf(stats.norm.cdf(2), freedom)
 
 
-def printed_error(
-    stderr: float | np.ndarray,  # s, standard error of our mean; NaN counts as 0
-    trials: float | np.ndarray = math.nan,  # n, ours
-    printed_trials: float | np.ndarray = math.nan,  # N; NaN: as many as ours
-) -> np.ndarray:  # in the unit of the cell
-    "Standard error of the printed mean"
-    share = np.nan_to_num(np.divide(trials, printed_trials), nan=1.0)
-    return np.nan_to_num(stderr) * np.sqrt(share)
-
-
 def allowed_difference(
     stderr: float | np.ndarray,  # s, standard error of our mean; NaN counts as 0
     unit: float | np.ndarray,  # u, one unit of the last printed digit
@@ -58,8 +48,8 @@ def allowed_difference(
     printed_trials: float | np.ndarray = math.nan,  # N; NaN: as many as ours
 ) -> np.ndarray:  # b, in the unit of the cell
     "How far a reproduced number may lie from the printed one (equation 1)"
-    theirs = printed_error(stderr, trials, printed_trials)
-    both = np.hypot(np.nan_to_num(stderr), theirs)
+    share = np.nan_to_num(np.divide(trials, printed_trials), nan=1.0)
+    both = np.nan_to_num(stderr) * np.sqrt(1 + share)  # ours and theirs
     return two_errors(trials) * both + np.asarray(unit) / 2
 
 # %% ../../nbs/papers/verdicts.ipynb #c105e001
@@ -80,7 +70,7 @@ def best_values(
     "The best possible value of each column's measure"
     return columns.str.split(" / ").str[-1].map(MEASURES["best"])
 
-# %% ../../nbs/papers/verdicts.ipynb #cb6ba190
+# %% ../../nbs/papers/verdicts.ipynb #c19bcc60
 class Verdict(StrEnum):
     "What became of a printed number, a table or a figure"
 
@@ -100,7 +90,7 @@ class Verdict(StrEnum):
 
 CLOSE = 0.1  # the largest relative difference that is called close
 
-# %% ../../nbs/papers/verdicts.ipynb #c19bcc60
+
 def verdict(
     published: float,  # p, the printed value; NaN where nothing is printed
     reproduced: float,  # r, our value; NaN where it cannot be had
@@ -147,16 +137,12 @@ def judge(
         return Verdict.NOT_DECIDED
     return Verdict.REPRODUCED_ELSEWHERE if other else Verdict.REPRODUCED
 
-# %% ../../nbs/papers/verdicts.ipynb #4d90f42b
+# %% ../../nbs/papers/verdicts.ipynb #379d184e
 CELL = ["paper", "table", "row", "column"]  # the address of a cell
 NUMBERS = ["reproduced", "trials", "stderr"]
 RESULT_COLUMNS = [*CELL, *NUMBERS, "data", "verdict", "reason"]
-GIVEN_VERDICTS = (
-    Verdict.OTHER_DATA,
-    Verdict.NOT_REPRODUCED,
-    Verdict.RESCORED,
-    Verdict.NOT_POSSIBLE,
-)
+GIVEN_VERDICTS = [Verdict.OTHER_DATA, Verdict.NOT_REPRODUCED]
+GIVEN_VERDICTS += [Verdict.RESCORED, Verdict.NOT_POSSIBLE]
 
 
 def check_results(
@@ -197,7 +183,7 @@ def check_results(
             raise ValueError(f"{where}: {cell}: {fault}")
     return frame
 
-# %% ../../nbs/papers/verdicts.ipynb #379d184e
+
 def store_results(
     frame: pd.DataFrame,  # one row per cell, columns of RESULT_COLUMNS
     name: str,  # name of the file, without folder and ending
@@ -295,7 +281,6 @@ def complete_cells(
     paper: str,  # short name in PAPERS
 ) -> pd.DataFrame:  # with the other printed cells, as not possible
     "Give cells that are missing, or differ, their reason; the first pattern counts"
-
     printed = published_cells(paper)
     keys = pd.concat([done[CELL], printed[CELL]]).drop_duplicates()
     cells = keys.merge(done, "left", CELL).merge(printed, "left", CELL)
@@ -396,7 +381,7 @@ def cells_json(
     ]
     return "[" + ",\n ".join(json.dumps(row, allow_nan=False) for row in rows) + "]"
 
-# %% ../../nbs/papers/verdicts.ipynb #b7a0186c
+# %% ../../nbs/papers/verdicts.ipynb #ebe55a51
 def count_verdicts(
     cells: pd.DataFrame,  # cells as table_cells gives them
 ) -> pd.Series:  # number of cells, indexed by the verdicts that occur
@@ -404,63 +389,52 @@ def count_verdicts(
     counts = cells["verdict"].value_counts().reindex([*map(str, Verdict)], fill_value=0)
     return counts[counts > 0]
 
-# %% ../../nbs/papers/verdicts.ipynb #ebe55a51
-def print_table(
-    page: object,  # a rich console
-    cells: pd.DataFrame,  # the cells of one table
-    all: bool = True,  # False: cells that are not possible are only counted
-) -> None:
-    "One table for the terminal: its heading, a grid for each row, the remarks"
-    from rich.padding import Padding
-    from rich.table import Table
-
-    def remark(cell):  # data, trials and reason
-        trials = "" if math.isnan(cell["trials"]) else f"{cell['trials']:.0f} trials"
-        where = ", ".join(filter(None, [cell["data"], trials]))
-        printed = cell["published"] if isinstance(cell["published"], str) else ""
-        text = printed if math.isnan(printed_value(printed)) else ""
-        return ": ".join(filter(None, [text, where, cell["reason"]]))
-
-    title = f"{cells['paper'].iloc[0]}, {cells['table'].iloc[0]}"
-    page.print(f"\n{title}\n{'-' * len(title)}")
-    hidden = (cells["verdict"] == Verdict.NOT_POSSIBLE) & (not all)
-    cells, remarks = cells[~hidden], {}
-    numbers = cells_as_text(cells)
-    numbers["stderr"] = [f"±{text}" if text else "" for text in numbers["stderr"]]
-    numbers = numbers[["published", "reproduced", "stderr", "difference"]]
-    number = dict(width=8, justify="right", no_wrap=True, overflow="ellipsis")
-    for row, part in cells.groupby("row", sort=False):
-        page.print(row)
-        grid = Table(box=None, padding=(0, 1, 0, 0), show_header=False, expand=True)
-        for given in ({}, *[number] * 4, {"width": 14}, {"width": 4}):
-            grid.add_column(**given)
-        for place, cell in part.iterrows():
-            text = remark(cell)
-            mark = f"({remarks.setdefault(text, len(remarks) + 1)})" if text else ""
-            name = Padding(cell["column"], (0, 0, 0, 2))
-            word = cell["verdict"].removesuffix(" by our implementation")
-            grid.add_row(name, *numbers.loc[place], word, mark)
-        page.print(grid)
-    for text, number in remarks.items():
-        page.print(f"({number}) {text}")
-    if count := hidden.sum():
-        some = "1 cell is" if count == 1 else f"{count} cells are"
-        page.print(f"{some} not possible here (--all shows them)")
-
 
 def format_cells(
     frame: pd.DataFrame,  # cells as table_cells gives them
     width: int = 80,  # characters on a line; at least 72 are used
     all: bool = True,  # False: cells that are not possible are only counted
 ) -> str:  # plain text
-    "Cells for a terminal: the verdicts counted, then table by table"
+    "Cells for a terminal: the verdicts counted; of each table grids and remarks"
     from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+
+    def remark(cell):  # text in place of a number, data, trials, reason
+        trials = "" if math.isnan(cell["trials"]) else f"{cell['trials']:.0f} trials"
+        where = ", ".join(filter(None, [cell["data"], trials]))
+        printed = cell["published"] if isinstance(cell["published"], str) else ""
+        text = printed if math.isnan(printed_value(printed)) else ""
+        return ": ".join(filter(None, [text, where, cell["reason"]]))
 
     plain = dict(color_system=None, markup=False, highlight=False, emoji=False)
     page = Console(width=max(width, 72), file=StringIO(), **plain)
     counts = [f"{count} {name}" for name, count in count_verdicts(frame).items()]
     page.print(f"{len(frame)} cells" + (": " if counts else "") + ", ".join(counts))
     page.print("per cell: published, reproduced, ± standard error, difference, verdict")
-    for _, cells in frame.groupby(["paper", "table"], sort=False):
-        print_table(page, cells, all)
+    number = dict(width=8, justify="right", no_wrap=True, overflow="ellipsis")
+    for names, cells in frame.groupby(["paper", "table"], sort=False):
+        page.print(f"\n{', '.join(names)}\n{'-' * len(', '.join(names))}")
+        hidden = (cells["verdict"] == Verdict.NOT_POSSIBLE) & (not all)
+        cells, remarks = cells[~hidden], {}
+        text = cells_as_text(cells)
+        text["stderr"] = text["stderr"].replace("(.+)", r"±\1", regex=True)
+        text = text[["published", "reproduced", "stderr", "difference"]]
+        for row, part in cells.groupby("row", sort=False):
+            page.print(row)
+            grid = Table(box=None, padding=(0, 1, 0, 0), show_header=False, expand=True)
+            for given in ({}, *[number] * 4, {"width": 14}, {"width": 4}):
+                grid.add_column(**given)
+            for place, cell in part.iterrows():
+                why = remark(cell)
+                mark = f"({remarks.setdefault(why, len(remarks) + 1)})" if why else ""
+                name = Padding(cell["column"], (0, 0, 0, 2))
+                word = cell["verdict"].removesuffix(" by our implementation")
+                grid.add_row(name, *text.loc[place], word, mark)
+            page.print(grid)
+        for why, place in remarks.items():
+            page.print(f"({place}) {why}")
+        if count := hidden.sum():
+            some = "1 cell is" if count == 1 else f"{count} cells are"
+            page.print(f"{some} not possible here (--all shows them)")
     return "\n".join(line.rstrip() for line in page.file.getvalue().splitlines())

@@ -50,7 +50,7 @@ def bigbench_rows(
     facts = {name: model[name] for name in ["family", "model", *PARAMS]}
     return rows.assign(task=task, **facts)
 
-# %% ../../nbs/prediction/public_records.ipynb #7db1a591
+# %% ../../nbs/prediction/public_records.ipynb #138259f2
 def read_bigbench(
     folder: str | Path,  # BIG-bench's folder benchmark_tasks
 ) -> pd.DataFrame:  # rows of all score files; also programmatic and examples (or NaN)
@@ -77,7 +77,7 @@ def read_bigbench(
     raw = pd.concat(tables, ignore_index=True)
     return raw.assign(examples=raw["subtask"].map(examples))
 
-# %% ../../nbs/prediction/public_records.ipynb #138259f2
+
 def read_authors_csv(
     path: str | Path,  # all.csv, filtered_v2.csv, ... with the authors' columns
 ) -> pd.DataFrame:  # rows as read_bigbench gives them; examples are not known
@@ -140,7 +140,7 @@ def size_in_name(
     value = float(f"{number}.{tenths}" if tenths else number)
     return value * {"b": 1e9, "m": 1e6}[unit]
 
-# %% ../../nbs/prediction/public_records.ipynb #87054c24
+# %% ../../nbs/prediction/public_records.ipynb #a9e16691
 def bbh_records(path: Path) -> pd.DataFrame:
     "BIG-Bench Hard; a part is a task with one of two prompts"
     frame = pd.read_csv(path).query("filter == 'flexible-extract' & task != 'overall'")
@@ -148,7 +148,7 @@ def bbh_records(path: Path) -> pd.DataFrame:
     frame = frame.assign(subtask=frame["task"] + ":" + prompt, metric="exact_match")
     return check_records(frame.assign(total_params=frame["size_B"] * 1e9))
 
-# %% ../../nbs/prediction/public_records.ipynb #bd68f0ab
+
 def pythia_records(path: Path) -> pd.DataFrame:
     "Pythia's last checkpoints, and the OPT and BLOOM runs beside them"
     names = "family model_dir step setting task metric num_fewshot score file"
@@ -183,7 +183,7 @@ def harness_records(path: Path) -> pd.DataFrame:
     frame = frame.assign(subtask=part, task=task, total_params=size)
     return check_records(frame, duplicates="first")
 
-# %% ../../nbs/prediction/public_records.ipynb #112080b5
+
 def benchpress_records(path: Path) -> pd.DataFrame:
     "Recent models; the family is the provider"
     wide = pd.read_csv(path).rename(columns={"id": "model"})
@@ -194,7 +194,7 @@ def benchpress_records(path: Path) -> pd.DataFrame:
     frame["family"] = frame["model"].map(facts["provider"])
     return check_records(frame, "percent", unknown_size="keep")
 
-# %% ../../nbs/prediction/public_records.ipynb #74629a84
+
 class RecordSource(NamedTuple):
     "A named table of records: where it lies and how it is read"
 
@@ -221,7 +221,7 @@ RECORD_SOURCES = {
     ),
 }
 
-# %% ../../nbs/prediction/public_records.ipynb #b25d3d8f
+
 def load_records(
     name: str,  # one of RECORD_SOURCES
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
@@ -239,7 +239,7 @@ def load_records(
     with naming(path, f"is no complete table of {name}; copy it again"):
         return source.read(path)
 
-# %% ../../nbs/prediction/public_records.ipynb #a9e16691
+
 def record_sets(
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
 ) -> pd.DataFrame:  # indexed by name; one row for each table that is there

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['COLUMNS', 'PARAMS', 'RECORD_NAMES', 'METRIC_RANGES', 'KEY', 'NUMERIC_FEATURES', 'ONE_HOT', 'check_choice',
-           'refuse_rows', 'require_records', 'unit_scores', 'tidy_columns', 'check_records', 'record_numbers',
-           'RecordFeatures', 'describe_records', 'made_records']
+           'refuse_rows', 'require_records', 'unit_scores', 'check_records', 'record_numbers', 'RecordFeatures',
+           'describe_records', 'made_records']
 
 # %% ../../nbs/prediction/records.ipynb #27b78d24
 from collections.abc import Iterable, Sequence
@@ -113,10 +113,15 @@ def unit_scores(
 KEY = ["family", "model", "task", "subtask", "metric", "shots"]  # one experiment
 
 
-def tidy_columns(
+def check_records(
     frame: pd.DataFrame,  # one row per experiment, see COLUMNS
-) -> pd.DataFrame:  # the ten columns: names as text, numbers, shots as whole numbers
-    "All columns with their types; a wrong cell is refused by name"
+    scale: str = "unit",  # of the scores: unit, percent, or metric (its own range)
+    duplicates: str = "refuse",  # or first: keep the first; or mean: average the scores
+    unknown_size: str = "refuse",  # of a model; keep: its records stay
+) -> pd.DataFrame:  # the ten columns, rows numbered from 0, scores from 0 to 1
+    "A validated table of records; what cannot be used is refused by name"
+    check_choice("duplicates", duplicates, ["refuse", "first", "mean"])
+    check_choice("unknown_size", unknown_size, ["refuse", "keep"])
     if isinstance(frame, pd.DataFrame):
         frame = frame.reset_index(drop=True)
         filled = {"subtask": frame.get("task")} | dict.fromkeys(PARAMS[1:], np.nan)
@@ -130,22 +135,11 @@ def tidy_columns(
     for column in PARAMS:
         bad = (frame[column] <= 0) | np.isinf(frame[column])
         refuse_rows(frame, bad, f"{column} must be above 0; unknown is NaN")
-    bad = ~(np.isfinite(frame["shots"]) & (frame["shots"] >= 0))
-    bad |= frame["shots"] % 1 != 0
+    bad = (
+        ~np.isfinite(frame["shots"]) | (frame["shots"] < 0) | (frame["shots"] % 1 != 0)
+    )
     refuse_rows(frame, bad, "shots must be 0, 1, 2, ..., got {shots:g}")
-    return frame.astype({"shots": np.int64})
-
-
-def check_records(
-    frame: pd.DataFrame,  # one row per experiment, see COLUMNS
-    scale: str = "unit",  # of the scores: unit, percent, or metric (its own range)
-    duplicates: str = "refuse",  # or first: keep the first; or mean: average the scores
-    unknown_size: str = "refuse",  # of a model; keep: its records stay
-) -> pd.DataFrame:  # the ten columns, rows numbered from 0, scores from 0 to 1
-    "A validated table of records; what cannot be used is refused by name"
-    check_choice("duplicates", duplicates, ["refuse", "first", "mean"])
-    check_choice("unknown_size", unknown_size, ["refuse", "keep"])
-    frame = tidy_columns(frame)
+    frame = frame.astype({"shots": np.int64})
     score = unit_scores(frame["score"], frame["metric"], scale)
     frame["score"], looks, remedy = score, "", "convert it"
     refuse_rows(frame, np.isnan(score), "has no score: drop records without one")

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['task_positions', 'check_size', 'chosen_positions', 'check_families', 'recovery_masks', 'family_pairs', 'TaskTable',
-           'task_table', 'fill_parts', 'conditional_means', 'moments', 'hidden_r_squared', 'Surrogate', 'evaluate_many',
-           'dev_recovery', 'random_subsets']
+           'task_table', 'fill_parts', 'moments', 'conditional_means', 'hidden_r_squared', 'Surrogate', 'evaluate_many',
+           'random_subsets']
 
 # %% ../../nbs/prediction/recovery.ipynb #5167f673
 import math
@@ -143,7 +143,17 @@ def fill_parts(
     guess = np.add.outer(level.to_numpy(), column.to_numpy())
     return filled.fillna(pd.DataFrame(guess)).to_numpy()
 
-# %% ../../nbs/prediction/recovery.ipynb #71e53cd1
+# %% ../../nbs/prediction/recovery.ipynb #05534db2
+def moments(
+    values: np.ndarray,  # models x columns, without gaps
+    shrinkage: float = 0.2,  # alpha
+) -> tuple[np.ndarray, np.ndarray]:  # means, shrunken covariance
+    "Means and covariance of columns (equation 3)"
+    sample = np.cov(values.T, bias=True)
+    shrunk = (1 - shrinkage) * sample + shrinkage * np.diag(np.diag(sample))
+    return values.mean(axis=0), shrunk + 1e-9 * np.eye(len(sample))
+
+
 def conditional_means(
     mean: np.ndarray,  # of each column
     covariance: np.ndarray,  # columns x columns, shrunken
@@ -164,16 +174,6 @@ def conditional_means(
         weights = np.linalg.solve(system, right).transpose(0, 2, 1)
         found[:, at] = mean + weights @ covariance[place]
     return found
-
-# %% ../../nbs/prediction/recovery.ipynb #05534db2
-def moments(
-    values: np.ndarray,  # models x columns, without gaps
-    shrinkage: float = 0.2,  # alpha
-) -> tuple[np.ndarray, np.ndarray]:  # means, shrunken covariance
-    "Means and covariance of columns (equation 3)"
-    sample = np.cov(values.T, bias=True)
-    shrunk = (1 - shrinkage) * sample + shrinkage * np.diag(np.diag(sample))
-    return values.mean(axis=0), shrunk + 1e-9 * np.eye(len(sample))
 
 # %% ../../nbs/prediction/recovery.ipynb #9b5af6b1
 def hidden_r_squared(
@@ -254,23 +254,12 @@ def evaluate_many(
     x, y = RecordFeatures().fit_transform(records), records["score"].to_numpy()
     masks = [recovery_masks(records, s, pair, unit) for s in subsets for pair in pairs]
     learned, watched, asked = (np.array(part) for part in zip(*masks, strict=True))
-    seeds = [0] * len(masks)
-    batch = fit_networks(x, y, learned, watched, seeds=seeds, **settings)
+    batch = fit_networks(x, y, learned, watched, seeds=[0] * len(masks), **settings)
     found = batch.dev_r2
     if not on_dev:
         both = zip(asked, batch.predict(x), strict=True)
         found = np.array([r_squared(y[rows], guess[rows]) for rows, guess in both])
     return found.reshape(len(subsets), len(pairs))
-
-
-def dev_recovery(
-    records: pd.DataFrame,  # checked records
-    subsets: Sequence[Sequence],  # names or positions; sizes may differ
-    pair: tuple[str, str],  # dev family, test family
-    **settings,  # unit, and settings of fit_networks
-) -> np.ndarray:  # one R2 per subset
-    "The paper's objective: dev R2 of a network on one fold (section 5.2)"
-    return evaluate_many(records, subsets, [pair], on_dev=True, **settings)[:, 0]
 
 # %% ../../nbs/prediction/recovery.ipynb #524eff8c
 def random_subsets(

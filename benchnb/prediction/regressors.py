@@ -27,7 +27,7 @@ from benchnb.prediction.matrix_completion import (
 )
 from .records import RecordFeatures
 
-# %% ../../nbs/prediction/regressors.ipynb #4232740f
+# %% ../../nbs/prediction/regressors.ipynb #2dfde782
 class FeaturePredictor(Predictor):
     "A predictor that regresses the score on a record's features"
 
@@ -44,7 +44,7 @@ class FeaturePredictor(Predictor):
     def predict_scores(self, frame):
         return self.regressor_.predict(self.features_.transform(frame))
 
-# %% ../../nbs/prediction/regressors.ipynb #2dfde782
+
 @dataclass(eq=False, repr=False)
 class RandomForest(FeaturePredictor):
     "The mean of deep trees on resampled records (section 3.3 e)"
@@ -242,7 +242,7 @@ GRIDS = {
         "batch": [32, 64, 128],
         "dropout": [0.0, 0.05, 0.1, 0.15, 0.2],
         "weight_decay": [0.0, 1e-5, 1e-4, 1e-3, 1e-2],
-        "hidden": [tuple(map(int, widths.split("-"))) for widths in LAYERS.split()],
+        "hidden": [list(map(int, widths.split("-"))) for widths in LAYERS.split()],
     },
 }
 
@@ -341,7 +341,7 @@ def padded_rows(
         rows[number, : len(some)], share[number, : len(some)] = some, 1 / len(some)
     return rows, share
 
-# %% ../../nbs/prediction/regressors.ipynb #d666f89c
+# %% ../../nbs/prediction/regressors.ipynb #430d5931
 def train_batch(
     x,  # features, a tensor of records x features
     y,  # scores, a tensor of records
@@ -388,7 +388,7 @@ def train_batch(
                 old[better] = new[better]
     return [part.cpu().numpy() for part in (*best, lowest, kept)]
 
-# %% ../../nbs/prediction/regressors.ipynb #430d5931
+
 def fit_networks(
     x: np.ndarray,  # features, records x features
     y: np.ndarray,  # scores, in [0, 1]
