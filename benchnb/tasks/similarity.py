@@ -24,13 +24,9 @@ def square(
     "A matrix of tasks as all functions here need it, or an error with the reason"
     matrix = np.asarray(matrix, dtype=np.float64)
     shape = matrix.shape
-    if matrix.ndim not in (2, 3) or shape[-1] != shape[-2] or 0 in shape:
-        raise ValueError(
-            f"a matrix is tasks x tasks, or draws x tasks x tasks, got the shape "
-            f"{shape}: each task is a source and a target"
-        )
-    if shape[-1] < 2:
-        raise ValueError("give at least 2 tasks: one has no other to be like")
+    if matrix.ndim not in (2, 3) or not shape[-1] == shape[-2] > 1 or 0 in shape:
+        kind = "tasks x tasks, or draws x tasks x tasks, of two tasks or more"
+        raise ValueError(f"a matrix is {kind}, got the shape {shape}")
     if not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0][-2:]
         raise ValueError(

@@ -52,11 +52,6 @@ SAFE = ["random", "stratified", "difference", "aipw", "guarded_irt"]
             dict(aipw=[1, 1], guarded_irt=[1.4, 1.4]),
             "guarded_irt",
         ),
-        (
-            dict(aipw=[1, 1], guarded_irt=[0.5, 0.5]),
-            dict(aipw=[1, 1], guarded_irt=[1.6, 1.6]),
-            "aipw",
-        ),
     ],
 )
 def test_the_rule(random, ability, expected):
