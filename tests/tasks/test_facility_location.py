@@ -71,14 +71,6 @@ def test_rounding_changes_nothing(seed):
     )
 
 
-def test_ties_go_to_the_lowest_position():
-    found = select_tasks(np.eye(5), 5)
-    assert found.order.tolist() == list(range(5))
-    assert found.tied.tolist() == [5, 4, 3, 2, 1]
-    same = select_tasks(np.ones((4, 4)), 4)  # all alike: the first serves all
-    assert same.gains.tolist() == [4, 0, 0, 0] and same.order.tolist() == [0, 1, 2, 3]
-
-
 def test_the_scale_does_not_matter():
     S = random_similarity(3, 30)
     order = select_tasks(S, 30).order.tolist()

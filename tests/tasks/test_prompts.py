@@ -45,17 +45,6 @@ def test_importers(tmp_path, name):
     assert read_tasks(tmp_path / name) == [task]
 
 
-def test_importer_of_a_benchmark_folder(tmp_path):
-    for part in ("test", "dev"):
-        (tmp_path / part).mkdir()
-        for name in ("law", "art"):
-            text = f"{part}?,one,two,three,four,D\n" * 2
-            (tmp_path / part / f"{name}_{part}.csv").write_text(text)
-    tasks = read_tasks(tmp_path, letters=False)
-    assert [task.name for task in tasks] == ["art", "law"]
-    assert tasks[1].dev[0][:3] == ("dev?", "four", ("one", "two", "three", "four"))
-
-
 @pytest.mark.parametrize(
     "name, text, message",
     [

@@ -86,42 +86,6 @@ def test_no_room_for_one_row_is_an_error_and_other_errors_are_their_own(llama):
         transfer_matrix(TOYS, broken, **FEW)
 
 
-KILLED = """
-import os, signal, sys
-sys.path.insert(0, "tests")
-from helpers.language_models import ALL, FEW, made
-from benchnb.tasks.local_model import LocalModel
-from benchnb.tasks.transfer import transfer_matrix
-
-class Killed(LocalModel):
-    cells = 0
-
-    def logprobs(self, *given):
-        found, self.cells = super().logprobs(*given), self.cells + 1
-        if self.cells == 6:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return found
-
-transfer_matrix(ALL, Killed(*made()), journal=sys.argv[1], **FEW)
-"""
-
-
-def test_a_killed_run_goes_on_and_gives_the_same_matrix(llama, tmp_path):
-    "Five cells are in the journal; the sixth was measured and not yet kept"
-    journal = tmp_path / "cells.journal"
-    command = [sys.executable, "-c", KILLED, str(journal)]
-    assert subprocess.run(command, timeout=300).returncode == -signal.SIGKILL
-    model = LocalModel(*llama)
-    cells = []
-    logprobs = model.logprobs
-    model.logprobs = lambda *given: cells.append(1) or logprobs(*given)
-    resumed = transfer_matrix(ALL, model, journal=journal, **FEW)
-    assert len(cells) == 32 - 5
-    whole = transfer_matrix(ALL, llama, **FEW)
-    np.testing.assert_array_equal(resumed.values, whole.values)
-    np.testing.assert_array_equal(resumed.queries, whole.queries)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -144,17 +108,12 @@ def test_a_foreign_journal_is_refused_by_name(llama, tmp_path, change):
     assert journal.read_bytes() == before
 
 
-def test_every_shard_is_measured_once_and_all_make_the_whole(llama, tmp_path):
-    parts = [tmp_path / f"{n}.journal" for n in (1, 2, 3)]
-    for n, part in enumerate(parts, 1):
-        transfer_matrix(ALL, llama, journal=part, shard=(n, 3), **FEW)
-    whole, found = transfer_matrix(ALL, llama, **FEW), read_journal(*parts)
-    order = [found.tasks.index(task.name) for task in ALL]
-    np.testing.assert_array_equal(found.values[:, order][:, :, order], whole.values)
-    other = tmp_path / "other.journal"
-    transfer_matrix(TOYS, llama, journal=other, **FEW)
+def test_journals_of_two_measurements_are_not_mixed(llama, tmp_path):
+    one, other = tmp_path / "one.journal", tmp_path / "other.journal"
+    for path, tasks in ((one, TOYS[:2]), (other, TOYS)):
+        transfer_matrix(tasks, llama, journal=path, **FEW)
     with pytest.raises(ValueError, match="other.journal' belongs to another measure"):
-        read_journal(*parts, other)
+        read_journal(one, other)
 
 
 BROKEN_OFF = """
