@@ -249,7 +249,7 @@ def ordered_matrix(
 # %% ../../nbs/tasks/bento.ipynb #bae01fc2
 @dataclass(eq=False)
 class SimilarTasks(TaskSelection):
-    "Tasks by facility location on similarities: what the variants share"
+    "Tasks by facility location on what the variants' `similarity` returns"
 
     scale: str = param(
         "relative", "of the columns (centred: eq. 2)", choices=alike.SCALES
@@ -258,10 +258,6 @@ class SimilarTasks(TaskSelection):
         "euclidean", "distance between rows", choices=alike.TASK_DISTANCES
     )
     t: float = param(1.5, "c as a multiple of the largest distance", low=1, high=1e6)
-
-    def similarity(self, source: Scores, side: object) -> np.ndarray:
-        "Tasks x tasks, not negative"
-        raise NotImplementedError(f"{type(self).__name__} needs similarity(...)")
 
     def closeness(self, rows: np.ndarray) -> np.ndarray:
         "From a row of numbers per task to similarities; ones if all are the same"

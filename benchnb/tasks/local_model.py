@@ -179,6 +179,48 @@ class LocalModel(Reader):
             done += len(some)
         return results
 
+    def padded(
+        self,
+        prefix: Prefix,
+        rows: list[list[int]],  # tokens
+    ) -> tuple[dict, int]:  # arguments of the model; tokens that stand before the rows
+        "A batch of rows after a prefix"
+        width = max(map(len, rows))
+        ids = [[*row, *[0] * (width - len(row))] for row in rows]
+        self.tokens += sum(map(len, rows))
+        if prefix.cache is not None:
+            shared = cache_for_rows(prefix.cache, len(rows))
+            ids = torch.tensor(ids, device=self.device)
+            return {"input_ids": ids, "past_key_values": shared}, 0
+        self.tokens += len(rows) * len(prefix.ids)
+        ids = torch.tensor([[*prefix.ids, *row] for row in ids], device=self.device)
+        return {"input_ids": ids}, len(prefix.ids)
+
+    def text_of(
+        self,
+        ids: list[int],  # tokens that the model has written
+        stop: str | None = "\n",  # where the text ends; None: at its end token only
+    ) -> tuple[str, bool]:  # the text; has it ended?
+        "The text of some tokens, up to where it ends"
+        end = self.tokenizer.eos_token_id
+        kept = ids[: ids.index(end)] if end in ids else ids
+        text = self.tokenizer.decode(kept, skip_special_tokens=True)
+        if stop is None:
+            return text.strip(), end in ids
+        return text.split(stop)[0].strip(), stop in text or end in ids
+
+    def identity(self) -> str:
+        "What tells this model from another: its kind, and a sample of its weights"
+        facts = [type(self.model).__name__, str(self.model.dtype), len(self.tokenizer)]
+        for name, weight in self.model.named_parameters():
+            if weight.is_meta:  # on disk
+                facts.append((name, tuple(weight.shape), self.model.name_or_path))
+                continue
+            flat = weight.detach().reshape(-1)
+            some = flat[:: max(1, len(flat) // 64)].double().cpu().numpy()
+            facts.append((name, tuple(weight.shape), some.round(6).tolist()))
+        return hashlib.sha256(repr(facts).encode()).hexdigest()
+
 # %% ../../nbs/tasks/local_model.ipynb #53c025fb
 class Row(NamedTuple):
     "Tokens to read, and the log-probabilities wanted of them"
@@ -240,41 +282,7 @@ def row_logprobs(
         raise ValueError("the model gives no finite log-probability: use float32")
     return np.split(found, np.cumsum([len(row.wanted) for row in rows])[:-1])
 
-
-@patch
-def padded(
-    self: LocalModel,
-    prefix: Prefix,
-    rows: list[list[int]],  # tokens
-) -> tuple[dict, int]:  # arguments of the model; tokens that stand before the rows
-    "A batch of rows after a prefix"
-    width = max(map(len, rows))
-    ids = [[*row, *[0] * (width - len(row))] for row in rows]
-    self.tokens += sum(map(len, rows))
-    if prefix.cache is not None:
-        shared = cache_for_rows(prefix.cache, len(rows))
-        ids = torch.tensor(ids, device=self.device)
-        return {"input_ids": ids, "past_key_values": shared}, 0
-    self.tokens += len(rows) * len(prefix.ids)
-    ids = torch.tensor([[*prefix.ids, *row] for row in ids], device=self.device)
-    return {"input_ids": ids}, len(prefix.ids)
-
 # %% ../../nbs/tasks/local_model.ipynb #0263f71e
-@patch
-def text_of(
-    self: LocalModel,
-    ids: list[int],  # tokens that the model has written
-    stop: str | None = "\n",  # where the text ends; None: at its end token only
-) -> tuple[str, bool]:  # the text; has it ended?
-    "The text of some tokens, up to where it ends"
-    end = self.tokenizer.eos_token_id
-    kept = ids[: ids.index(end)] if end in ids else ids
-    text = self.tokenizer.decode(kept, skip_special_tokens=True)
-    if stop is None:
-        return text.strip(), end in ids
-    return text.split(stop)[0].strip(), stop in text or end in ids
-
-
 @patch
 def greedy(
     self: LocalModel,
@@ -373,17 +381,15 @@ def check_model(local: LocalModel) -> None:
 
 def load_model(
     name: str | Path,  # a folder, or a name on the hub
-    dtype: str | None = None,  # of weights; None: bfloat16 on a GPU, else float32
-    device_map: str | dict | None = None,  # auto: all devices; None: GPU, else CPU
+    **how,  # of from_pretrained, such as device_map="auto": all GPUs, and memory
 ) -> tuple:  # model, tokenizer
-    "A language model of transformers, with its tokenizer"
+    "A language model of transformers, with its tokenizer; on a GPU in bfloat16"
     cuda = torch.cuda.is_available()
-    dtype = dtype or ("bfloat16" if cuda else "float32")
-    how = {} if device_map is None else {"device_map": device_map}
+    how = {"dtype": "bfloat16" if cuda else "float32"} | how
     with naming(name, "is no model with a tokenizer, or a damaged one"):
-        model = AutoModelForCausalLM.from_pretrained(str(name), dtype=dtype, **how)
+        model = AutoModelForCausalLM.from_pretrained(str(name), **how)
         tokenizer = AutoTokenizer.from_pretrained(str(name))
-        return model.cuda() if cuda and not how else model, tokenizer
+        return model.cuda() if cuda and "device_map" not in how else model, tokenizer
 
 
 def as_model(
@@ -402,17 +408,3 @@ def as_model(
     local = LocalModel(*model, batch=batch, cache=cache)
     check_model(local)
     return local
-
-# %% ../../nbs/tasks/local_model.ipynb #909f2eaa
-@patch
-def identity(self: LocalModel) -> str:
-    "What tells this model from another: its kind, and a sample of its weights"
-    facts = [type(self.model).__name__, str(self.model.dtype), len(self.tokenizer)]
-    for name, weight in self.model.named_parameters():
-        if weight.is_meta:  # on disk
-            facts.append((name, tuple(weight.shape), self.model.name_or_path))
-            continue
-        flat = weight.detach().reshape(-1)
-        some = flat[:: max(1, len(flat) // 64)].double().cpu().numpy()
-        facts.append((name, tuple(weight.shape), some.round(6).tolist()))
-    return hashlib.sha256(repr(facts).encode()).hexdigest()

@@ -160,7 +160,7 @@ def draw_queries(
     rng = np.random.default_rng([seed, zlib.crc32(task.name.encode()), 1])
     return [left[n] for n in np.sort(rng.choice(len(left), limit, replace=False))]
 
-# %% ../../nbs/tasks/prompts.ipynb #d33c202d
+# %% ../../nbs/tasks/prompts.ipynb #d62afe3b
 FIELDS = {
     "input": "question query input inputs problem ctx prompt text".split(),
     "options": "choices options endings".split(),
@@ -169,7 +169,7 @@ FIELDS = {
 TASK_COLUMNS = ("subject", "_task_name", "task_name", "task")  # they name a task
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-# %% ../../nbs/tasks/prompts.ipynb #d62afe3b
+
 def as_example(
     question: str,
     answer: object,  # a text, a letter or a position from 0

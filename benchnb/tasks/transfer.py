@@ -46,7 +46,6 @@ class Transfer:
     tasks: tuple[str, ...]
     values: np.ndarray  # shape (seeds, tasks, tasks)
     queries: np.ndarray  # questions of each target; shape (seeds, tasks)
-    scoring: str = "likelihood"
 
     @property
     def matrix(self) -> np.ndarray:
@@ -79,7 +78,6 @@ class Transfer:
 
 def from_frame(
     frame: pd.DataFrame,  # as Transfer.frame makes it
-    scoring: str = "likelihood",
 ) -> Transfer:
     "A transfer matrix from its rows; every cell must be there, once"
     keys, numbers = ["seed", "source", "target"], ["score", "queries"]
@@ -103,7 +101,7 @@ def from_frame(
             raise ValueError(f"a transfer matrix in which the cell of {cell} {fault}")
     shape = len(seeds), len(tasks), len(tasks)
     values, asked = (table.loc[cells, n].to_numpy().reshape(shape) for n in numbers)
-    return Transfer(tasks, values, asked[:, 0].astype(int), scoring)
+    return Transfer(tasks, values, asked[:, 0].astype(int))
 
 
 def read_matrix(
@@ -124,27 +122,27 @@ def read_matrix(
 def same_answer(
     text: str,  # what the model wrote
     example: Example,
-) -> float:  # 0 or 1
+) -> bool:
     "Is the text the target, letter by letter?"
-    return float(text.strip() == example.target.strip())
+    return text.strip() == example.target.strip()
 
 
 def same_last_character(
     text: str,  # what the model wrote
     example: Example,
-) -> float:  # 0 or 1
+) -> bool:
     "Do text and target end with the same character? (the authors' rule for MMLU)"
-    return float(text.strip()[-1:] == example.target.strip()[-1:])
+    return text.strip()[-1:] == example.target.strip()[-1:]
 
 
 def same_final_answer(
     text: str,  # what the model wrote, with its reasoning
     example: Example,
-) -> float:  # 0 or 1
+) -> bool:
     "Is what follows the last 'the answer is' the target? Brackets and a stop count not"
     final = re.split(r"answer is:?", text, flags=re.IGNORECASE)[-1]
     both = (part.strip().strip(".()$* ").casefold() for part in (final, example.target))
-    return float(len(set(both)) == 1)
+    return len(set(both)) == 1
 
 
 WRITTEN = {  # the rule; tokens to write, None: as many as the targets need; the end
@@ -374,7 +372,6 @@ def transfer_matrix(
     **settings,  # of Protocol: exemplars, seeds, scoring, prompt, ...
 ) -> Transfer:  # NaN where a cell belongs to another shard
     "Measure the transfer from each task to each task (equation 1)"
-    check_whole(batch, "batch")
     protocol = protocol or Protocol(**settings)
     tasks, (part, parts) = check_tasks(tasks, protocol.scoring), shard
     if check_whole(part, "the shard") > check_whole(parts, "the number of shards"):
@@ -404,9 +401,8 @@ def transfer_matrix(
         found = [book.done.get(cell_key(*c), {}) for c in product(draws, tasks, tasks)]
         values = np.array([cell.get("score", np.nan) for cell in found]).reshape(shape)
     names = tuple(task.name for task in tasks)
-    scoring = dict(protocol.identity)["scoring"]
     queries = [[len(drawn[name][1]) for name in names] for drawn in draws.values()]
-    return Transfer(names, values, np.array(queries), scoring.strip("'"))
+    return Transfer(names, values, np.array(queries))
 
 # %% ../../nbs/tasks/transfer.ipynb #7d311a43
 def journal_cells(

@@ -33,7 +33,6 @@ from benchnb.studies.planning import (
     small_table,
     source_counts,
     sources_curve,
-    sources_needed,
     wanted_error,
 )
 
@@ -100,17 +99,6 @@ def test_few_models_are_held_out_and_the_input_stays(split):
         assert set(source.models.index) <= whole[0]
         assert set(target.models.index) <= whole[1]
     pd.testing.assert_frame_equal(scores.models, before)
-
-
-def test_sources_are_nested_and_drawn_anew_in_every_trial():
-    source, target = table().split("given")
-    few, more = (
-        FewSources(get_method(name), count).fit(source)
-        for name, count in (("random", 4), ("aipw", 9))
-    )
-    first, again = (ready(few, 15, seed).chosen_.tolist() for seed in (0, 1))
-    assert first == ready(more, 15, 0).chosen_[:4].tolist() and first != again
-    assert not hasattr(few.method, "items_")
 
 
 def test_all_sources_are_as_good_as_no_wrapper():
@@ -277,14 +265,6 @@ def test_mistakes_are_one_clear_line_and_leave_nothing(tmp_path, curve, given, l
         curve(**given, journal=tmp_path / "plan.sqlite")
     assert "\n" not in str(error.value)
     assert files_in(tmp_path) == {}
-
-
-@pytest.mark.parametrize("width", [0, 1.5, "4"])
-def test_a_width_that_is_none(items, sources, width):
-    with pytest.raises(ValueError, match=r"width must lie in \(0, 1\], got .*0.04"):
-        items_needed(items, width=width)
-    with pytest.raises(ValueError, match=r"slack must lie in \(0, 1\]"):
-        sources_needed(sources, slack=width)
 
 
 @pytest.mark.parametrize(
