@@ -270,24 +270,23 @@ def file_task(file: Path) -> tuple[str, str]:  # task, part (test, dev, ...)
 
 def task_files(
     path: Path,  # a file, or a folder that is searched with its subfolders
-) -> dict[tuple[str, str], list[Path]]:  # by task and part
+) -> list[tuple]:  # (task, part) and a file
     "The files of each task"
     if not path.exists():
         raise ValueError(f"{str(path)!r}: no such file or folder; check the name")
-    found = {}
+    found = []
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         reasoning = file.suffix == ".txt" and file.parent.name == "cot-prompts"
-        if file.suffix in (".csv", ".json", ".jsonl", ".parquet") or reasoning:
-            files = found.setdefault(file_task(file), [])
-            files.append(file)
+        read = file.suffix in (".csv", ".json", ".jsonl", ".parquet") or reasoning
+        if read and (key := file_task(file))[1] != "auxiliary_train":
+            files = [*(other for known, other in found if known == key), file]
             if len(files) > 1 and not all("-of-" in one.stem for one in files):
                 two = ", ".join(repr(str(one)) for one in files)
-                raise ValueError(f"task {file_task(file)[0]!r} is in two files: {two}")
-    found = {key: files for key, files in found.items() if "auxiliary_train" not in key}
+                raise ValueError(f"task {key[0]!r} is in two files: {two}")
+            found.append((key, file))
     if not found:
         raise ValueError(f"{str(path)!r} holds no csv, json, jsonl or parquet file")
-    single = {key: files for key, files in found.items() if key[0] != "all"}
-    return single or found
+    return [(key, file) for key, file in found if key[0] != "all"] or found
 
 
 def read_examples(
@@ -319,11 +318,9 @@ def read_tasks(
 ) -> list[Task]:  # in the order of their names
     "Tasks from files: questions in NAME_test, exemplars in NAME_dev where it exists"
     found, tasks = {}, []
-    for (name, part), files in task_files(Path(path)).items():
-        for file in files:
-            for own, some in (read_examples(file, letters) or {"": []}).items():
-                parts = found.setdefault(own or name, {})
-                parts[part] = [*parts.get(part, []), *some]
+    for (name, part), file in task_files(Path(path)):
+        for own, some in (read_examples(file, letters) or {"": []}).items():
+            found.setdefault(own or name, {}).setdefault(part, []).extend(some)
     for name, parts in sorted(found.items()):
         asked = [p for p in ("test", "validation", "val", "train") if p in parts]
         if not asked:
