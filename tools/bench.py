@@ -235,7 +235,7 @@ ROWS = {
     "item curves, 75 x 1,319": (lambda: item_curves(75, 1319), 5),
     "item curves, 2,630 x 1,480": (lambda: item_curves(2630, 1480), 60),
     "genetic search, 135 x 1,319": (lambda: genetic(135, 1319), 20),
-    "2,000 tasks, k = 100": (facilities, 3),
+    "2,000 tasks, k = 100": (facilities, 5),
     "transfer, 400 questions": (lambda: transfer(width=256, layers=4), None),
     **{f"transfer, GPU, {what} weights": (
         lambda w=w, n=n: transfer(4000, "cuda", width=w, layers=n), None)
