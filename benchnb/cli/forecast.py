@@ -37,12 +37,12 @@ def forecast_score(
     goal = f"an interval of {100 * width:g} points (width {width:g})"
     if mae is not None:
         goal = f"a mean error of {100 * mae:g} points ({mae:g})"
-    first, items = curve.iloc[0], planning.items_needed(curve, width, mae)["says"]
+    first, items = curve.iloc[0], planning.items_needed(curve, width, mae)["text"]
     yield f"\nitems for {goal}"
     yield str(render(items.rename("items").rename_axis("method").reset_index()))
     enough = planning.sources_needed(fewer)
     errors = map(figure, enough["mae"], enough["mae_se"])
-    frame = {"method": enough.index, "sources": enough["says"]}
+    frame = {"method": enough.index, "sources": enough["text"]}
     frame = pd.DataFrame(frame | {"": [f"error {error}" for error in errors]})
     yield f"\nsource models that are enough, with {fewer['budget'].iloc[0]} items"
     yield str(render(frame))

@@ -67,11 +67,11 @@ def order_of_draw(
 ) -> list[str]:  # names
     "The items of an evaluation, in the order in which they were drawn"
     method, weight = run.method, run.items["weight"]
-    strata = getattr(method, "strata", None)
-    if strata is None or strata() is not None or weight.nunique() > 1:
+    simple = method.design_based and getattr(method, "draw", "") == "random"
+    if not simple or weight.nunique() > 1:
         raise ValueError(
             f"{method.name} does not ask equal items in random order: stopping needs "
-            "--method aipw or random"
+            "a method such as aipw or random"
         )
     return list(run.items.index[method.coreset_])
 

@@ -71,6 +71,7 @@ class RandomSampling(Coreset):
 
     name = "random"
     design_based = True
+    draw = "random"  # or stratified: not in random order
 
     def strata(self) -> np.ndarray | None:
         "What to stratify the draw by: nothing"

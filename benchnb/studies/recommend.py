@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['QUICK_FORM', 'TRIED', 'LEGEND', 'held_out_errors', 'is_safe', 'choose_method', 'clearly_better', 'Advice',
-           'candidates', 'recommend', 'advice_table', 'as_tasks', 'recommend_tasks', 'default_method', 'format_advice']
+           'candidates', 'recommend', 'advice_table', 'recommend_tasks', 'default_method', 'format_advice']
 
 # %% ../../nbs/studies/recommend.ipynb #b4d9029a
 import textwrap
@@ -90,7 +90,7 @@ def clearly_better(
     less, error = mean_and_error((wide[method] - wide[other]).to_numpy())
     return bool(less + 2 * np.nan_to_num(error) < 0)
 
-# %% ../../nbs/studies/recommend.ipynb #20dd499a
+# %% ../../nbs/studies/recommend.ipynb #3e99df48
 TRIED = ("kmeans", "anchor_points", "sort_and_search", "tailored_bench", "gp_irt")
 LEGEND = {
     "like": "error on models like the sources (held out at random), relative to random "
@@ -122,7 +122,7 @@ class Advice:
             text += f" Only if new models surely resemble the old ones: {self.bold}."
         return text
 
-# %% ../../nbs/studies/recommend.ipynb #3e99df48
+
 def candidates(
     scores: Scores,  # your sources
     static: bool = False,  # only methods that ask every model the same items
@@ -180,25 +180,6 @@ def advice_table(
         verdict=kind + np.where(table.index == chosen, ", use this", "")
     )
 
-# %% ../../nbs/studies/recommend.ipynb #7ca61c19
-def as_tasks(
-    scores: Scores,
-) -> Scores:  # models x tasks, each item a task of its own
-    "A table reduced to one column for each task"
-    items = scores.items.assign(weight=scores.weights)
-    weight = items.groupby("task", sort=False)["weight"].sum()
-    if len(weight) < 2:
-        raise ValueError(
-            "this table has one task: name its tasks in a column 'task', or give a "
-            "table whose columns are tasks"
-        )
-    means = scores.performance(by="task")[weight.index].to_numpy()
-    facts = pd.DataFrame({"task": weight.index, "weight": weight.to_numpy()})
-    facts.index = weight.index.map(str)
-    return Scores(
-        means, facts, scores.models.drop(columns="full_score", errors="ignore")
-    )
-
 # %% ../../nbs/studies/recommend.ipynb #afbac4b9
 def recommend_tasks(
     scores: Scores,
@@ -208,12 +189,15 @@ def recommend_tasks(
     progress: bool = False,
 ) -> dict:  # errors: a row per number of tasks; keep, drop: names of tasks
     "Which tasks to keep, and how well they predict the mean over all tasks"
-    table = as_tasks(scores)
-    total = table.shape[1]
-    if count is not None and not 1 <= count < total:
+    table = scores.by_task()
+    table.models = table.models.drop(columns="full_score", errors="ignore")
+    if (total := table.shape[1]) < 2:
         raise ValueError(
-            f"keep from 1 to {total - 1} of the {total} tasks, got {count}"
+            "this table has one task: name its tasks in a column 'task', or give a "
+            "table whose columns are tasks"
         )
+    if count is not None and not 1 <= count < total:
+        raise ValueError(f"keep 1 to {total - 1} of the {total} tasks, got {count}")
     tried = {max(1, round(total * share)) for share in (0.1, 0.2, 0.3, 0.5)}
     tried = sorted({n for n in tried | {count or 1} if n < total})
     methods = {

@@ -26,17 +26,10 @@ from .transfer import Transfer, read_matrix
 def task_queue(
     task: np.ndarray,  # task of each item: 0, 1, ...
     order: np.ndarray,  # all tasks, the first to ask first
-    share: float,  # of each task's items that is asked, above 0 and up to 1
     rng: np.random.Generator,
 ) -> np.ndarray:  # positions of all items, in the order in which they are asked
-    "Items task by task; what is beyond the share comes last"
-    uniforms = rng.random(len(task))
-    sizes = np.bincount(task, minlength=len(order))
-    number = np.empty(len(task), dtype=int)  # of the item within its task, at random
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    number[np.lexsort([uniforms, task])] = np.arange(len(task)) - starts
-    beyond = number >= np.ceil(share * sizes)[task]
-    return np.lexsort([uniforms, np.argsort(order)[task], beyond])
+    "Items task by task, those of a task at random"
+    return np.lexsort([rng.random(len(task)), np.argsort(order)[task]])
 
 # %% ../../nbs/tasks/bento.ipynb #b992ae1d
 def chosen_means(
@@ -72,7 +65,6 @@ def fitted_line(
 class TaskSelection(Coreset):
     "Ask the items of a few tasks; their mean is the estimate"
 
-    share: float = param(1.0, "part of each chosen task's items", low=1e-6, high=1)
     correct: str = param(
         "none", "how sources correct", choices=("none", "difference", "line")
     )
@@ -93,8 +85,7 @@ class TaskSelection(Coreset):
         if source.items["task"].nunique() < 2:
             raise ValueError(
                 f"{self.name} chooses among tasks, and this table has one task: name "
-                "the tasks in a column 'task' (if each column of a wide table is a "
-                "task: --columns-are tasks)"
+                "the tasks in a column 'task', or give a table whose columns are tasks"
             )
         super().fit(source, side)
         self.task_, tasks = pd.factorize(source.items["task"])
@@ -109,7 +100,7 @@ class TaskSelection(Coreset):
         count, weightless = len(self.tasks_), self.task_weights_ == 0
         order = rng.permutation(count) if self.order_ is None else self.order_
         order = np.asarray(order)[np.argsort(weightless[order], kind="stable")]
-        queue = task_queue(self.task_, order, self.share, rng)
+        queue = task_queue(self.task_, order, rng)
         self.coreset_ = np.sort(queue[: self.budget_])
         self.line_, self.radius_ = np.array([1.0, 0.0]), np.nan
         if hasattr(self, "_source"):
@@ -157,7 +148,7 @@ class TaskSelection(Coreset):
             new = self._source.select(models=half == side)
             if self.learns:
                 order = self.order(known, self._side)
-            queue = task_queue(self.task_, np.asarray(order), self.share, rng)
+            queue = task_queue(self.task_, order, rng)
             items = np.sort(queue[: self.budget_])
             mean, _ = self.means(items, new.values[:, items].astype(float))
             guess = np.polyval(self.line(items, known), mean)
@@ -203,8 +194,7 @@ class TaskList(TaskSelection):
         if isinstance(self.tasks, str) or not hasattr(self.tasks, "__iter__"):
             raise TypeError(f"tasks must be a list of names, got {self.tasks!r}")
         self.tasks = given = [str(name) for name in self.tasks]
-        wrong = [name for name in given if name not in self.tasks_]
-        wrong += [name for name in given if given.count(name) > 1]
+        wrong = [n for n in given if n not in self.tasks_ or given.count(n) > 1]
         if wrong or not given:
             what = f"cannot use {wrong[0]!r}" if wrong else "needs names"
             some = f"give tasks such as {self.tasks_[:3]}, each once"
@@ -259,7 +249,7 @@ def ordered_matrix(
 # %% ../../nbs/tasks/bento.ipynb #bae01fc2
 @dataclass(eq=False)
 class SimilarTasks(TaskSelection):
-    "Tasks by facility location on similarities: what the variants share"
+    "Tasks by facility location on what the variants' `similarity` returns"
 
     scale: str = param(
         "relative", "of the columns (centred: eq. 2)", choices=alike.SCALES
@@ -268,10 +258,6 @@ class SimilarTasks(TaskSelection):
         "euclidean", "distance between rows", choices=alike.TASK_DISTANCES
     )
     t: float = param(1.5, "c as a multiple of the largest distance", low=1, high=1e6)
-
-    def similarity(self, source: Scores, side: object) -> np.ndarray:
-        "Tasks x tasks, not negative"
-        raise NotImplementedError(f"{type(self).__name__} needs similarity(...)")
 
     def closeness(self, rows: np.ndarray) -> np.ndarray:
         "From a row of numbers per task to similarities; ones if all are the same"
@@ -282,8 +268,6 @@ class SimilarTasks(TaskSelection):
 
     def order(self, source, side):
         names = np.array(self.tasks_)
-        if len(names) < 2:
-            return np.arange(len(names))
         first = np.lexsort([names, -self.task_weights_])  # of equal gains the heavier
         similar = self.similarity(source, side)[np.ix_(first, first)]
         return first[select_tasks(similar, len(names)).order]
@@ -306,10 +290,8 @@ class BentoSim(SimilarTasks):
         if self.transfer is not None:
             side = read_matrix(self.transfer)
         if side is None:
-            raise ValueError(
-                f"{self.name} needs a transfer matrix: give it to fit as side, or name "
-                "a CSV file (transfer='F.csv', on the command line --transfer F.csv)"
-            )
+            either = "give it to fit as side, or name a CSV file (transfer='F.csv')"
+            raise ValueError(f"{self.name} needs a transfer matrix: {either}")
         return ordered_matrix(side, self.tasks_)
 
     def similarity(self, source, side):
@@ -330,10 +312,9 @@ def chosen_dims(
     gaps = gaps[gaps > 1e-9]  # there is no K between equal eigenvalues
     if gaps.empty:
         return 1
-    if draws is not None and np.ndim(draws) == 3 and len(draws) > 1:
-        return alike.stable_dims(
-            alike.embedding_stability(draws, gaps.index, skip_first=False, **how)
-        )
+    if np.ndim(draws) == 3 and len(draws) > 1:
+        given = dict(skip_first=False, **how)
+        return alike.stable_dims(alike.embedding_stability(draws, gaps.index, **given))
     return int(gaps.idxmax())
 
 
@@ -375,8 +356,7 @@ class Bm25Sim(BentoSim):
     def matrix(self, source, side):
         texts = source.items.get("text", pd.Series([None]))
         if not all(isinstance(text, str) for text in texts):
-            lacks = "bm25 needs the items' texts"
-            raise ValueError(f"{lacks}: give the table's items a column text")
+            raise ValueError("bm25 needs the items' texts: give items a column text")
         whole = source.items.groupby("task", sort=False)["text"].agg("\n".join)
         weigh = alike.okapi_matrix if self.counts == "okapi" else alike.bm25_matrix
         return weigh(whole.tolist())
@@ -384,14 +364,10 @@ class Bm25Sim(BentoSim):
 
 @register
 @dataclass(eq=False)
-class Bm25Le(BentoLe):
+class Bm25Le(Bm25Sim, BentoLe):
     "BENTo-le with the words of the tasks in place of transfer (BM25-le)"
 
-    counts: str = param("lucene", "okapi: as published", choices=("lucene", "okapi"))
-
     name = "bm25_le"
-    needs = ("tasks", "text")
-    matrix = Bm25Sim.matrix
 
 # %% ../../nbs/tasks/bento.ipynb #b4a2dd15
 @register

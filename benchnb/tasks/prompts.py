@@ -153,15 +153,14 @@ def draw_queries(
     known = {example.input for example in exemplars}
     left = [example for example in task.examples if example.input not in known]
     if not left:
-        raise ValueError(
-            f"task {task.name!r}: all questions are exemplars too; add questions"
-        )
+        every = f"task {task.name!r}: all questions are exemplars too"
+        raise ValueError(f"{every}; add questions")
     if limit is None or limit >= len(left):
         return left
     rng = np.random.default_rng([seed, zlib.crc32(task.name.encode()), 1])
     return [left[n] for n in np.sort(rng.choice(len(left), limit, replace=False))]
 
-# %% ../../nbs/tasks/prompts.ipynb #d33c202d
+# %% ../../nbs/tasks/prompts.ipynb #d62afe3b
 FIELDS = {
     "input": "question query input inputs problem ctx prompt text".split(),
     "options": "choices options endings".split(),
@@ -170,7 +169,7 @@ FIELDS = {
 TASK_COLUMNS = ("subject", "_task_name", "task_name", "task")  # they name a task
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-# %% ../../nbs/tasks/prompts.ipynb #d62afe3b
+
 def as_example(
     question: str,
     answer: object,  # a text, a letter or a position from 0
@@ -181,24 +180,19 @@ def as_example(
     options = list(options or ())
     for value in (question, answer, *options):
         if not isinstance(value, (str, int, float)) or not str(value).strip():
-            raise ValueError(
-                f"a question, an answer or an option is no text: {value!r}"
-            )
+            raise ValueError(f"question, answer and options are texts, got {value!r}")
     if not options:
         return Example(question, answer if isinstance(answer, str) else str(answer))
     options, text = [str(option).strip() for option in options], str(answer).strip()
-    places = [str(n) for n in range(len(options))]
-    known = [places] if isinstance(answer, int) else [options, list(LETTERS), places]
-    position = next(
-        (names.index(text) for names in known if text in names), len(places)
-    )
-    if position >= len(options):
+    places, signs = [str(n) for n in range(len(options))], LETTERS[: len(options)]
+    known = [places] if isinstance(answer, int) else [options, list(signs), places]
+    position = next((names.index(text) for names in known if text in names), None)
+    if position is None:
         raise ValueError(f"answer {answer!r} is none of the options {options}")
     if not letters:
         return Example(question, options[position], tuple(options))
     if len(options) > len(LETTERS):
         raise ValueError(f"{len(options)} options, but 26 letters: use letters=False")
-    signs = LETTERS[: len(options)]
     listed = (f"{sign}. {option}" for sign, option in zip(signs, options, strict=True))
     return Example("\n".join([question, *listed]), signs[position], tuple(signs))
 
@@ -215,13 +209,11 @@ def record_example(
         return as_example(question, answer, options, letters=letters)
     found, empty = {}, (None, "", [])
     for name, keys in FIELDS.items():
-        found[name] = next(
-            (record[k] for k in keys if record.get(k) not in empty), None
-        )
-        if found[name] is None and name != "options":
+        values = [record[key] for key in keys if record.get(key) not in empty]
+        if not values and name != "options":
             raise ValueError(f"no {name}: name it one of {', '.join(keys)}")
-    question, target = str(found["input"]), found["target"]
-    options = found["options"]
+        found[name] = values[0] if values else None
+    question, options, target = str(found["input"]), found["options"], found["target"]
     if record.get("passage"):
         question = f"{record['passage']}\n{question}"
     if isinstance(target, list) and len(target) == 1:
@@ -278,26 +270,23 @@ def file_task(file: Path) -> tuple[str, str]:  # task, part (test, dev, ...)
 
 def task_files(
     path: Path,  # a file, or a folder that is searched with its subfolders
-) -> dict[tuple[str, str], list[Path]]:  # by task and part
+) -> list[tuple]:  # (task, part) and a file
     "The files of each task"
     if not path.exists():
         raise ValueError(f"{str(path)!r}: no such file or folder; check the name")
-    found = {}
+    found = []
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         reasoning = file.suffix == ".txt" and file.parent.name == "cot-prompts"
-        if file.suffix in (".csv", ".json", ".jsonl", ".parquet") or reasoning:
-            files = found.setdefault(file_task(file), [])
-            files.append(file)
+        read = file.suffix in (".csv", ".json", ".jsonl", ".parquet") or reasoning
+        if read and (key := file_task(file))[1] != "auxiliary_train":
+            files = [*(other for known, other in found if known == key), file]
             if len(files) > 1 and not all("-of-" in one.stem for one in files):
                 two = ", ".join(repr(str(one)) for one in files)
-                raise ValueError(f"task {file_task(file)[0]!r} is in two files: {two}")
-    found = {key: files for key, files in found.items() if "auxiliary_train" not in key}
-    names = {name for name, _ in found}
-    if not names:
+                raise ValueError(f"task {key[0]!r} is in two files: {two}")
+            found.append((key, file))
+    if not found:
         raise ValueError(f"{str(path)!r} holds no csv, json, jsonl or parquet file")
-    return {
-        key: some for key, some in found.items() if names == {"all"} or key[0] != "all"
-    }
+    return [(key, file) for key, file in found if key[0] != "all"] or found
 
 
 def read_examples(
@@ -329,11 +318,9 @@ def read_tasks(
 ) -> list[Task]:  # in the order of their names
     "Tasks from files: questions in NAME_test, exemplars in NAME_dev where it exists"
     found, tasks = {}, []
-    for (name, part), files in task_files(Path(path)).items():
-        for file in files:
-            for own, some in (read_examples(file, letters) or {"": []}).items():
-                parts = found.setdefault(own or name, {})
-                parts[part] = [*parts.get(part, []), *some]
+    for (name, part), file in task_files(Path(path)):
+        for own, some in (read_examples(file, letters) or {"": []}).items():
+            found.setdefault(own or name, {}).setdefault(part, []).extend(some)
     for name, parts in sorted(found.items()):
         asked = [p for p in ("test", "validation", "val", "train") if p in parts]
         if not asked:
@@ -360,6 +347,7 @@ class Reader:
     "What reads prompts token by token; subclasses have a tokenizer"
 
     tokenizer = None  # of transformers
+    most_tokens = None  # of a prompt; None: no limit is known
 
     @cached_property
     def asked(self) -> dict:  # (query, options) to its tokens
@@ -392,8 +380,7 @@ class Reader:
                 for whole, option in zip(wholes, options, strict=True)
             ]
             if not ids or not all(tails) or len(set(map(tuple, tails))) < len(tails):
-                same = f"to the tokenizer, some are alike or empty: {options}"
-                raise ValueError(same)
+                raise ValueError(f"some are alike or empty as tokens: {options}")
             self.asked[query, options] = Asked(ids, tails)
         return [self.asked[ask] for ask in asks]
 
@@ -404,7 +391,20 @@ class Reader:
         longest = sorted((e.target for e in examples), key=len)[-20:]
         return 2 + max(len(self.encode(f" {target}")) for target in longest)
 
-# %% ../../nbs/tasks/prompts.ipynb #6e0b7672
+    def check_length(
+        self,
+        length: int,  # tokens of the longest prompt
+        where: str = "",  # source and target, for the error
+    ) -> None:
+        "Refuse a prompt that is too long for the model"
+        if self.most_tokens and length > self.most_tokens:
+            takes = f"the model, which takes {self.most_tokens}{where}: ask for fewer"
+            raise ValueError(
+                f"a prompt of {length} tokens is too long for {takes} exemplars, or "
+                "leave long examples out"
+            )
+
+
 def word_tokenizer(
     texts: Iterable[str],  # what it must be able to write
 ):  # a tokenizer of transformers

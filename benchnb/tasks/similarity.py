@@ -24,13 +24,9 @@ def square(
     "A matrix of tasks as all functions here need it, or an error with the reason"
     matrix = np.asarray(matrix, dtype=np.float64)
     shape = matrix.shape
-    if matrix.ndim not in (2, 3) or shape[-1] != shape[-2] or 0 in shape:
-        raise ValueError(
-            f"a matrix is tasks x tasks, or draws x tasks x tasks, got the shape "
-            f"{shape}: each task is a source and a target"
-        )
-    if shape[-1] < 2:
-        raise ValueError("give at least 2 tasks: one has no other to be like")
+    if matrix.ndim not in (2, 3) or not shape[-1] == shape[-2] > 1 or 0 in shape:
+        kind = "tasks x tasks, or draws x tasks x tasks, of two tasks or more"
+        raise ValueError(f"a matrix is {kind}, got the shape {shape}")
     if not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0][-2:]
         raise ValueError(
@@ -87,12 +83,7 @@ def task_distances(
     "Distances between tasks (equation 3)"
     from scipy.spatial.distance import cdist
 
-    if metric not in TASK_DISTANCES:
-        names = ", ".join(TASK_DISTANCES)
-        raise ValueError(f"no metric {metric!r}: choose from {names}")
     rows = np.asarray(rows, dtype=np.float64)
-    if rows.ndim != 2 or not np.isfinite(rows).all():
-        raise ValueError("give a table of tasks x features without gaps")
     if metric == "cosine":
         distance = np.clip(1 - cosine_similarity(rows), 0, 2)
     else:
@@ -265,15 +256,13 @@ def load_transfer(
         raise ValueError(f"no transfer matrix {name!r}: choose from mmlu, flan")
     file, folder = "mmlu-ict/ict_matrices.npz", data_folder(folder)
     if folder is None or not (folder / file).is_file():
+        made = "it is made from tianyi-lab/BenTo @ 8aeb758b"
+        where = f"set BENCHNB_DATA to a folder with {file}"
         raise FileNotFoundError(
-            f"{name}'s transfer matrix is not here and cannot be downloaded: it is "
-            "made from tianyi-lab/BenTo @ 8aeb758b; set BENCHNB_DATA to a folder with "
-            f"{file}"
+            f"{name}'s transfer matrix is not here: {made}; {where}"
         )
     keys = [name, f"{name}_tasks", *(["mmlu_length"] if name == "mmlu" else [])]
     values, tasks, *items = read_arrays(folder / file, keys).values()
     values = values.reshape(-1, len(tasks), len(tasks))
     items = items[0] if items else np.full(len(tasks), 100)  # FLAN: 100 of each task
-    scoring = "likelihood" if name == "mmlu" else "perplexity"
-    queries = np.tile(items, (len(values), 1))
-    return Transfer(tuple(tasks.tolist()), values, queries, scoring)
+    return Transfer(tuple(tasks.tolist()), values, np.tile(items, (len(values), 1)))

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['WRITTEN', 'Transfer', 'from_frame', 'read_matrix', 'same_answer', 'same_last_character', 'same_final_answer',
-           'Protocol', 'asks_of', 'answer_scores', 'draw_all', 'question_lengths', 'Workload', 'workload', 'cell_key',
+           'Protocol', 'answer_scores', 'draw_all', 'question_lengths', 'Workload', 'workload', 'cell_key',
            'measure_cells', 'check_tasks', 'transfer_matrix', 'journal_cells', 'read_journal', 'journal_answers',
            'resampled']
 
@@ -13,7 +13,6 @@ import hashlib
 import json
 import re
 import sqlite3
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -47,7 +46,6 @@ class Transfer:
     tasks: tuple[str, ...]
     values: np.ndarray  # shape (seeds, tasks, tasks)
     queries: np.ndarray  # questions of each target; shape (seeds, tasks)
-    scoring: str = "likelihood"
 
     @property
     def matrix(self) -> np.ndarray:
@@ -80,7 +78,6 @@ class Transfer:
 
 def from_frame(
     frame: pd.DataFrame,  # as Transfer.frame makes it
-    scoring: str = "likelihood",
 ) -> Transfer:
     "A transfer matrix from its rows; every cell must be there, once"
     keys, numbers = ["seed", "source", "target"], ["score", "queries"]
@@ -104,7 +101,7 @@ def from_frame(
             raise ValueError(f"a transfer matrix in which the cell of {cell} {fault}")
     shape = len(seeds), len(tasks), len(tasks)
     values, asked = (table.loc[cells, n].to_numpy().reshape(shape) for n in numbers)
-    return Transfer(tasks, values, asked[:, 0].astype(int), scoring)
+    return Transfer(tasks, values, asked[:, 0].astype(int))
 
 
 def read_matrix(
@@ -125,27 +122,27 @@ def read_matrix(
 def same_answer(
     text: str,  # what the model wrote
     example: Example,
-) -> float:  # 0 or 1
+) -> bool:
     "Is the text the target, letter by letter?"
-    return float(text.strip() == example.target.strip())
+    return text.strip() == example.target.strip()
 
 
 def same_last_character(
     text: str,  # what the model wrote
     example: Example,
-) -> float:  # 0 or 1
+) -> bool:
     "Do text and target end with the same character? (the authors' rule for MMLU)"
-    return float(text.strip()[-1:] == example.target.strip()[-1:])
+    return text.strip()[-1:] == example.target.strip()[-1:]
 
 
 def same_final_answer(
     text: str,  # what the model wrote, with its reasoning
     example: Example,
-) -> float:  # 0 or 1
+) -> bool:
     "Is what follows the last 'the answer is' the target? Brackets and a stop count not"
     final = re.split(r"answer is:?", text, flags=re.IGNORECASE)[-1]
     both = (part.strip().strip(".()$* ").casefold() for part in (final, example.target))
-    return float(len(set(both)) == 1)
+    return len(set(both)) == 1
 
 
 WRITTEN = {  # the rule; tokens to write, None: as many as the targets need; the end
@@ -167,7 +164,6 @@ class Protocol:
         None, "n_j, at most; None: all", low=1, whole=True, optional=True
     )
     pool: str = param("dev", "of exemplars", choices=("dev", "test"))
-    longest: int = param(2048, "tokens of an exemplar, at most", low=1, whole=True)
 
     def __post_init__(self):
         check_parameters(self)
@@ -194,21 +190,19 @@ class Protocol:
         values |= {"scoring": name, "written": self.written and self.written[1:]}
         return tuple((k, repr(v)) for k, v in values.items() if k != "seeds")
 
+    def queries_of(self, examples: list[Example]) -> list[str]:
+        "The questions as a model reads them"
+        return [self.prompt.query.format(input=e.input) for e in examples]
 
-def asks_of(
-    protocol: Protocol,
-    examples: list[Example],  # the questions
-) -> list[tuple]:  # (query, options), the options with the gap before them
-    "The questions as a model is asked for log-probabilities"
-    write, gap = protocol.prompt.query.format, protocol.prompt.gap
-    many = protocol.scoring == "likelihood"
-    return [
-        (
-            write(input=e.input),
-            tuple(gap + o for o in (e.options if many else [e.target])),
-        )
-        for e in examples
-    ]
+    def asks_of(
+        self,
+        examples: list[Example],  # the questions
+    ) -> list[tuple]:  # (query, options), the options with the gap before them
+        "The questions as a model is asked for log-probabilities"
+        many, gap = self.scoring == "likelihood", self.prompt.gap
+        options = [e.options if many else [e.target] for e in examples]
+        shown = [tuple(gap + option for option in some) for some in options]
+        return list(zip(self.queries_of(examples), shown, strict=True))
 
 
 def answer_scores(
@@ -220,12 +214,11 @@ def answer_scores(
     "How good the answer to each question is: s in equation 1"
     if protocol.written is not None:
         rule, limit, stop = protocol.written
-        queries = [protocol.prompt.query.format(input=e.input) for e in examples]
         limit = limit or model.answer_tokens(examples)
-        texts = model.generate(prefix, queries, limit, stop)
+        texts = model.generate(prefix, protocol.queries_of(examples), limit, stop)
         pairs = zip(texts, examples, strict=True)
         return np.array([rule(*pair) for pair in pairs], float)
-    found = model.logprobs(prefix, asks_of(protocol, examples))
+    found = model.logprobs(prefix, protocol.asks_of(examples))
     if not all(np.isfinite(some[:, 0].max()) for some in found):  # NaN is the largest
         raise ValueError("a log-probability is not finite: see to the model")
     if protocol.scoring == "perplexity":
@@ -235,30 +228,15 @@ def answer_scores(
 
 # %% ../../nbs/tasks/transfer.ipynb #d9791483
 def draw_all(
-    model,  # LocalModel or Endpoint
     tasks: list[Task],
     protocol: Protocol,
 ) -> dict:  # seed to task name to (exemplars, questions)
     "Exemplars and questions of every task for all seeds"
-    draws, lost = {}, Counter()
+    draws = {}
     for seed, task in product(range(protocol.seeds), tasks):
-        drawn = kept = draw_exemplars(task, protocol.exemplars, seed, protocol.pool)
-        if getattr(model, "tokenizer", None) is not None:
-            write, most = protocol.prompt.shown, protocol.longest
-            kept = [e for e in drawn if len(model.encode(write(e))) <= most]
-        if drawn and not kept:
-            none = f"every exemplar of task {task.name!r} is longer than"
-            raise ValueError(f"{none} {protocol.longest} tokens: raise longest")
-        lost[task.name] += len(drawn) - len(kept)
-        questions = draw_queries(task, drawn, seed, protocol.queries)
-        draws.setdefault(seed, {})[task.name] = kept, questions
-    ((worst, count),) = lost.most_common(1)
-    if count:
-        warnings.warn(
-            f"{lost.total()} exemplars of over {protocol.longest} tokens are left out "
-            f"in {protocol.seeds} draws, most of them in task {worst!r} ({count})",
-            stacklevel=3,
-        )
+        shown = draw_exemplars(task, protocol.exemplars, seed, protocol.pool)
+        asked = draw_queries(task, shown, seed, protocol.queries)
+        draws.setdefault(seed, {})[task.name] = shown, asked
     return draws
 
 # %% ../../nbs/tasks/transfer.ipynb #09c793c9
@@ -269,13 +247,12 @@ def question_lengths(
 ) -> tuple[list[int], int, int]:  # prompts by request; all tokens; the longest, whole
     "How long questions are, without exemplars"
     if protocol.written is not None:
-        queries = [protocol.prompt.query.format(input=e.input) for e in questions]
-        sizes = [len(model.encode(query)) for query in queries]
+        sizes = [len(model.encode(q)) for q in protocol.queries_of(questions)]
         limit = protocol.written[1] or model.answer_tokens(questions)
         return [len(sizes)], sum(sizes), max(sizes) + limit
     groups, tokens, longest = Counter(), 0, 0
     last = hasattr(model, "prompts")  # a server is sent the last token of an answer too
-    for asked in model.as_asked(asks_of(protocol, questions)):
+    for asked in model.as_asked(protocol.asks_of(questions)):
         size, sizes = len(asked.ids), [len(tail) for tail in asked.tails]
         longest = max(longest, size + max(sizes))
         if asked.single and len(sizes) > 1:
@@ -308,8 +285,6 @@ def workload(
     protocol: Protocol,
 ) -> Workload:
     "Measure all prompts; a prompt that is too long for the model is an error"
-    from benchnb.tasks.local_model import check_length
-
     once, together = getattr(model, "cache", False), getattr(model, "prompts", 0)
     prefix, lengths, total = {}, {}, np.zeros(4, dtype=int)
     for seed, source, target in cells:
@@ -317,13 +292,12 @@ def workload(
         questions = draws[seed][target.name][1]
         if key not in lengths:
             lengths[key] = question_lengths(model, questions, protocol)
-        first = before not in prefix
-        if first:
+        if first := before not in prefix:
             text = protocol.prompt.context(source, draws[seed][source.name][0])
             prefix[before] = len(model.encode(text, first=True))
         size, (groups, tokens, longest) = prefix[before], lengths[key]
         where = f" (exemplars of {source.name!r}, questions of {target.name!r})"
-        check_length(model, size + longest, where)
+        model.check_length(size + longest, where)
         prompts = sum(groups)
         requests = sum(-(-n // together) for n in groups if together)
         read = tokens + size * (first if once else prompts)
@@ -398,7 +372,6 @@ def transfer_matrix(
     **settings,  # of Protocol: exemplars, seeds, scoring, prompt, ...
 ) -> Transfer:  # NaN where a cell belongs to another shard
     "Measure the transfer from each task to each task (equation 1)"
-    check_whole(batch, "batch")
     protocol = protocol or Protocol(**settings)
     tasks, (part, parts) = check_tasks(tasks, protocol.scoring), shard
     if check_whole(part, "the shard") > check_whole(parts, "the number of shards"):
@@ -407,7 +380,7 @@ def transfer_matrix(
         from benchnb.tasks.local_model import as_model
 
         model = as_model(model, batch, cache)
-    draws = draw_all(model, tasks, protocol)
+    draws = draw_all(tasks, protocol)
     mine = list(product(draws, tasks))[part - 1 :: parts]
     cells = [(seed, source, target) for seed, source in mine for target in tasks]
     facts = [[astuple(task) for task in tasks], model.identity(), protocol.identity]
@@ -427,12 +400,9 @@ def transfer_matrix(
         shape = len(draws), len(tasks), len(tasks)
         found = [book.done.get(cell_key(*c), {}) for c in product(draws, tasks, tasks)]
         values = np.array([cell.get("score", np.nan) for cell in found]).reshape(shape)
-    names, scoring = (
-        tuple(task.name for task in tasks),
-        dict(protocol.identity)["scoring"],
-    )
+    names = tuple(task.name for task in tasks)
     queries = [[len(drawn[name][1]) for name in names] for drawn in draws.values()]
-    return Transfer(names, values, np.array(queries), scoring.strip("'"))
+    return Transfer(names, values, np.array(queries))
 
 # %% ../../nbs/tasks/transfer.ipynb #7d311a43
 def journal_cells(
@@ -448,10 +418,8 @@ def journal_cells(
                 rows = base.execute("SELECT key, value FROM pieces ORDER BY rowid")
                 cells |= {key: json.loads(value) for key, value in rows}
         except (sqlite3.Error, ValueError) as error:
-            raise ValueError(
-                f"{str(path)!r} is no journal of transfer, or its run is not over: "
-                f"{error}"
-            ) from error
+            why = f"is no journal of transfer, or its run is not over: {error}"
+            raise ValueError(f"{str(path)!r} {why}") from error
         if identities[path] != identities[paths[0]]:
             other = f"another measurement than {str(paths[0])!r}"
             raise ValueError(f"{str(path)!r} belongs to {other}: leave it out")

@@ -6,6 +6,7 @@ import numpy as np
 
 from benchnb.tasks.local_model import small_model
 from benchnb.tasks.prompts import FLAN, MMLU, Task, read_tasks
+from benchnb.tasks.transfer import Protocol
 
 
 def tasks_and_model(folder, names, rows):
@@ -37,8 +38,6 @@ def toy_tasks(count=60):
 
 
 TOYS = [toy_tasks(12)[place] for place in (0, 1, 9)]
-
-
 FEW = dict(exemplars=3, seeds=2, prompt=FLAN)
 
 
@@ -55,8 +54,6 @@ def uneven():
 
 
 LONG = uneven()
-
-
 ALL = [*TOYS, LONG]
 
 
@@ -66,10 +63,8 @@ def made(kind="llama", **more):
     return small_model(texts, kind, spread=0.2, positions=400, **more)
 
 
-def asks_of(task, prompt=FLAN):
-    options = [tuple(f" {option}" for option in e.options) for e in task.examples]
-    queries = [prompt.query.format(input=e.input) for e in task.examples]
-    return list(zip(queries, options, strict=True))
+def asks_of(task):
+    return Protocol(prompt=FLAN).asks_of(task.examples)
 
 
 def linked(folder, here, monkeypatch):

@@ -87,7 +87,7 @@ def test_what_cannot_be_compared_so_is_said():
         tell(run, 1.0)
     with pytest.raises(ValueError, match="the same method, budget and --seed"):
         shared_order(one, other)
-    with pytest.raises(ValueError, match="stopping needs --method aipw or random"):
+    with pytest.raises(ValueError, match="a method such as aipw or random"):
         standing(begun("stratified"))
     weighted = get_method("aipw").fit(table(1, 80))
     with pytest.raises(ValueError, match="equal items in random order"):

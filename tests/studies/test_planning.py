@@ -18,8 +18,8 @@ from benchnb.stats.sample_size import (
     textbook_width,
     width_of_error,
 )
-from benchnb.studies.all_methods import FIELD
 from benchnb.studies.planning import (
+    PLAN_METHODS,
     FewSources,
     difference_spread,
     excess_error,
@@ -27,18 +27,12 @@ from benchnb.studies.planning import (
     items_for_difference,
     items_for_error,
     items_needed,
-    items_table,
     plan_budgets,
-    plan_methods,
-    planning,
     power_curve,
     reach,
-    relative_to_random,
     small_table,
     source_counts,
     sources_curve,
-    sources_needed,
-    spend_curve,
     wanted_error,
 )
 
@@ -107,17 +101,6 @@ def test_few_models_are_held_out_and_the_input_stays(split):
     pd.testing.assert_frame_equal(scores.models, before)
 
 
-def test_sources_are_nested_and_drawn_anew_in_every_trial():
-    source, target = table().split("given")
-    few, more = (
-        FewSources(get_method(name), count).fit(source)
-        for name, count in (("random", 4), ("aipw", 9))
-    )
-    first, again = (ready(few, 15, seed).chosen_.tolist() for seed in (0, 1))
-    assert first == ready(more, 15, 0).chosen_[:4].tolist() and first != again
-    assert not hasattr(few.method, "items_")
-
-
 def test_all_sources_are_as_good_as_no_wrapper():
     source, target = table().split("given")
     few = ready(FewSources(get_method("aipw"), len(source)).fit(source), 15)
@@ -125,7 +108,7 @@ def test_all_sources_are_as_good_as_no_wrapper():
     assert [e.score for e in simulate(few, target)] == plain
 
 
-@pytest.mark.parametrize("name", plan_methods())
+@pytest.mark.parametrize("name", PLAN_METHODS)
 def test_five_sources_are_enough_to_run(name):
     curve = sources_curve(table(), [name], [5], budget=20, trials=1)
     assert curve["mae"].between(0, 1).all()
@@ -142,12 +125,6 @@ def test_items_curve_is_what_compare_measures(items):
     assert got.to_dict() == pytest.approx(mae.to_dict())
 
 
-def test_random_does_not_depend_on_the_number_of_sources(sources):
-    mae = sources[sources["method"] == "random"]
-    assert mae["mae"].nunique() == 1 and mae["excess"].eq(0).all()
-    assert sources["sources"].tolist() == [4, 8, 16] * 3
-
-
 def test_curves_do_not_depend_on_jobs_or_a_journal(tmp_path, sources):
     settings = dict(methods=QUICK, counts=[4, 8, 16], budget=15, trials=3)
     for journal in [tmp_path / "plan.sqlite"] * 2:  # the second run reads the first's
@@ -155,13 +132,6 @@ def test_curves_do_not_depend_on_jobs_or_a_journal(tmp_path, sources):
         pd.testing.assert_frame_equal(again, sources)
     two = sources_curve(table(), n_jobs=2, **settings)
     pd.testing.assert_frame_equal(two, sources)
-
-
-def test_labels_are_kept():
-    methods = {"a, b": get_method("random"), "20 sources": get_method("stratified")}
-    curve = sources_curve(table(), methods, [4, 8], budget=15, trials=1)
-    assert curve["method"].tolist() == ["a, b"] * 2 + ["20 sources"] * 2
-    assert curve["excess_se"].isna().all()  # one trial: unknown
 
 
 def test_excess_is_paired():
@@ -210,13 +180,7 @@ def made(width, error=0.0, coverage=0.95):
     ],
 )
 def test_an_answer_in_words(curve, text):
-    assert items_needed(curve, width=0.04)["says"]["m"] == text
-
-
-def test_unsorted_curves_read_the_same(items, sources):
-    for read, curve in [(items_needed, items), (sources_needed, sources)]:
-        want = read(curve)
-        pd.testing.assert_frame_equal(read(curve[::-1]).reindex(want.index), want)
+    assert items_needed(curve, width=0.04)["text"]["m"] == text
 
 
 def test_numbers_of_a_plan():
@@ -227,27 +191,10 @@ def test_numbers_of_a_plan():
         assert counts == sorted(set(counts)) and counts[-1] == left
 
 
-def test_relative_errors_are_one_for_random(items, sources):
-    for curve in (items, sources):
-        relative = relative_to_random(curve).query("method == 'random'")["relative"]
-        assert np.allclose(relative, 1)
-
-
-# money
-
-
-def test_error_against_money():
-    curve = items_curve(table(), ["random", "aipw"], ["2ktokens", "8ktokens"], 3)
-    found = spend_curve(curve)
-    assert found["method"].tolist() == ["random"] * 2 + ["aipw"] * 2
-    assert (found["spend"] <= [2000, 8000] * 2).all()
-    rmse = curve.set_index(["method", "budget"])["rmse"]["random", 2000]
-    assert found["visible"][0] == pytest.approx(2.801585 * 2**0.5 * rmse, rel=1e-5)
-    assert (found["visible"] < spend_curve(curve, power=0.95)["visible"]).all()
-    asked = curve["asked"].iloc[0].round()  # amounts are read off in items
-    assert items_needed(curve, mae=0.2)["items"]["random"] == asked
-    with pytest.raises(ValueError, match="the table has no costs"):
-        spend_curve(curve.drop(columns="cost"))
+def test_amounts_are_read_off_in_items():
+    curve = items_curve(table(), ["random"], ["2ktokens", "8ktokens"], trials=3)
+    items = items_needed(curve, mae=0.2)["items"]
+    assert items["random"] == curve["asked"].iloc[0].round()
 
 
 # two models
@@ -301,13 +248,10 @@ MISTAKES = {
     "few models": (dict(scores=table().select(models=range(7))), "only 7 models"),
     "unknown method": (dict(methods=["randon"]), "did you mean 'random'"),
     "unknown split": (dict(split="other"), "no split 'other'"),
-    "half a trial": (dict(trials=2.5), "trials must be a whole number"),
-    "negative seed": (dict(seed=-1), "seed must be a whole number"),
 }
 SOURCES = {
     "large budget": (dict(budget=61), "from 1 to 60"),
     "many sources": (dict(counts=[5, 99]), "whole numbers from 1 to .*99"),
-    "part of a source": (dict(counts=[2.5]), "whole numbers from 1 to"),
     "empty list": (dict(counts=[]), "whole numbers from 1 to"),
 }
 CASES = [(items_curve, *case) for case in MISTAKES.values()]
@@ -323,22 +267,11 @@ def test_mistakes_are_one_clear_line_and_leave_nothing(tmp_path, curve, given, l
     assert files_in(tmp_path) == {}
 
 
-@pytest.mark.parametrize("width", [0, 1.5, np.nan, "4", True])
-def test_a_width_that_is_none(items, sources, width):
-    with pytest.raises(ValueError, match=r"width must lie in \(0, 1\], got .*0.04"):
-        items_needed(items, width=width)
-    with pytest.raises(ValueError, match=r"slack must lie in \(0, 1\]"):
-        sources_needed(sources, slack=width)
-
-
 @pytest.mark.parametrize(
     "given, line",
     [
         (["--width", "4"], "width must lie in (0, 1], got 4.0: write 0.04"),
-        (["--difference", "3"], "write 0.04 for 4 points"),
         (["--budgets", "20,61"], "from 1 to 60"),
-        (["--budgets", "3min"], "in"),
-        (["--out", "table.parquet"], "is named twice"),
     ],
 )
 def test_the_command_refuses_in_one_line(given, line, tmp_path, capsys, monkeypatch):
@@ -362,32 +295,8 @@ def test_the_command_refuses_in_one_line(given, line, tmp_path, capsys, monkeypa
 def test_the_command(given, text, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table(1, 40).to_parquet("t.parquet")
-    call = [
-        "forecast",
-        "t.parquet",
-        "--methods=random,aipw",
-        "--trials=2",
-        "--budgets=10,40",
-    ]
+    call = ["forecast", "t.parquet", "--methods=random,aipw", "--trials=2"]
+    call += ["--budgets=10,40"]
     assert main([*call, *given]) == 0
     out = capsys.readouterr().out
     assert text in out and max(map(len, out.splitlines())) <= 80
-
-
-# the stored curves
-
-
-def test_stored_curves_are_whole():
-    plan = planning()
-    assert list(items_table(plan).index) == list(FIELD)
-    keys = ["data", "split", "curve", "method", "budget", "sources"]
-    assert not plan.duplicated(keys).any()
-    assert (plan["trials"] > 1).all() and plan["mae_se"].notna().all()
-
-
-def test_textbook_agrees_with_random_sampling_where_sources_are_like_targets():
-    part = planning().query("curve == 'items' and split == 'random' and budget >= 100")
-    part = part[part["method"] == "random"]
-    facts = part[["budget", "items", "spread"]].to_numpy()
-    book = [textbook_width(n, total, spread) for n, total, spread in facts]
-    assert (part["width"] / book).between(0.75, 1.35).all()

@@ -16,7 +16,6 @@ from benchnb.studies.planning import small_table
 from benchnb.studies.recommend import (
     QUICK_FORM,
     candidates,
-    choose_method,
     clearly_better,
     default_method,
     held_out_errors,
@@ -41,26 +40,6 @@ def test_a_test_is_a_comparison_on_held_out_sources():
 
 
 SAFE = ["random", "stratified", "difference", "aipw", "guarded_irt"]
-
-
-@pytest.mark.parametrize(
-    "random, ability, expected",
-    [
-        (dict(aipw=[1, 1], kmeans=[0, 0]), dict(aipw=[1, 1], kmeans=[0, 0]), "aipw"),
-        (  # the sum of both tests counts
-            dict(aipw=[1, 1], guarded_irt=[0.5, 0.5]),
-            dict(aipw=[1, 1], guarded_irt=[1.4, 1.4]),
-            "guarded_irt",
-        ),
-        (
-            dict(aipw=[1, 1], guarded_irt=[0.5, 0.5]),
-            dict(aipw=[1, 1], guarded_irt=[1.6, 1.6]),
-            "aipw",
-        ),
-    ],
-)
-def test_the_rule(random, ability, expected):
-    assert choose_method(errors_of(**random), errors_of(**ability), SAFE) == expected
 
 
 def test_clearly_better_needs_two_standard_errors_of_the_paired_difference():

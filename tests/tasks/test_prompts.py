@@ -45,33 +45,19 @@ def test_importers(tmp_path, name):
     assert read_tasks(tmp_path / name) == [task]
 
 
-def test_importer_of_a_benchmark_folder(tmp_path):
-    for part in ("test", "dev"):
-        (tmp_path / part).mkdir()
-        for name in ("law", "art"):
-            text = f"{part}?,one,two,three,four,D\n" * 2
-            (tmp_path / part / f"{name}_{part}.csv").write_text(text)
-    tasks = read_tasks(tmp_path, letters=False)
-    assert [task.name for task in tasks] == ["art", "law"]
-    assert tasks[1].dev[0][:3] == ("dev?", "four", ("one", "two", "three", "four"))
-
-
 @pytest.mark.parametrize(
     "name, text, message",
     [
         ("a.csv", "q,x,y,E\n", "a.csv' in record 1: answer 'E' is none of the options"),
         ("a.jsonl", '{"question": "q"}', "record 1: no target: name it one of answer"),
-        ("a.jsonl", '{"answer": "q"}', "record 1: no input: name it one of question"),
         ("a.jsonl", "{", "a.jsonl' is no list of records"),
-        ("a.json", '{"a": 1}', "a.json' is no list of records"),
         ("a_dev.csv", "q,yes\n", "task 'a' has no questions: add a_test"),
         ("a.txt", "q", "holds no csv, json, jsonl or par"),
         ("a.csv", "", "task 'a' has no examples"),
-        ("a.csv", "q,x,,A\n", "a.csv' in record 1: .* an option is no text: ''"),
+        ("a.csv", "q,x,,A\n", "a.csv' in record 1: .* options are texts, got ''"),
         ("a.csv", "q1\nq2\n", r"record 1: a question and an answer are needed, got \["),
         ("a.csv", f"q{',x' * 27},A\n", "27 options, but 26 letters: use letters="),
-        ("a.json", '["abc"]', "record 1: a question and .*, got 'abc'"),
-        ("a.jsonl", '{"input": "q", "target": ["x", "y"]}', r"is no text: \['x'"),
+        ("a.jsonl", '{"input": "q", "target": ["x", "y"]}', r"are texts, got \['x'"),
         ("a.jsonl", '{"input": "q", "choices": "x;y", "target": 0}',
          "record 1: its options must be a list, got 'x;y'"),
     ],
@@ -83,7 +69,7 @@ def test_bad_files(tmp_path, name, text, message):
     assert "\n" not in str(error.value)
 
 
-def test_equal_options_are_told_apart_by_letters_alone(tmp_path):
+def test_equal_options_differ_by_letter_only(tmp_path):
     "Real benchmarks have a few such questions"
     (tmp_path / "a.csv").write_text("q,x,x,B\n")
     (task,) = read_tasks(tmp_path)
@@ -107,12 +93,7 @@ def test_a_task_in_two_files(tmp_path, other):
     "examples, message",
     [
         ([("q", "a", ("a", "a"))], r"examples\[0\] needs two or more different"),
-        ([("q", "a", ("a",))], "needs two or more different options"),
-        ([("q", "c", ("a", "b"))], "target 'c' is not among its options"),
-        (
-            [("q", "a"), (" ", "a")],
-            r"examples\[1\] needs a text",
-        ),
+        ([("q", "a"), (" ", "a")], r"examples\[1\] needs a text"),
         ([("q", 3)], "needs a text as input, target and option, got 3"),
         ([], "task 't' has no examples"),
     ],

