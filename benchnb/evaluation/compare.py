@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from fastcore.basics import patch
 
 from ..data.costs import Amount, Unit, known_costs, read_amount
 from ..data.progress import progress_bar
@@ -343,7 +342,8 @@ def compare(
         raise ValueError("n_jobs must be 1 or more, or -1 for all processors, got 0")
     if by not in (None, "task"):
         raise ValueError(f"by must be None or 'task', got {by!r}")
-    Guard(policy)  # an unknown policy is refused
+    if policy is not None:
+        Guard(policy)  # an unknown one is refused
     pieces = [(k, b, t) for k in methods for b in budgets for t in range(trials)]
     keys = {(k, b, t): piece_key(k, methods[k], b, t) for k, b, t in pieces}
     run = Trials(scores, methods, split, sources, seed, side, by, policy)
