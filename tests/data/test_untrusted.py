@@ -42,7 +42,8 @@ IMPORT = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))  # if it fails
 from benchnb.data.sources import load_table
-from benchnb.harnesses.logs import Choices, import_logs
+from benchnb.harnesses.harness import import_logs
+from benchnb.harnesses.logs import Choices
 from benchnb.live.bundles import load_bundle
 kind, path = sys.argv[1:]
 try:
