@@ -14,21 +14,17 @@ from contextlib import contextmanager
 
 # %% ../../nbs/data/progress.ipynb #7f5a03d3
 class Lines:
-    "A stream on which every state of a bar becomes a line of its own"
-
-    def __init__(self, stream):  # that is written to
-        self.stream = stream
+    "Standard error, on which every state of a bar becomes a line of its own"
 
     def write(self, text: str) -> None:
         "Write a line, without the control characters of a bar"
         if line := text.replace("\x1b[A", "").strip():
-            self.stream.write(f"{line}\n")
+            print(line, file=sys.stderr, flush=True)
 
     def flush(self) -> None:
-        "Hand over what was written"
-        self.stream.flush()
+        "Nothing is held back"
 
-# %% ../../nbs/data/progress.ipynb #bf8ad1bf
+
 LINE = "{desc}: {n_fmt} of {total_fmt}, {elapsed} so far, {remaining} to go"
 
 
@@ -49,7 +45,7 @@ def progress_bar(
         with tqdm(**how, delay=1) as bar:
             yield bar
         return
-    done, file = threading.Event(), Lines(sys.stderr)
+    done, file = threading.Event(), Lines()
     bar = tqdm(**how, file=file, delay=1e9, mininterval=1e9, bar_format=LINE)
 
     def repeat():

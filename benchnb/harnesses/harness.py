@@ -22,7 +22,7 @@ from ..data.scores import Scores
 from ..data.tables import LAYOUT, TABLE, Layout, read_tables
 from .logs import ASK, Choices, Log, find_logs, join_logs
 from .registry import get_harness, list_harnesses
-from .values import read_json
+from .parsing import read_json
 
 # %% ../../nbs/harnesses/harness.ipynb #8f8bcb5f
 def doc_ids(
@@ -102,7 +102,7 @@ class Round:
         "The folder for the harness's logs"
         return str(self.folder / "logs")
 
-# %% ../../nbs/harnesses/harness.ipynb #hacd0006
+
 class Harness:
     "What benchnb knows of one harness; a subclass for each"
 

@@ -22,9 +22,9 @@ import numpy as np
 
 from ..data.files import AmbiguousFile, FileError, naming
 from .harness import Harness, Round, Subset, task_word
-from .json_lines import CutShort, typed_lines
+from .parsing import CutShort, typed_lines
 from .logs import ASK, Choices, Log, choose, skipped
-from .values import as_hashes, as_ids, as_number, dig, read_json
+from .parsing import as_hashes, as_ids, as_number, dig, read_json
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 def metric_names(
@@ -171,9 +171,7 @@ class LMEval(Harness):
             why = f"was cut short ({there:,} of {asked or 'unknown'} items are there)"
             if skipped(where, why, choices):
                 return []
-        scores = (
-            values if {*map(type, values)} == {float} else [*map(as_number, values)]
-        )
+        scores = [*map(as_number, values)]
         if None in scores:
             raise FileError(
                 f"{metric} of item {ids[scores.index(None)]!r} in {where} is no "

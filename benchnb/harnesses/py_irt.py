@@ -8,6 +8,7 @@ __all__ = ['Counts', 'Subject', 'PyIRT']
 # %% ../../nbs/harnesses/py_irt.ipynb #pycd0003
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,7 @@ from ..data.files import FileError
 from ..data.scores import Scores
 from .every_eval_ever import run_values
 from .harness import Harness
-from .json_lines import typed_lines
+from .parsing import typed_lines
 from .logs import ASK, Choices, Log
 
 # %% ../../nbs/harnesses/py_irt.ipynb #d5042c46
@@ -44,8 +45,7 @@ class PyIRT(Harness):
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log for each line, with or without counts"
         logs, where = [], repr(str(path))
-        blocks = typed_lines(path, Subject, "subject")
-        for subject in (subject for block in blocks for subject in block):
+        for subject in chain.from_iterable(typed_lines(path, Subject, "subject")):
             values, trials = list(subject.responses.values()), None
             kinds = {*map(type, values)} - {type(None)}
             if Counts in kinds:

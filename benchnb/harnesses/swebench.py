@@ -15,7 +15,7 @@ from ..data.files import naming
 from ..data.sources import load
 from .harness import Harness, Round, Subset
 from .logs import ASK, Choices, Log
-from .values import dig, read_json
+from .parsing import dig, read_json
 
 # %% ../../nbs/harnesses/swebench.ipynb #1e6fed88
 OUTCOMES = {  # list of instances -> their score; later ones win

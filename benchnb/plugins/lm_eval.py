@@ -18,7 +18,7 @@ from pathlib import Path
 from ..evaluation.method import Coreset
 from ..harnesses.harness import Subset, make_subset, task_word
 from ..harnesses.logs import choose
-from ..harnesses.values import as_number
+from ..harnesses.parsing import as_number
 from ..live.bundles import load_bundle, read_bundle
 from ..live.report import log_metrics
 

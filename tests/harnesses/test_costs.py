@@ -81,4 +81,4 @@ def test_the_command_names_the_unit_and_refuses_another(tmp_path, capsys):
     assert main([*argv, "seconds"]) == 0
     assert "costs in seconds: 100% of the items" in capsys.readouterr().out
     assert main([*argv, "euros"]) == 2
-    assert "say tokens, seconds, usd" in capsys.readouterr().err
+    assert "no choice: tokens, seconds, usd" in capsys.readouterr().err

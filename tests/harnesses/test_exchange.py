@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from benchnb.data.files import AmbiguousFile
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
-from benchnb.harnesses import json_lines
+from benchnb.harnesses import parsing
 from benchnb.harnesses.harness import export_scores, import_logs
 from benchnb.harnesses.lm_eval import read_samples
 from benchnb.harnesses.logs import Choices
@@ -70,7 +70,7 @@ def test_blocks_are_read_as_their_lines(rows, broken, data):
 
     fast = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_lines, "LARGE", 0)
+        patch.setattr(parsing, "LARGE", 0)
         assert outcome() == fast
 
 
