@@ -68,14 +68,10 @@ class Table:
         table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
         return f"<div>{title}{table}{notes}</div>"
 
-# %% ../../nbs/data/render.ipynb #0e41fffb
+
 def render(
-    frame: (
-        pd.DataFrame | Mapping
-    ),  # rows of any values; or facts by name, without a head
-    formats: (
-        Mapping[str, str | Callable] | None
-    ) = None,  # by column: "{:.1%}", a function
+    frame: pd.DataFrame | Mapping,  # rows of any values; or facts by name
+    formats: Mapping | None = None,  # by column: "{:.1%}", or a function
     right: Collection[str] = (),  # columns at the right beside those of numbers
     missing: str = "-",  # for NaN and None
     **more,  # head, title, notes, bold: see Table

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['ITEM_FACTS', 'COST_UNITS', 'MODEL_FACTS', 'ScoreError', 'check_values', 'name_facts', 'check_numbers', 'check_unit',
-           'by_name', 'check_trials', 'Scores', 'weighted_means', 'html_card', 'positions', 'model_facts', 'item_means',
-           'fill_gaps']
+           'by_name', 'check_trials', 'Scores', 'weighted_means', 'html_card', 'positions', 'item_means', 'fill_gaps']
 
 # %% ../../nbs/data/scores.ipynb #2e4675dd
 import hashlib
@@ -73,10 +72,8 @@ def name_facts(
         facts = given.copy()
     else:
         facts = pd.DataFrame(index=pd.Index(list(given), dtype=object))
-    if len(facts) != count:
-        raise ValueError(
-            f"{kind}s has {len(facts)} names for {count} {kind}s of values"
-        )
+    if (size := len(facts)) != count:
+        raise ValueError(f"{kind}s has {size} names for {count} {kind}s of values")
     facts.index = pd.Index(facts.index.map(str), name=kind, dtype=object)
     facts.columns = pd.Index([str(name) for name in facts.columns], dtype=object)
     repeated = facts.index[facts.index.duplicated()]
@@ -100,11 +97,9 @@ def check_numbers(
     bad |= np.isinf(number)
     if bad.any():
         where = f"{name} of {facts.index.name} {facts.index[bad][0]!r}"
-        wanted = (
-            "a finite number >= 0" if np.isinf(high) else f"a number in [0, {high}]"
-        )
-        more = "" if needed else ", or NaN"
-        raise ValueError(f"{where} is {given[bad].tolist()[0]!r}: give {wanted}{more}")
+        most = "a finite number >= 0" if np.isinf(high) else f"a number in [0, {high}]"
+        wanted = most if needed else f"{most}, or NaN"
+        raise ValueError(f"{where} is {given[bad].tolist()[0]!r}: give {wanted}")
     if needed or not pd.api.types.is_numeric_dtype(given):
         facts[name] = number
 
@@ -150,9 +145,7 @@ def check_trials(
         raise ValueError(f"trials have the shape {runs.shape}, scores {values.shape}")
     known = ~np.isnan(values)
     if (runs[known] < 1).any() or (runs != np.round(runs)).any() or runs.max() > 1e6:
-        raise ValueError(
-            "trials must be whole numbers from 1 wherever there is a score"
-        )
+        raise ValueError("trials must be whole numbers from 1 where there is a score")
     return np.where(known, runs, 0).astype(np.int32)
 
 # %% ../../nbs/data/scores.ipynb #0e3d9cc6
@@ -229,7 +222,7 @@ def weighted_means(
             means[start : start + 256] = np.where(mass > 0, total / mass, np.nan)
     return means
 
-# %% ../../nbs/data/scores.ipynb #0c6055c7
+
 @patch
 def performance(
     self: Scores,
@@ -271,7 +264,7 @@ def html_card(
     table = f"<table><tbody>{''.join(lines)}</tbody></table>"
     return f"<div>\n<b>{escape(title)}</b>\n{table}\n{below}\n</div>"
 
-# %% ../../nbs/data/scores.ipynb #02af5f90
+
 @patch
 def _repr_html_(self: Scores) -> str:
     "The size, the scores' range, the tasks, what is missing"
@@ -305,7 +298,7 @@ def positions(
         raise ValueError(f"no {kind} {str(wanted[found < 0][0])!r} in the table")
     return found
 
-# %% ../../nbs/data/scores.ipynb #310cd41f
+
 @patch
 def select(
     self: Scores,
@@ -373,19 +366,6 @@ def to_parquet(
     table = self.to_arrow()
     replace_file(path, lambda name: pq.write_table(table, name, compression="zstd"))
 
-# %% ../../nbs/data/scores.ipynb #de004bc9
-def model_facts(
-    text: bytes,  # the metadata of the file
-) -> pd.DataFrame:  # facts about models, indexed by name
-    "The facts about models in a file; dates become dates again"
-    raw = parse_json(text)
-    facts = pd.DataFrame(raw["data"], columns=raw["columns"]).set_index("model")
-    if "released" in facts and not pd.api.types.is_numeric_dtype(facts["released"]):
-        dates = pd.to_datetime(facts["released"], format="ISO8601", errors="coerce")
-        if dates.isna().equals(facts["released"].isna()):  # else they were no dates
-            facts["released"] = dates
-    return facts
-
 
 @patch(cls_method=True)
 def from_arrow(
@@ -396,7 +376,12 @@ def from_arrow(
     names, meta = set(table.column_names), table.schema.metadata or {}
     if b"benchnb" not in meta:
         raise ValueError("no Scores.to_parquet wrote it: try load_table")
-    models = model_facts(meta.get(b"models", b""))
+    raw = parse_json(meta.get(b"models", b""))
+    models = pd.DataFrame(raw["data"], columns=raw["columns"]).set_index("model")
+    if "released" in models and not pd.api.types.is_numeric_dtype(models["released"]):
+        dates = pd.to_datetime(models["released"], format="ISO8601", errors="coerce")
+        if dates.isna().equals(models["released"].isna()):  # else they were no dates
+            models["released"] = dates
     columns = [f"model:{name}" for name in models.index]
     if not columns or not {"item:item", *columns} <= names:
         raise ValueError("it lacks columns of its models or items: write it again")
@@ -405,8 +390,7 @@ def from_arrow(
     values = np.stack([table[name].to_numpy().astype(np.float32) for name in columns])
     facts = [name for name in table.column_names if name.startswith("item:")]
     items = table.select(facts).to_pandas().rename(columns=lambda name: name[5:])
-    runs = [f"trials:{name}" for name in models.index]
-    trials = None
+    runs, trials = [f"trials:{name}" for name in models.index], None
     if names.issuperset(runs):
         trials = np.stack([table[name].to_numpy() for name in runs])
     return cls(values, items.set_index("item"), models, trials)

@@ -6,8 +6,8 @@
 __all__ = ['FAMILIES', 'PATTERNS', 'SCENARIOS', 'PUBLIC', 'TAILORED', 'OPENAI', 'GSM8K_FILES', 'READERS', 'SOURCES', 'CATALOG',
            'from_bytes', 'family', 'named_models', 'harness_order', 'gsm8k_scores', 'join_scenarios', 'read_gsm8k',
            'read_open_llm', 'read_mmlu_pro', 'read_mmlu_tasks', 'read_mmlu_items', 'task_segments', 'read_benchpred',
-           'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_table', 'Fetch', 'hub_source',
-           'offline_error', 'plan_fetch', 'fetch_columns', 'fetch_whole', 'fetch_source']
+           'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_table', 'Fetch', 'offline_error',
+           'plan_fetch', 'fetch_columns', 'fetch_whole', 'fetch_source']
 
 # %% ../../nbs/data/sources.ipynb #fff06d91
 import functools
@@ -68,7 +68,7 @@ def family(
     found = [family for family, word in PATTERNS.items() if re.search(word, name)]
     return found[0] if len(found) == 1 else None
 
-# %% ../../nbs/data/sources.ipynb #0f8084a2
+
 def named_models(
     names: np.ndarray,  # a name per model, perhaps with repetitions
 ) -> pd.DataFrame:  # family, indexed by unique names
@@ -126,12 +126,7 @@ def join_scenarios(
         models[f"full_{name}"] = table.models["full_score"]
     models["full_score"] = models.mean(axis=1, skipna=False)
     models["family"] = [family(name) for name in shared]
-    values, trials = np.hstack([table.values for table in tables]), None
-    if any(table.trials is not None for table in tables):
-        once = [(~np.isnan(table.values)).astype(int) for table in tables]
-        pairs = zip(tables, once, strict=True)
-        trials = np.hstack([n if t.trials is None else t.trials for t, n in pairs])
-    return Scores(values, items, models, trials)
+    return Scores(np.hstack([table.values for table in tables]), items, models)
 
 # %% ../../nbs/data/sources.ipynb #1356b543
 def read_gsm8k(folder: Path, name: str) -> Scores:
@@ -182,7 +177,7 @@ def read_mmlu_pro(folder: Path, name: str) -> Scores:
     items.index = [f"mmlu_pro/{number}" for number in facts["question_id"]]
     return Scores(from_bytes(arrays["correct"]), items, named_models(arrays["models"]))
 
-# %% ../../nbs/data/sources.ipynb #74401efa
+
 def read_mmlu_tasks(folder: Path, name: str) -> Scores:
     "Accuracies on the subjects of MMLU: items are tasks, weighted by their size"
     path = folder / "mmlu_model_by_subject_accuracy.csv"
@@ -205,7 +200,7 @@ def read_mmlu_items(folder: Path, name: str) -> Scores:
     items = pd.DataFrame({"task": task}, index)
     return Scores(arrays["correct"].mean(axis=2), items, named_models(arrays["models"]))
 
-# %% ../../nbs/data/sources.ipynb #6523f097
+
 def task_segments(
     path: Path,  # JSON: per set a list of (task, number of items)
     name: str,  # of a set
@@ -251,7 +246,6 @@ def fetch(
 ) -> Path:  # the file in the cache
     "A public file, downloaded unless the cache holds it; refused if it is another one"
     import pooch
-    import requests
 
     url = f"{base_url.rstrip('/')}/{path}"
     cache = Path(pooch.os_cache("benchnb") if cache is None else cache)
@@ -261,11 +255,8 @@ def fetch(
             url, f"sha256:{sha256}", Path(path).name, where, downloader=loader
         )
     except OSError as error:
-        why = str(error).splitlines()[0]
-        if getattr(error, "response", None) is not None:
-            why = f"the server says {error.response.status_code}"
-        elif isinstance(error, (requests.Timeout, requests.ConnectionError)):
-            why = "no connection"
+        code = getattr(getattr(error, "response", None), "status_code", None)
+        why = error.strerror or (f"status {code}" if code else "no connection")
         raise OSError(
             f"cannot download {url} ({why}): try again, "
             "or set BENCHNB_DATA to a folder that holds the data"
@@ -274,7 +265,7 @@ def fetch(
         raise FileError(f"{url} is another file (SHA-256 differs): not kept") from error
     return Path(found)
 
-# %% ../../nbs/data/sources.ipynb #6f5d225d
+
 TAILORED = "marvelcell/TailoredBench/e33061ea6e20ffe7736f2ecd68cf5728e0f27b15"
 OPENAI = "openai/grade-school-math/3101c7d5072418e28b9008a6636bde82a006892c"
 GSM8K_FILES = {
@@ -427,23 +418,6 @@ class Fetch:
         return "\n".join(lines)
 
 
-def hub_source(
-    name: str,
-    part: str | None,  # such as a benchmark, where a source is in parts
-) -> pd.Series:  # its row of CATALOG
-    "A source that can be fetched from the hub; for others, how to get them"
-    if name in SOURCES.index.difference(CATALOG.index):
-        raise ValueError(f"{name} has a name, and is fetched when it is used")
-    if name not in CATALOG.index:
-        raise unknown_name("source", name, CATALOG.index, "'benchnb fetch' lists all")
-    row = CATALOG.loc[name]
-    if not row["repository"]:
-        raise ValueError(f"{name} is no file on the hub: {row['get']}")
-    if "{part}" in row["files"] and not part:
-        raise ValueError(f"{name} comes in parts, name one: {row['get']}")
-    return row
-
-
 def offline_error(
     row: pd.Series,  # of CATALOG
     error: Exception,  # what happened
@@ -467,7 +441,15 @@ def plan_fetch(
     "What a fetch would bring; nothing is downloaded"
     from huggingface_hub import HfApi
 
-    row = hub_source(name, part)
+    if name in SOURCES.index.difference(CATALOG.index):
+        raise ValueError(f"{name} has a name, and is fetched when it is used")
+    if name not in CATALOG.index:
+        raise unknown_name("source", name, CATALOG.index, "'benchnb fetch' lists all")
+    row = CATALOG.loc[name]
+    if not row["repository"]:
+        raise ValueError(f"{name} is no file on the hub: {row['get']}")
+    if "{part}" in row["files"] and not part:
+        raise ValueError(f"{name} comes in parts, name one: {row['get']}")
     try:
         info = HfApi(endpoint).dataset_info(
             row["repository"],

@@ -52,11 +52,8 @@ def copy_groups(
 
 
 @patch
-def near_copies(
-    self: Scores,
-    limit: float = 0.1,  # share of chance disagreement up to which models are copies
-) -> np.ndarray:  # shape (models,): a group number per model; copies share it
-    "Groups of near-copies among the models of a table"
+def near_copies(self: Scores, limit: float = 0.1) -> np.ndarray:
+    "Groups of near-copies among the models of a table: `copy_groups`"
     return copy_groups(self.values, limit)
 
 # %% ../../nbs/data/splits.ipynb #alikeco1
@@ -227,15 +224,9 @@ def split(
     rng = np.random.default_rng(seed)
     source, target = split_masks(self, how, sources, targets, rng)
     if not source.any() or not target.any():
-        alike = how != "given" and len(self) > 1 and not self.near_copies().any()
-        if alike:
-            raise ValueError(
-                f"all {len(self)} models give nearly the same answers, and near-copies "
-                f"stay together: split {how!r} needs models that differ"
-            )
         raise ValueError(
             f"split {how!r} leaves {source.sum()} sources and {target.sum()} targets "
-            f"of {len(self)} models: it needs more models (near-copies stay together) "
-            "or another share"
+            f"of {len(self)} models: it needs more models that differ (near-copies stay "
+            "together), or another share"
         )
     return self.select(models=source), self.select(models=target)

@@ -172,8 +172,7 @@ def read_columns(
     for part in filter(None, (text or "").split(",")):
         name, sign, other = (word.strip() for word in part.partition("="))
         if not (name and sign and other):
-            example = "model=who,score=correct"
-            raise ValueError(f"columns are pairs such as {example}, not {part!r}")
+            raise ValueError(f"columns are pairs such as score=correct, not {part!r}")
         found[name] = other
     return found
 
@@ -255,7 +254,7 @@ def check_sides(
             [f"item={first}", f"model={first}"],
         )
 
-# %% ../../nbs/data/tables.ipynb #39ba50a4
+
 def long_table(
     frame: pd.DataFrame,  # long, or wide either way round
 ) -> pd.DataFrame:  # the columns model, item, score, and facts
@@ -324,7 +323,7 @@ def check_rows(
 REPEATED = ("error", "first", "last", "mean", "trials")
 SAY = f"say repeated={', '.join(map(repr, REPEATED[1:-1]))} or {REPEATED[-1]!r}"
 
-# %% ../../nbs/data/tables.ipynb #b46ff009
+
 def resolve_repeats(
     model: np.ndarray,  # row of each score in the table
     item: np.ndarray,  # column of each score
@@ -383,21 +382,16 @@ def gather(
     if known.any() and not known[~np.isnan(score)].all():
         raise ValueError("some scores have trials, others none: give all, or none")
     runs = runs if known.any() else None
-    found = resolve_repeats(*codes.values(), score, shape, repeated, runs)
-    values, trials, twice = found
+    given = *codes.values(), score, shape, repeated, runs
+    values, trials, twice = resolve_repeats(*given)
     if twice is not None:
-        first = {side: names[side][codes[side][twice[0]]] for side in names}
-        raise AmbiguousFile(
-            f"model {first['model']!r} has two scores on item {first['item']!r}"
-            f"{where}: {SAY}",
-            "repeated",
-            list(REPEATED[1:]),
-        )
-    items = one_fact_each(frame, codes["item"], names["item"], ITEM_FACTS, MODEL_FACTS)
-    rest = frame.drop(columns=[c for c in items if c in frame])
-    models = one_fact_each(
-        rest, codes["model"], names["model"], MODEL_FACTS, ITEM_FACTS
-    )
+        model, item = (names[side][codes[side][twice[0]]] for side in names)
+        problem = f"model {model!r} has two scores on item {item!r}{where}: {SAY}"
+        raise AmbiguousFile(problem, "repeated", list(REPEATED[1:]))
+    facts = ITEM_FACTS, MODEL_FACTS
+    items = one_fact_each(frame, codes["item"], names["item"], *facts)
+    frame = frame.drop(columns=[c for c in items if c in frame])
+    models = one_fact_each(frame, codes["model"], names["model"], *facts[::-1])
     return Scores(values, items, models, trials)
 
 
@@ -472,17 +466,16 @@ def with_tasks(
             frame = read_frame(layout.categories)
             if not {"item", "task"} <= {*frame}:
                 some = ", ".join(map(repr, map(str, frame.columns[:8])))
-                raise ValueError(
-                    f"categories have the columns item and task, not {some}"
-                )
+                raise ValueError(f"categories have columns item and task, not {some}")
             known = frame.astype({"item": str}).drop_duplicates("item")
             known = known.set_index("item")["task"]
             items["task"] = known.reindex(items.index)
             if (lost := items["task"].isna()).any():
-                raise ValueError(
-                    f"{lost.sum()} of {len(items)} items have no category, such as "
-                    f"{items.index[lost.argmax()]!r}"
+                first, count = (
+                    items.index[lost.argmax()],
+                    f"{lost.sum()} of {len(items)}",
                 )
+                raise ValueError(f"{count} items have no category, such as {first!r}")
     elif items["task"].nunique() == 1:
         items["task"] = items.index
     return Scores(scores.values, items, scores.models, scores.trials)
