@@ -250,17 +250,14 @@ def fetch(
     url = f"{base_url.rstrip('/')}/{path}"
     cache = Path(pooch.os_cache("benchnb") if cache is None else cache)
     where, loader = cache / Path(path).parent, pooch.HTTPDownloader(timeout=30)
+    what = url, f"sha256:{sha256}", Path(path).name, where
     try:
-        found = pooch.retrieve(
-            url, f"sha256:{sha256}", Path(path).name, where, downloader=loader
-        )
+        found = pooch.retrieve(*what, downloader=loader)
     except OSError as error:
         code = getattr(getattr(error, "response", None), "status_code", None)
         why = error.strerror or (f"status {code}" if code else "no connection")
-        raise OSError(
-            f"cannot download {url} ({why}): try again, "
-            "or set BENCHNB_DATA to a folder that holds the data"
-        ) from error
+        remedy = "try again, or set BENCHNB_DATA to a folder that holds the data"
+        raise OSError(f"cannot download {url} ({why}): {remedy}") from error
     except ValueError as error:
         raise FileError(f"{url} is another file (SHA-256 differs): not kept") from error
     return Path(found)
@@ -311,9 +308,8 @@ READERS = {
     "mmlu-ict/mmlu_items_5models.npz": read_mmlu_items,
     "benchpred/benchpred.npz": read_benchpred,
 }
-SOURCES = pd.read_csv(
-    resource_path("data_sets.csv"), index_col=0, keep_default_na=False
-)
+_HOW = dict(index_col=0, keep_default_na=False)
+SOURCES = pd.read_csv(resource_path("data_sets.csv"), **_HOW)
 
 
 def data_folder(
@@ -362,10 +358,9 @@ def load(
         return READERS[file]((folder / file).parent, name)
     if name == "gsm8k":
         return download_gsm8k(cache, base_url)
-    raise FileNotFoundError(
-        f"{name} is not here and cannot be downloaded: its results are in {public}; "
-        f"set BENCHNB_DATA to a folder with {file}"
-    )
+    problem = f"{name} is not here and cannot be downloaded: its results are in"
+    remedy = f"set BENCHNB_DATA to a folder with {file}"
+    raise FileNotFoundError(f"{problem} {public}; {remedy}")
 
 # %% ../../nbs/data/sources.ipynb #eb78ce88
 def load_table(
@@ -386,15 +381,12 @@ def load_table(
             with naming(text, "holds no scores"):
                 return with_tasks(Scores.from_arrow(table), layout)
     elif not TABLE.search(text.lower()):
-        raise ValueError(
-            f"{text!r} does not end in .parquet, .csv, .tsv or .jsonl: rename it"
-        )
+        ends = ".parquet, .csv, .tsv or .jsonl"
+        raise ValueError(f"{text!r} does not end in {ends}: rename it")
     return read_tables([text], layout=layout)
 
 # %% ../../nbs/data/sources.ipynb #3a843efa
-CATALOG = pd.read_csv(
-    resource_path("public_sources.csv"), index_col=0, dtype=str, keep_default_na=False
-)
+CATALOG = pd.read_csv(resource_path("public_sources.csv"), dtype=str, **_HOW)
 
 # %% ../../nbs/data/sources.ipynb #436bbf75
 @dataclass(frozen=True)
@@ -450,12 +442,9 @@ def plan_fetch(
         raise ValueError(f"{name} is no file on the hub: {row['get']}")
     if "{part}" in row["files"] and not part:
         raise ValueError(f"{name} comes in parts, name one: {row['get']}")
+    where, how = row["repository"], {"revision": revision or row["revision"] or None}
     try:
-        info = HfApi(endpoint).dataset_info(
-            row["repository"],
-            revision=revision or row["revision"] or None,
-            files_metadata=True,
-        )
+        info = HfApi(endpoint).dataset_info(where, files_metadata=True, **how)
     except Exception as error:  # the hub's library has many kinds
         raise offline_error(row, error) from error
     patterns = row["files"].format(part=part).split()
@@ -465,11 +454,9 @@ def plan_fetch(
         if any(fnmatchcase(file.rfilename, pattern) for pattern in patterns)
     }
     if not files:
-        raise ValueError(
-            f"{row['repository']} has no {' or '.join(patterns)}: check it"
-        )
+        raise ValueError(f"{where} has no {' or '.join(patterns)}: check it")
     columns = tuple(row["columns"].split())
-    return Fetch(name, row["repository"], info.sha, files, columns, row["licence"])
+    return Fetch(name, where, info.sha, files, columns, row["licence"])
 
 # %% ../../nbs/data/sources.ipynb #45a861e8
 def fetch_columns(
@@ -490,9 +477,8 @@ def fetch_columns(
             columns = [c for c in plan.columns if c.partition(".")[0] in there]
 
             def write(name):
-                with pq.ParquetWriter(
-                    name, parquet.read_row_group(0, columns).schema
-                ) as out:
+                schema = parquet.read_row_group(0, columns).schema
+                with pq.ParquetWriter(name, schema) as out:
                     for group in range(parquet.num_row_groups):
                         out.write_table(parquet.read_row_group(group, columns))
 

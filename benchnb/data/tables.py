@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['TABLE', 'MISSING', 'OPENERS', 'KNOWN_COLUMNS', 'LAYOUT', 'LONG', 'ITEM_WORDS', 'REPEATED', 'SAY', 'open_text',
            'read_csv', 'read_lines', 'table_job', 'read_text', 'is_parquet', 'read_frame', 'Layout', 'read_columns',
-           'rename_columns', 'counted_scores', 'no_column', 'counted', 'check_sides', 'long_table', 'check_rows',
-           'resolve_repeats', 'gather', 'one_fact_each', 'check_cells', 'with_tasks', 'read_tables']
+           'rename_columns', 'counted_scores', 'no_column', 'counted', 'long_table', 'check_rows', 'resolve_repeats',
+           'gather', 'one_fact_each', 'check_cells', 'with_tasks', 'read_tables']
 
 # %% ../../nbs/data/tables.ipynb #d2d63bf5
 import bz2
@@ -239,22 +239,6 @@ def counted(names: list[str]) -> bool:
     return sum(map(bool, found)) > 0.9 * len(names)
 
 
-def check_sides(
-    frame: pd.DataFrame,  # wide, with the names of models in its first column
-    first: str,  # this column
-) -> None:
-    "Refuse a wide table whose rows are items"
-    rows, columns = [*map(str, frame[first])], [*map(str, frame.columns.drop(first))]
-    sideways = first.lower() in ITEM_WORDS or (counted(rows) and not counted(columns))
-    if first != "model" and sideways:
-        raise AmbiguousFile(
-            f"its rows look like items, not models ({rows[0]!r}, ...): name the first "
-            "column",
-            "columns",
-            [f"item={first}", f"model={first}"],
-        )
-
-
 def long_table(
     frame: pd.DataFrame,  # long, or wide either way round
 ) -> pd.DataFrame:  # the columns model, item, score, and facts
@@ -272,11 +256,14 @@ def long_table(
     else:
         first = "model" if "model" in frame or frame.empty else frame.columns[0]
         if first not in frame or pd.to_numeric(frame[first], "coerce").notna().all():
-            raise ValueError(
-                "it has no column of names: a wide table's first column names the "
-                "models, or a column 'item' the items"
-            )
-        check_sides(frame, first)
+            wanted = "a wide table's first column names models, a column 'item' items"
+            raise ValueError(f"it has no column of names: {wanted}")
+        rows, columns = ([*map(str, x)] for x in (frame[first], frame.columns[1:]))
+        turned = first.lower() in ITEM_WORDS or (counted(rows) and not counted(columns))
+        if first != "model" and turned:
+            problem = f"its rows look like items, not models ({rows[0]!r}, ...): name"
+            settle = [f"item={first}", f"model={first}"]
+            raise AmbiguousFile(f"{problem} the first column", "columns", settle)
         frame, names, other = frame.rename(columns={first: "model"}), ["model"], "item"
     rows_each = len(frame) / max(1, frame[names[0]].nunique())
     if rows_each >= max(2, frame.shape[1] - 1):  # in a wide table a row is a name
@@ -287,12 +274,10 @@ def long_table(
     bad = np.flatnonzero(np.isnan(numbers.astype(float)) & ~pd.isna(cells))
     if len(bad):
         column = rest[bad[0] // len(frame)]
-        raise AmbiguousFile(
-            f"{str(cells[bad[0]])[:99]!r} in {column!r} is no score; if a row is one "
-            f"score, name the columns: {', '.join(map(repr, frame.columns[:8]))}",
-            "columns",
-            LONG,
-        )
+        problem = f"{str(cells[bad[0]])[:99]!r} in {column!r} is no score; if a row is"
+        some = ", ".join(map(repr, frame.columns[:8]))
+        problem = f"{problem} one score, name the columns: {some}"
+        raise AmbiguousFile(problem, "columns", LONG)
     long = frame[names].iloc[np.tile(np.arange(len(frame)), len(rest))]
     return long.assign(**{other: np.repeat(rest, len(frame)), "score": numbers})
 
@@ -445,12 +430,9 @@ def check_cells(
     "Ask what the columns of a table of mean scores are"
     known = cells[~np.isnan(cells)]
     if known.size and ((known > 0) & (known < 1)).mean() > 0.9:
-        raise AmbiguousFile(
-            "the cells of this wide table are no right and wrong answers: its columns "
-            "may be items with partial credit, or whole tasks: say which",
-            "columns_are",
-            ["items", "tasks"],
-        )
+        problem = "the cells of this wide table are no right and wrong answers: its "
+        problem += "columns may be items with partial credit, or whole tasks: say which"
+        raise AmbiguousFile(problem, "columns_are", ["items", "tasks"])
 
 
 def with_tasks(
@@ -471,11 +453,8 @@ def with_tasks(
             known = known.set_index("item")["task"]
             items["task"] = known.reindex(items.index)
             if (lost := items["task"].isna()).any():
-                first, count = (
-                    items.index[lost.argmax()],
-                    f"{lost.sum()} of {len(items)}",
-                )
-                raise ValueError(f"{count} items have no category, such as {first!r}")
+                count = f"{lost.sum()} of {len(items)} items have no category"
+                raise ValueError(f"{count}, such as {items.index[lost.argmax()]!r}")
     elif items["task"].nunique() == 1:
         items["task"] = items.index
     return Scores(scores.values, items, scores.models, scores.trials)

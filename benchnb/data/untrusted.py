@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['MEMORY_GB', 'SECONDS', 'HOME', 'KINDS', 'IDLE', 'GROWTH', 'TooLarge', 'memory_limit', 'check_memory', 'serve',
-           'limit_memory', 'Reader', 'limited', 'parquet_batches', 'read_batches', 'parquet_schema', 'check_json',
-           'parse_json', 'try_json', 'read_stream', 'check_archive', 'small_text', 'open_zstd', 'escaped',
-           'change_texts', 'write_csv', 'without_apostrophe']
+           'Reader', 'limited', 'parquet_batches', 'read_batches', 'parquet_schema', 'check_json', 'parse_json',
+           'try_json', 'read_stream', 'check_archive', 'small_text', 'open_zstd', 'escaped', 'change_texts',
+           'write_csv', 'without_apostrophe']
 
 # %% ../../nbs/data/untrusted.ipynb #e6ed0643
 import atexit
@@ -74,8 +74,14 @@ def serve(
         job, answer = json.loads(connection.recv_bytes()), {}
         if data := connection.recv_bytes():
             job["arguments"].append(data)
+        with suppress(ImportError, OSError, ValueError):  # where the system can
+            import resource
+
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            most = pages * resource.getpagesize() + int(job["memory"])
+            hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+            resource.setrlimit(resource.RLIMIT_AS, (most, hard))
         try:
-            limit_memory(job["memory"])
             for table in resolve_name(job["reader"])(*job["arguments"]):
                 buffer = pa.BufferOutputStream()
                 with pa.ipc.new_stream(buffer, table.schema) as stream:
@@ -86,19 +92,6 @@ def serve(
             full = isinstance(error, MemoryError) or "out of memory" in str(error)
             answer = {"kind": kind.__name__, "message": str(error), "full": full}
         connection.send_bytes(json.dumps(answer).encode())
-
-
-def limit_memory(
-    size: float,  # bytes, beyond what this process has now
-) -> None:
-    "Let the operating system refuse more memory than this, where it can"
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        most = pages * resource.getpagesize() + int(size)
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
 class Reader:

@@ -89,9 +89,8 @@ def one_metric(
     if rows["metric"].nunique() > 1:
         several = rows.groupby(["model", "task", "item"])["metric"].nunique()
         if (several > 1).any():
-            wanted = tuple(
-                m for m in choices.metric if m not in ("score", "is_correct")
-            )
+            fields = {"score", "is_correct"}
+            wanted = tuple(name for name in choices.metric if name not in fields)
             names = rows["metric"].unique().tolist()
             rows = rows[rows["metric"] == choose(names, wanted, "metric", where)]
     field = "is_correct" if "is_correct" in choices.metric else "score"

@@ -178,10 +178,8 @@ class ItemList(Table):
         names = [name for part in subset.names.values() for name in part]
         broken = [name for name in names if name.splitlines() != [name]]
         if broken:
-            raise ValueError(
-                f"item {broken[0]!r} has a line break in its name: a list has a line "
-                "for each item, so give it another name"
-            )
+            problem = f"item {broken[0]!r} has a line break in its name"
+            raise ValueError(f"{problem}: a list has a line for each item, rename it")
         head = f"# subset {subset.hash} of {len(subset)} items"
         head += f" from sources {subset.sources}" if subset.sources else ""
         return "\n".join([head, *names, ""])
@@ -233,9 +231,7 @@ def import_logs(
         return read_tables(files, choices.repeated, choices.task, layout)
     logs = read_logs(harness, files, choices, n_jobs, progress)
     if not logs:
-        raise ValueError(
-            f"nothing is left of {len(files)} logs ({files[0].name!r}, ...)"
-        )
+        raise ValueError(f"nothing is left of {len(files)} logs ({files[0].name!r}...)")
     scores = join_logs(logs, choices)
     if harness.runs_items and not harness.numbers:
         scores.items["harness"] = harness.name  # a plan from this table is for it
@@ -265,10 +261,8 @@ def task_word(
     "Refuse a task that a harness would read as an option, a pattern or several tasks"
     odd = not name.isprintable() or name != name.strip() or set(",*?[]") & {*name}
     if not name or odd or name.startswith("-"):
-        raise ValueError(
-            f"no harness can be given the task {name!r} as one: give it a name "
-            "without commas, patterns and a dash at its beginning"
-        )
+        problem = f"no harness can be given the task {name!r} as one: give it a name"
+        raise ValueError(f"{problem} without commas, patterns or a dash at its start")
     return name
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0016

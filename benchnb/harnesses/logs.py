@@ -260,9 +260,8 @@ def join_logs(
         known = {log.model: log.facts[key] for log in logs if log.facts.get(key)}
         models[key] = models.index.map(known)
     if "evaluated" in models:
-        models["evaluated"] = pd.to_datetime(models["evaluated"], unit="s").dt.floor(
-            "s"
-        )
+        dates = pd.to_datetime(models["evaluated"], unit="s")
+        models["evaluated"] = dates.dt.floor("s")
     try:
         return Scores(np.concatenate(values, axis=1), pd.concat(items), models, runs)
     except ScoreError as error:

@@ -72,11 +72,8 @@ def as_hashes(
 ) -> np.ndarray:  # uint64; 0: there is none
     "Hashes as numbers: their first 16 digits, or made from a text"
     digits = re.compile(r"[0-9a-fA-F]{16,}").fullmatch
-    hashes = [
-        int(x[:16], 16) if isinstance(x, str) and digits(x) else text_hash(x)
-        for x in given
-    ]
-    return np.array(hashes, np.uint64)
+    given = [int(x[:16], 16) if digits(str(x)) else text_hash(x) for x in given]
+    return np.array(given, np.uint64)
 
 # %% ../../nbs/harnesses/parsing.ipynb #b4239e85
 def read_json(

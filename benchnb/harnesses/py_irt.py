@@ -57,9 +57,7 @@ class PyIRT(Harness):
                     raise FileError(f"{where} has a number of trials below 0")
                 trials = np.array([max(runs, 1) for _, runs in pairs])
                 values = [won / runs if runs else None for won, runs in pairs]
-            ids, scores = np.array([*subject.responses], object), np.array(
-                values, float
-            )
+            ids, scores = np.array([*subject.responses], object), [*values]
             about = str(subject.subject_id), choices.task or ""
             logs.append(Log(*about, ids, scores, file=where, trials=trials))
         return logs
@@ -69,9 +67,7 @@ class PyIRT(Harness):
         values, trials = scores.values, scores.trials
         shares = ~(np.isnan(values) | np.isin(values, (0, 1))).all()
         if trials is None and shares:
-            raise ValueError(
-                "py-irt takes right and wrong, and this table has shares: export eee"
-            )
+            raise ValueError("py-irt takes right and wrong, no shares: export eee")
         for row, model in enumerate(scores.models.index):
             responses = {}
             for at in np.flatnonzero(~np.isnan(values[row])).tolist():

@@ -225,10 +225,9 @@ def task_samples(
     names = sample_items(items, task.name, by_id)
     missing = items.index.difference(list(names.values()))
     if len(missing):
-        raise ValueError(
-            f"{len(missing)} of {len(items)} items of the sources are no samples of "
-            f"{task.name!r}, such as {missing[0]!r}: give sources of this task"
-        )
+        odd = f"{len(missing)} of {len(items)} items of the sources are no samples of"
+        such = f"such as {missing[0]!r}: give sources of this task"
+        raise ValueError(f"{odd} {task.name!r}, {such}")
     return {name: by_id[at] for at, name in names.items()}
 
 # %% ../../nbs/plugins/inspect_ai.ipynb #2b73d59b

@@ -167,10 +167,10 @@ def chosen_documents(
         doc.part, doc.number, doc.place = part, number, names.index(name)
         text = json.dumps(doc, **how) if name in known else ""  # as the harness does
         if text and hashlib.sha256(text.encode()).hexdigest()[:16] != known[name]:
-            raise ValueError(
-                f"document {number} of {where} is another than when the bundle was "
-                "made: use the version of the task that the sources were run with"
+            odd = (
+                f"document {number} of {where} is another than when the bundle was made"
             )
+            raise ValueError(f"{odd}: use the version of the task of the sources")
         found.append(doc)
     return found
 
@@ -187,10 +187,8 @@ def find_tasks(
     others = [name for name, path in beside.items() if not path.is_file()]
     manager = TaskManager(include_defaults=bool(others), metadata=metadata)
     if unknown := [name for name in others if name not in manager.all_subtasks]:
-        raise ValueError(
-            f"the harness knows no task {unknown[0]!r}: lay its file {unknown[0]}.yaml "
-            f"and the folder {folder.name!r} side by side"
-        )
+        problem = f"the harness knows no task {unknown[0]!r}: lay {unknown[0]}.yaml"
+        raise ValueError(f"{problem} and the folder {folder.name!r} side by side")
     wanted = [name if name in others else str(beside[name]) for name in names]
     return [next(iter(manager.load([one])["tasks"].values())) for one in wanted]
 

@@ -148,7 +148,7 @@ def test_a_fetch_that_failed_goes_on(server, tmp_path):
     assert not [path for _, path, _ in server.asked if path.endswith("/data.parquet")]
 
 
-def test_offline_it_says_where_the_files_are(monkeypatch):
+def test_offline_the_error_names_the_place_of_the_files(monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(OSError) as caught:
         plan_fetch("openeval", "ifeval")

@@ -9,7 +9,6 @@ from benchnb.data.costs import (
     Unit,
     cost_unit,
     items_for,
-    known_costs,
     priced,
     read_amount,
     read_price,
@@ -53,18 +52,6 @@ def test_items_are_taken_in_order_until_the_next_would_overspend():
             spent, count = spent + cost, count + 1
         assert items_for(amount, costs) == count
         assert items_for(Amount(amount, Unit.USD), costs) == count
-
-
-def test_the_unit_of_a_table():
-    items = pd.DataFrame({"cost": [1.0, 3.0], "cost_unit": "seconds"})
-    assert known_costs(items, Unit.SECONDS).tolist() == [1, 3]
-    for unit, remedy in (("tokens", "cost=tokens"), ("usd", "a price")):
-        with pytest.raises(ValueError, match=f"seconds, not in {unit}") as caught:
-            known_costs(items, Unit(unit))
-        assert remedy in str(caught.value) and "items or seconds" in str(caught.value)
-    with pytest.raises(ValueError, match="the table has no costs: .* in items"):
-        known_costs(items[["cost_unit"]], Unit.TOKENS)
-    assert cost_unit(items.assign(cost=np.nan)) is None
 
 
 def test_the_unit_travels_with_the_table(tmp_path):

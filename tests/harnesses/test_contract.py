@@ -74,9 +74,7 @@ def test_deep_nesting_in_a_line(tmp_path):
 # Names ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "task", ["a,b", "-a", "", " a", "a*", "a\nb", "\x1b[2J", "[x]"]
-)
+@pytest.mark.parametrize("task", ["a,b", "-a", "", " a", "a*", "a\nb", "\x1b[2J"])
 @pytest.mark.parametrize("name", ["lm-eval", "inspect"])
 def test_a_task_that_a_harness_would_take_for_something_else(name, task):
     subset = Subset({task: [1]}, {task: ["x"]})
@@ -96,17 +94,6 @@ def test_a_command_is_words_for_the_shell():
 
 
 # Archives ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("zstd", [False, True])
-def test_a_zip_bomb_is_refused(zstd, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHNB_MEMORY_GB", "0.001")
-    head, samples = inspect_log("m", "quiz", ["C"])
-    samples[0]["input"] = " " * 2**22
-    path = write_eval(tmp_path / "a.eval", head, samples, zstd)
-    assert path.stat().st_size < 20_000
-    with pytest.raises(ValueError, match="'summaries.json' takes over 0.001 GB"):
-        get_harness("inspect").read(path)
 
 
 def test_a_zstd_frame_with_a_wrong_size(tmp_path):

@@ -65,11 +65,8 @@ def write_json(path, value):
 
 def write_results(folder, model, tasks, time=TIME, **more):
     "The file of results beside the samples"
-    about = {
-        "model_name": model,
-        "date": 1768964383.8,
-        "results": {t: {} for t in tasks},
-    }
+    about = {"model_name": model, "date": 1768964383.8}
+    about["results"] = {task: {} for task in tasks}
     about["config"] = {"model": "hf", "model_args": f"pretrained={model}"}
     Path(folder).mkdir(parents=True, exist_ok=True)
     return write_json(Path(folder, f"results_{time}.json"), about | more)
@@ -89,11 +86,8 @@ def write_lm_eval(folder, model, answers, time=TIME, vintage="2024-11", **more):
 def inspect_log(model, task, scores, epochs=1, **header):
     "Header and samples of a log of Inspect"
     head = {"version": 2, "status": "success"}
-    head["eval"] = {
-        "task": task,
-        "model": model,
-        "created": "2025-12-19T12:36:45+00:00",
-    }
+    head["eval"] = {"task": task, "model": model}
+    head["eval"]["created"] = "2025-12-19T12:36:45+00:00"
     head["results"] = {"total_samples": len(scores) * epochs}
     samples = []
     for epoch in range(1, epochs + 1):
