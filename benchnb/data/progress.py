@@ -34,7 +34,6 @@ def progress_bar(
     what: str,  # is done, in a few words
     shown: bool = True,  # False: nothing is written
     initial: int = 0,  # steps that are done already
-    every: float = 5.0,  # seconds between two lines, where there is no terminal
 ) -> Generator:  # a bar: update() after each step
     "A bar on a terminal, elsewhere a line every few seconds"
     from tqdm import tqdm
@@ -49,7 +48,7 @@ def progress_bar(
     bar = tqdm(**how, file=file, delay=1e9, mininterval=1e9, bar_format=LINE)
 
     def repeat():
-        while not done.wait(every):
+        while not done.wait(5):
             bar.refresh()
 
     thread = threading.Thread(target=repeat, daemon=True)

@@ -52,9 +52,9 @@ def copy_groups(
 
 
 @patch
-def near_copies(self: Scores, limit: float = 0.1) -> np.ndarray:
+def near_copies(self: Scores) -> np.ndarray:  # a group number per model
     "Groups of near-copies among the models of a table: `copy_groups`"
-    return copy_groups(self.values, limit)
+    return copy_groups(self.values)
 
 # %% ../../nbs/data/splits.ipynb #alikeco1
 def effective_models(

@@ -408,18 +408,14 @@ def one_fact_each(
 @patch(cls_method=True)
 def from_long(
     cls: Scores,
-    frame: pd.DataFrame,  # one row per model and item
-    model: str = "model",  # name of the column of models
-    item: str = "item",  # name of the column of items
-    score: str = "score",  # name of the column of scores
+    frame: pd.DataFrame,  # a row per model and item: model, item, score, and facts
     repeated: str = "error",  # one of REPEATED
 ) -> Scores:  # further columns become facts where they say one thing per item or model
     "A table from one row per model and item; `trials` and `successes` are counts"
-    given = {model: "model", item: "item", score: "score"}
-    table = counted_scores(frame.rename(columns=given))
-    for column, name in given.items():
+    table = counted_scores(frame)
+    for name in ("model", "item", "score"):
         if name not in table:
-            raise no_column(column, frame.columns)
+            raise no_column(name, frame.columns)
     check_rows(table, offset=0)
     return gather(table, repeated)
 

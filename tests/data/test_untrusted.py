@@ -311,6 +311,7 @@ def test_escaped_text_does_nothing(name):
 
 FLIPS = """
 import sys
+from pathlib import Path
 from benchnb.data.untrusted import parquet_batches
 path = Path(sys.argv[1])
 whole, refused = path.read_bytes(), 0
