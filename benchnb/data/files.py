@@ -124,9 +124,8 @@ def new_folder(
                 raise
             taken = error
     if taken:
-        raise FileExistsError(
-            f"another run has written {str(path)!r} meanwhile: name a new folder"
-        ) from taken
+        problem = f"another run has written {str(path)!r} meanwhile"
+        raise FileExistsError(f"{problem}: name a new folder") from taken
 
 # %% ../../nbs/data/files.ipynb #6063eed5
 class FileError(ValueError):

@@ -415,7 +415,7 @@ def offline_error(
     error: Exception,  # what happened
 ) -> OSError:  # to be raised
     "Where the files are, and how to put them in place"
-    why = " ".join(str(error).split())[:120] or type(error).__name__
+    why = getattr(error, "strerror", None) or type(error).__name__
     wanted = row["files"].replace("{part}", "PART")
     return OSError(
         f"cannot fetch from the hub ({why}): get {wanted} of "
@@ -427,7 +427,6 @@ def offline_error(
 def plan_fetch(
     name: str,  # in CATALOG
     part: str | None = None,  # such as a benchmark, where a source is in parts
-    revision: str | None = None,  # None: as in CATALOG, or else the newest
     endpoint: str | None = None,  # of the hub; None: the usual one
 ) -> Fetch:
     "What a fetch would bring; nothing is downloaded"
@@ -442,7 +441,7 @@ def plan_fetch(
         raise ValueError(f"{name} is no file on the hub: {row['get']}")
     if "{part}" in row["files"] and not part:
         raise ValueError(f"{name} comes in parts, name one: {row['get']}")
-    where, how = row["repository"], {"revision": revision or row["revision"] or None}
+    where, how = row["repository"], {"revision": row["revision"] or None}
     try:
         info = HfApi(endpoint).dataset_info(where, files_metadata=True, **how)
     except Exception as error:  # the hub's library has many kinds

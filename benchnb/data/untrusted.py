@@ -54,10 +54,8 @@ def check_memory(
 ) -> None:
     "Refuse what takes more memory than one file may"
     if size > memory_limit():
-        allowed = f"{memory_limit() / 2**30:.3g} GB"
-        raise TooLarge(
-            f"{what} takes over {allowed} of memory: BENCHNB_MEMORY_GB=N allows more"
-        )
+        problem = f"{what} takes over {memory_limit() / 2**30:.3g} GB of memory"
+        raise TooLarge(f"{problem}: BENCHNB_MEMORY_GB=N allows more")
 
 # %% ../../nbs/data/untrusted.ipynb #6b518a9b
 KINDS = (FileNotFoundError, OSError, TypeError, ValueError)

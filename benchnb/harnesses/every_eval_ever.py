@@ -20,7 +20,6 @@ from ..data.files import AmbiguousFile, FileError
 from ..data.scores import Scores
 from ..data.untrusted import check_memory
 from .harness import Harness, doc_ids
-from .parsing import typed_lines
 from .logs import ASK, Choices, Log, choose, skipped
 from benchnb.harnesses.parsing import (
     as_cost,
@@ -29,6 +28,7 @@ from benchnb.harnesses.parsing import (
     dig,
     read_json,
     timestamp,
+    typed_lines,
 )
 
 # %% ../../nbs/harnesses/every_eval_ever.ipynb #fd1e822b

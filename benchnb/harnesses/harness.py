@@ -21,8 +21,8 @@ from ..data.progress import progress_bar
 from ..data.scores import Scores
 from ..data.tables import LAYOUT, TABLE, Layout, read_tables
 from .logs import ASK, Choices, Log, find_logs, join_logs
-from .registry import get_harness, list_harnesses
 from .parsing import read_json
+from .registry import get_harness, list_harnesses
 
 # %% ../../nbs/harnesses/harness.ipynb #8f8bcb5f
 def doc_ids(
@@ -69,8 +69,7 @@ def make_subset(
     chosen = list(dict.fromkeys(map(str, chosen)))
     if not chosen:
         raise ValueError("no item was chosen: a harness would run everything")
-    unknown = [name for name in chosen if name not in items.index]
-    if unknown:
+    if unknown := [name for name in chosen if name not in items.index]:
         raise ValueError(f"no item {unknown[0]!r} in the table")
     facts, ids, names = items.loc[chosen], {}, {}
     columns = {"task": facts["task"].map(str), "id": doc_ids(facts), "name": chosen}
@@ -176,8 +175,7 @@ class ItemList(Table):
     def subset(self, subset: Subset) -> str:
         "A line about the subset, then an item a line, as it is named in the table"
         names = [name for part in subset.names.values() for name in part]
-        broken = [name for name in names if name.splitlines() != [name]]
-        if broken:
+        if broken := [name for name in names if name.splitlines() != [name]]:
             problem = f"item {broken[0]!r} has a line break in its name"
             raise ValueError(f"{problem}: a list has a line for each item, rename it")
         head = f"# subset {subset.hash} of {len(subset)} items"

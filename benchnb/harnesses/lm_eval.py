@@ -22,9 +22,16 @@ import numpy as np
 
 from ..data.files import AmbiguousFile, FileError, naming
 from .harness import Harness, Round, Subset, task_word
-from .parsing import CutShort, typed_lines
 from .logs import ASK, Choices, Log, choose, skipped
-from .parsing import as_hashes, as_ids, as_number, dig, read_json
+from benchnb.harnesses.parsing import (
+    CutShort,
+    as_hashes,
+    as_ids,
+    as_number,
+    dig,
+    read_json,
+    typed_lines,
+)
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 def metric_names(

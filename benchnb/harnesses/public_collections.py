@@ -34,8 +34,7 @@ class Collection(Harness):
     def frame(self, path: Path, columns: list[str], convert=None) -> pd.DataFrame:
         "Chosen columns of a file, piece by piece"
         there = parquet_schema(path).names
-        missing = [name for name in columns if name.partition(".")[0] not in there]
-        if missing:
+        if missing := [c for c in columns if c.partition(".")[0] not in there]:
             raise ValueError(f"it has no column {missing[0]!r}: another collection's?")
         parts, size = [], 0
         for table in parquet_batches(path, 65536, columns):
@@ -53,10 +52,8 @@ class Collection(Harness):
         with naming(path, f"is no {self.logs}"):
             found = self.frame(path, self.columns, self.rows)
             rows = self.settle(found, choices, path)
-            nameless = rows[["model", "task", "item"]].isna().any(axis=1)
-            if nameless.any():
-                row = int(nameless.argmax())
-                raise ValueError(f"row {row} names no model, task or item")
+            if (bad := rows[["model", "task", "item"]].isna().any(axis=1)).any():
+                raise ValueError(f"row {bad.argmax()} names no model, task or item")
             for (model, task), part in rows.groupby(["model", "task"], sort=False):
                 ids, scores = as_ids(part["item"].tolist()), part["score"].to_numpy()
                 cost = part["cost"].to_numpy(float) if "cost" in part else None

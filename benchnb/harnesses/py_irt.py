@@ -18,8 +18,8 @@ from ..data.files import FileError
 from ..data.scores import Scores
 from .every_eval_ever import run_values
 from .harness import Harness
-from .parsing import typed_lines
 from .logs import ASK, Choices, Log
+from .parsing import typed_lines
 
 # %% ../../nbs/harnesses/py_irt.ipynb #d5042c46
 class Counts(msgspec.Struct):

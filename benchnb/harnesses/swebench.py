@@ -56,11 +56,10 @@ def submission_scores(
 ) -> dict[str, float]:  # of all 500 instances
     "What a submission to SWE-bench Verified resolved"
     if "verified" not in path.absolute().parts:
-        why = "it names only what was resolved; the rest is known of Verified alone"
+        why = "it names only what was resolved; the rest is known of Verified only"
         raise ValueError(f"{why}, in a folder 'verified'")
     names, resolved = load("swebench_verified").items.index, report["resolved"]
-    odd = [name for name in resolved if name not in names]
-    if odd:
+    if odd := [name for name in resolved if name not in names]:
         raise ValueError(f"{str(odd[0])[:60]!r} is no instance of Verified")
     return {name: float(name in resolved) for name in names}
 

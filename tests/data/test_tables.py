@@ -6,21 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.logs import right_or_wrong
+from helpers.logs import refused, right_or_wrong
 
 from benchnb.data.files import AmbiguousFile
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load_table, read_tables
-
-
-def refused(make, *words):
-    "The error is one line with these words"
-    with pytest.raises((ValueError, OSError)) as caught:
-        make()
-    message = str(caught.value)
-    assert "\n" not in message and len(message) < 600
-    assert not [word for word in words if word not in message], message
-
 
 # tables by name or path
 

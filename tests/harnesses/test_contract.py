@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
-from helpers.logs import EXAMPLES, inspect_json, inspect_log, lm_eval, write_eval
+from helpers.logs import EXAMPLES, inspect_log, lm_eval, write_eval
 from helpers.small import files_in
 
 from benchnb import harnesses
@@ -51,16 +51,6 @@ def test_every_harness_has_an_example():
 def test_minutes_of_damage(writer):
     times = int(os.environ.get("BENCHNB_FUZZ_TIMES", "20000"))
     check_harness(get_harness(EXAMPLES[writer]), writer, lenient(writer), times)
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "latin-1"])
-@pytest.mark.parametrize("writer", [lm_eval, inspect_json], ids=["lines", "json"])
-def test_other_encodings(writer, encoding, tmp_path):
-    path = writer(tmp_path)
-    path.write_bytes(path.read_text().replace("?", "é").encode(encoding))
-    for choices in (LAX, STRICT):
-        found = outcome(get_harness(EXAMPLES[writer]), path, choices)
-        assert not isinstance(found, str) or "\n" not in found
 
 
 def test_deep_nesting_in_a_line(tmp_path):

@@ -18,6 +18,7 @@ from helpers.logs import (
     inspect_log,
     lm_eval_row,
     of_vintage,
+    refused,
     write_details,
     write_eval,
     write_lm_eval,
@@ -37,15 +38,6 @@ read_lm_eval, read_inspect, read_helm, read_openllm = (
 is_lm_eval = get_harness("lm-eval").belongs
 FIXTURES = Path(os.environ.get("BENCHNB_DATA", ".")).parent / "fixtures"
 real = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real logs here")
-
-
-def refused(make, *words):
-    "The error is one line with these words"
-    with pytest.raises((ValueError, OSError)) as caught:
-        make()
-    message = str(caught.value)
-    assert "\n" not in message and len(message) < 600
-    assert not [word for word in words if word not in message], message
 
 
 # lm-evaluation-harness -----------------------------------------------------------

@@ -8,9 +8,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 TIME = "2026-01-21T03-44-18.458309"
 EARLIER = "2026-01-20T03-44-18.458309"
+
+
+def refused(make, *words):
+    "The error is one line with these words"
+    with pytest.raises((ValueError, OSError)) as caught:
+        make()
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 600
+    assert not [word for word in words if word not in message], message
 
 
 def document(task, number):
@@ -157,8 +167,6 @@ def write_details(folder, model, task, scores, dialect="first"):
     scores = list(map(float, scores))
     columns = {
         "first": {"example": texts, "acc": scores},
-        "second": {"example": texts, "metrics.acc": scores},
-        "third": {"example": texts, "metrics": [{"acc": s} for s in scores]},
         "lighteval": {
             "__doc__": [{"query": t, "id": str(n)} for n, t in enumerate(texts)],
             "__metric__": [{"acc": s} for s in scores],
