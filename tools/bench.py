@@ -204,7 +204,7 @@ def networks(count=100):
 
 def logs(models, jobs):
     "Logs of lm-eval with 1,319 long lines each to a table (wall time)"
-    from benchnb.harnesses.logs import import_logs
+    from benchnb.harnesses.harness import import_logs
 
     words, lines = " ".join(f"w{n}" for n in range(80)), []
     given = {"arguments": {"gen_args_0": {"arg_0": words, "arg_1": {}}}, "target": "12"}

@@ -23,7 +23,7 @@ class Unit(StrEnum):
     SECONDS = "seconds"
     USD = "usd"  # US dollars
 
-# %% ../../nbs/data/costs.ipynb #4348cb32
+
 @dataclass(frozen=True)
 class Amount:
     "A budget: a number and its unit"
@@ -105,7 +105,7 @@ def cost_unit(
     said = items.get("cost_unit", pd.Series(dtype=object)).dropna()
     return Unit(said.iloc[0]) if len(said) else Unit.TOKENS
 
-# %% ../../nbs/data/costs.ipynb #a8aab55d
+
 def known_costs(
     items: pd.DataFrame,  # facts about the items
     unit: Unit | None = None,  # that they must have; None: any
@@ -136,7 +136,7 @@ def items_for(
     slack = 1 + 1e-9  # sums of decimal fractions are not exact
     return int(np.searchsorted(np.cumsum(costs), amount * slack, side="right"))
 
-# %% ../../nbs/data/costs.ipynb #57709573
+
 def usual_items(
     amount: Amount,
     costs: np.ndarray,  # of all items, shape (items,)

@@ -32,7 +32,7 @@ def cannot_write(
     why = error.strerror or getattr(error.__cause__, "strerror", None) or error
     return OSError(f"cannot write {str(path)!r} ({why}): choose another place")
 
-# %% ../../nbs/data/files.ipynb #be2b7c68
+
 def check_place(
     path: str | Path,  # a file to be written, now or after long work
 ) -> None:
@@ -102,15 +102,12 @@ def replace_file(
         write(str(name))
         os.replace(name, path)
 
-# %% ../../nbs/data/files.ipynb #70dba129
-def write_text(
-    path: str | Path,  # the file to write
-    text: str,  # its content
-) -> None:
+
+def write_text(path: str | Path, text: str) -> None:
     "A text file in UTF-8, whole or not at all"
     replace_file(path, lambda name: Path(name).write_text(text, "utf-8"))
 
-# %% ../../nbs/data/files.ipynb #f808a92c
+
 @contextmanager
 def new_folder(
     path: str | Path,  # a new or empty folder
@@ -127,9 +124,8 @@ def new_folder(
                 raise
             taken = error
     if taken:
-        raise FileExistsError(
-            f"another run has written {str(path)!r} meanwhile: name a new folder"
-        ) from taken
+        problem = f"another run has written {str(path)!r} meanwhile"
+        raise FileExistsError(f"{problem}: name a new folder") from taken
 
 # %% ../../nbs/data/files.ipynb #6063eed5
 class FileError(ValueError):
@@ -143,7 +139,7 @@ class AmbiguousFile(FileError):
         super().__init__(message)
         self.option, self.choices = option, choices
 
-# %% ../../nbs/data/files.ipynb #9c4613bc
+
 @contextmanager
 def naming(
     path: str | Path,  # the file that is read inside the `with` block
@@ -230,7 +226,7 @@ def read_parquet(
         raise FileError(f"{str(path)!r} has no column {missing[0]!r}: copy it again")
     return table if columns is None else table.select(columns)
 
-# %% ../../nbs/data/files.ipynb #4e0c7c9d
+
 def read_arrays(
     path: str | Path,  # an .npz file
     names: list[str],  # the arrays that are needed

@@ -14,21 +14,17 @@ from contextlib import contextmanager
 
 # %% ../../nbs/data/progress.ipynb #7f5a03d3
 class Lines:
-    "A stream on which every state of a bar becomes a line of its own"
-
-    def __init__(self, stream):  # that is written to
-        self.stream = stream
+    "Standard error, on which every state of a bar becomes a line of its own"
 
     def write(self, text: str) -> None:
         "Write a line, without the control characters of a bar"
         if line := text.replace("\x1b[A", "").strip():
-            self.stream.write(f"{line}\n")
+            print(line, file=sys.stderr, flush=True)
 
     def flush(self) -> None:
-        "Hand over what was written"
-        self.stream.flush()
+        "Nothing is held back"
 
-# %% ../../nbs/data/progress.ipynb #bf8ad1bf
+
 LINE = "{desc}: {n_fmt} of {total_fmt}, {elapsed} so far, {remaining} to go"
 
 
@@ -38,7 +34,6 @@ def progress_bar(
     what: str,  # is done, in a few words
     shown: bool = True,  # False: nothing is written
     initial: int = 0,  # steps that are done already
-    every: float = 5.0,  # seconds between two lines, where there is no terminal
 ) -> Generator:  # a bar: update() after each step
     "A bar on a terminal, elsewhere a line every few seconds"
     from tqdm import tqdm
@@ -49,11 +44,11 @@ def progress_bar(
         with tqdm(**how, delay=1) as bar:
             yield bar
         return
-    done, file = threading.Event(), Lines(sys.stderr)
+    done, file = threading.Event(), Lines()
     bar = tqdm(**how, file=file, delay=1e9, mininterval=1e9, bar_format=LINE)
 
     def repeat():
-        while not done.wait(every):
+        while not done.wait(5):
             bar.refresh()
 
     thread = threading.Thread(target=repeat, daemon=True)

@@ -10,8 +10,8 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from html import escape
 
 import pandas as pd
@@ -28,8 +28,6 @@ class Table:
     head: bool = True  # False: without the names of the columns
     title: str = ""  # above the table
     notes: tuple[str, ...] = ()  # lines below it
-    bold: Mapping[str, Collection] = field(default_factory=dict)  # column -> labels
-    # of the rows whose cell is set in bold on a page
 
     def __str__(self) -> str:
         "Lines of at most 80 columns; on a terminal, of its width"
@@ -53,32 +51,26 @@ class Table:
     def _repr_html_(self) -> str:
         "The same for a page; nothing that is shown is markup"
 
-        def row(kind, cells, label=None):
+        def row(kind, cells):
             texts = ""
             for name, text in zip(self.cells, map(escape, cells), strict=True):
-                text = f"<b>{text}</b>" if label in self.bold.get(name, ()) else text
                 side = "right" if name in self.right else "left"
                 texts += f"<{kind} style='text-align:{side}'>{text}</{kind}>"
             return f"<tr>{texts}</tr>"
 
-        rows = [row("td", cells, label) for label, *cells in self.cells.itertuples()]
+        rows = [row("td", cells) for cells in self.cells.to_numpy()]
         head = f"<thead>{row('th', self.cells)}</thead>" if self.head else ""
         title = f"<b>{escape(self.title)}</b>" if self.title else ""
         notes = "".join(f"<div>{escape(note)}</div>" for note in self.notes)
         table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
         return f"<div>{title}{table}{notes}</div>"
 
-# %% ../../nbs/data/render.ipynb #0e41fffb
+
 def render(
-    frame: (
-        pd.DataFrame | Mapping
-    ),  # rows of any values; or facts by name, without a head
-    formats: (
-        Mapping[str, str | Callable] | None
-    ) = None,  # by column: "{:.1%}", a function
+    frame: pd.DataFrame | Mapping,  # rows of any values; or facts by name
+    formats: Mapping | None = None,  # by column: "{:.1%}", or a function
     right: Collection[str] = (),  # columns at the right beside those of numbers
-    missing: str = "-",  # for NaN and None
-    **more,  # head, title, notes, bold: see Table
+    **more,  # head, title, notes: see Table
 ) -> Table:
     "A data frame, without its index, as a table of text"
     if not isinstance(frame, pd.DataFrame):
@@ -87,7 +79,7 @@ def render(
     for name, column in frame.items():
         form = (formats or {}).get(name, usual.get(column.dtype.kind, "{}"))
         show = form.format if isinstance(form, str) else form
-        texts = [missing if x is None or x != x else show(x) for x in column]
+        texts = ["-" if x is None or x != x else show(x) for x in column]
         cells[escaped(name)] = [*map(escaped, texts)]
     right = {*right, *(n for n in frame if frame[n].dtype.kind in usual)}
     made = pd.DataFrame(cells, index=frame.index, dtype=object)

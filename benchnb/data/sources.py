@@ -6,8 +6,8 @@
 __all__ = ['FAMILIES', 'PATTERNS', 'SCENARIOS', 'PUBLIC', 'TAILORED', 'OPENAI', 'GSM8K_FILES', 'READERS', 'SOURCES', 'CATALOG',
            'from_bytes', 'family', 'named_models', 'harness_order', 'gsm8k_scores', 'join_scenarios', 'read_gsm8k',
            'read_open_llm', 'read_mmlu_pro', 'read_mmlu_tasks', 'read_mmlu_items', 'task_segments', 'read_benchpred',
-           'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_table', 'Fetch', 'hub_source',
-           'offline_error', 'plan_fetch', 'fetch_columns', 'fetch_whole', 'fetch_source']
+           'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_table', 'Fetch', 'offline_error',
+           'plan_fetch', 'fetch_columns', 'fetch_whole', 'fetch_source']
 
 # %% ../../nbs/data/sources.ipynb #fff06d91
 import functools
@@ -68,7 +68,7 @@ def family(
     found = [family for family, word in PATTERNS.items() if re.search(word, name)]
     return found[0] if len(found) == 1 else None
 
-# %% ../../nbs/data/sources.ipynb #0f8084a2
+
 def named_models(
     names: np.ndarray,  # a name per model, perhaps with repetitions
 ) -> pd.DataFrame:  # family, indexed by unique names
@@ -126,12 +126,7 @@ def join_scenarios(
         models[f"full_{name}"] = table.models["full_score"]
     models["full_score"] = models.mean(axis=1, skipna=False)
     models["family"] = [family(name) for name in shared]
-    values, trials = np.hstack([table.values for table in tables]), None
-    if any(table.trials is not None for table in tables):
-        once = [(~np.isnan(table.values)).astype(int) for table in tables]
-        pairs = zip(tables, once, strict=True)
-        trials = np.hstack([n if t.trials is None else t.trials for t, n in pairs])
-    return Scores(values, items, models, trials)
+    return Scores(np.hstack([table.values for table in tables]), items, models)
 
 # %% ../../nbs/data/sources.ipynb #1356b543
 def read_gsm8k(folder: Path, name: str) -> Scores:
@@ -182,7 +177,7 @@ def read_mmlu_pro(folder: Path, name: str) -> Scores:
     items.index = [f"mmlu_pro/{number}" for number in facts["question_id"]]
     return Scores(from_bytes(arrays["correct"]), items, named_models(arrays["models"]))
 
-# %% ../../nbs/data/sources.ipynb #74401efa
+
 def read_mmlu_tasks(folder: Path, name: str) -> Scores:
     "Accuracies on the subjects of MMLU: items are tasks, weighted by their size"
     path = folder / "mmlu_model_by_subject_accuracy.csv"
@@ -205,7 +200,7 @@ def read_mmlu_items(folder: Path, name: str) -> Scores:
     items = pd.DataFrame({"task": task}, index)
     return Scores(arrays["correct"].mean(axis=2), items, named_models(arrays["models"]))
 
-# %% ../../nbs/data/sources.ipynb #6523f097
+
 def task_segments(
     path: Path,  # JSON: per set a list of (task, number of items)
     name: str,  # of a set
@@ -251,30 +246,23 @@ def fetch(
 ) -> Path:  # the file in the cache
     "A public file, downloaded unless the cache holds it; refused if it is another one"
     import pooch
-    import requests
 
     url = f"{base_url.rstrip('/')}/{path}"
     cache = Path(pooch.os_cache("benchnb") if cache is None else cache)
     where, loader = cache / Path(path).parent, pooch.HTTPDownloader(timeout=30)
+    what = url, f"sha256:{sha256}", Path(path).name, where
     try:
-        found = pooch.retrieve(
-            url, f"sha256:{sha256}", Path(path).name, where, downloader=loader
-        )
+        found = pooch.retrieve(*what, downloader=loader)
     except OSError as error:
-        why = str(error).splitlines()[0]
-        if getattr(error, "response", None) is not None:
-            why = f"the server says {error.response.status_code}"
-        elif isinstance(error, (requests.Timeout, requests.ConnectionError)):
-            why = "no connection"
-        raise OSError(
-            f"cannot download {url} ({why}): try again, "
-            "or set BENCHNB_DATA to a folder that holds the data"
-        ) from error
+        code = getattr(getattr(error, "response", None), "status_code", None)
+        why = error.strerror or (f"status {code}" if code else "no connection")
+        remedy = "try again, or set BENCHNB_DATA to a folder that holds the data"
+        raise OSError(f"cannot download {url} ({why}): {remedy}") from error
     except ValueError as error:
         raise FileError(f"{url} is another file (SHA-256 differs): not kept") from error
     return Path(found)
 
-# %% ../../nbs/data/sources.ipynb #6f5d225d
+
 TAILORED = "marvelcell/TailoredBench/e33061ea6e20ffe7736f2ecd68cf5728e0f27b15"
 OPENAI = "openai/grade-school-math/3101c7d5072418e28b9008a6636bde82a006892c"
 GSM8K_FILES = {
@@ -320,9 +308,8 @@ READERS = {
     "mmlu-ict/mmlu_items_5models.npz": read_mmlu_items,
     "benchpred/benchpred.npz": read_benchpred,
 }
-SOURCES = pd.read_csv(
-    resource_path("data_sets.csv"), index_col=0, keep_default_na=False
-)
+_HOW = dict(index_col=0, keep_default_na=False)
+SOURCES = pd.read_csv(resource_path("data_sets.csv"), **_HOW)
 
 
 def data_folder(
@@ -371,10 +358,9 @@ def load(
         return READERS[file]((folder / file).parent, name)
     if name == "gsm8k":
         return download_gsm8k(cache, base_url)
-    raise FileNotFoundError(
-        f"{name} is not here and cannot be downloaded: its results are in {public}; "
-        f"set BENCHNB_DATA to a folder with {file}"
-    )
+    problem = f"{name} is not here and cannot be downloaded: its results are in"
+    remedy = f"set BENCHNB_DATA to a folder with {file}"
+    raise FileNotFoundError(f"{problem} {public}; {remedy}")
 
 # %% ../../nbs/data/sources.ipynb #eb78ce88
 def load_table(
@@ -395,15 +381,12 @@ def load_table(
             with naming(text, "holds no scores"):
                 return with_tasks(Scores.from_arrow(table), layout)
     elif not TABLE.search(text.lower()):
-        raise ValueError(
-            f"{text!r} does not end in .parquet, .csv, .tsv or .jsonl: rename it"
-        )
+        ends = ".parquet, .csv, .tsv or .jsonl"
+        raise ValueError(f"{text!r} does not end in {ends}: rename it")
     return read_tables([text], layout=layout)
 
 # %% ../../nbs/data/sources.ipynb #3a843efa
-CATALOG = pd.read_csv(
-    resource_path("public_sources.csv"), index_col=0, dtype=str, keep_default_na=False
-)
+CATALOG = pd.read_csv(resource_path("public_sources.csv"), dtype=str, **_HOW)
 
 # %% ../../nbs/data/sources.ipynb #436bbf75
 @dataclass(frozen=True)
@@ -427,29 +410,12 @@ class Fetch:
         return "\n".join(lines)
 
 
-def hub_source(
-    name: str,
-    part: str | None,  # such as a benchmark, where a source is in parts
-) -> pd.Series:  # its row of CATALOG
-    "A source that can be fetched from the hub; for others, how to get them"
-    if name in SOURCES.index.difference(CATALOG.index):
-        raise ValueError(f"{name} has a name, and is fetched when it is used")
-    if name not in CATALOG.index:
-        raise unknown_name("source", name, CATALOG.index, "'benchnb fetch' lists all")
-    row = CATALOG.loc[name]
-    if not row["repository"]:
-        raise ValueError(f"{name} is no file on the hub: {row['get']}")
-    if "{part}" in row["files"] and not part:
-        raise ValueError(f"{name} comes in parts, name one: {row['get']}")
-    return row
-
-
 def offline_error(
     row: pd.Series,  # of CATALOG
     error: Exception,  # what happened
 ) -> OSError:  # to be raised
     "Where the files are, and how to put them in place"
-    why = " ".join(str(error).split())[:120] or type(error).__name__
+    why = getattr(error, "strerror", None) or type(error).__name__
     wanted = row["files"].replace("{part}", "PART")
     return OSError(
         f"cannot fetch from the hub ({why}): get {wanted} of "
@@ -461,19 +427,23 @@ def offline_error(
 def plan_fetch(
     name: str,  # in CATALOG
     part: str | None = None,  # such as a benchmark, where a source is in parts
-    revision: str | None = None,  # None: as in CATALOG, or else the newest
     endpoint: str | None = None,  # of the hub; None: the usual one
 ) -> Fetch:
     "What a fetch would bring; nothing is downloaded"
     from huggingface_hub import HfApi
 
-    row = hub_source(name, part)
+    if name in SOURCES.index.difference(CATALOG.index):
+        raise ValueError(f"{name} has a name, and is fetched when it is used")
+    if name not in CATALOG.index:
+        raise unknown_name("source", name, CATALOG.index, "'benchnb fetch' lists all")
+    row = CATALOG.loc[name]
+    if not row["repository"]:
+        raise ValueError(f"{name} is no file on the hub: {row['get']}")
+    if "{part}" in row["files"] and not part:
+        raise ValueError(f"{name} comes in parts, name one: {row['get']}")
+    where, how = row["repository"], {"revision": row["revision"] or None}
     try:
-        info = HfApi(endpoint).dataset_info(
-            row["repository"],
-            revision=revision or row["revision"] or None,
-            files_metadata=True,
-        )
+        info = HfApi(endpoint).dataset_info(where, files_metadata=True, **how)
     except Exception as error:  # the hub's library has many kinds
         raise offline_error(row, error) from error
     patterns = row["files"].format(part=part).split()
@@ -483,11 +453,9 @@ def plan_fetch(
         if any(fnmatchcase(file.rfilename, pattern) for pattern in patterns)
     }
     if not files:
-        raise ValueError(
-            f"{row['repository']} has no {' or '.join(patterns)}: check it"
-        )
+        raise ValueError(f"{where} has no {' or '.join(patterns)}: check it")
     columns = tuple(row["columns"].split())
-    return Fetch(name, row["repository"], info.sha, files, columns, row["licence"])
+    return Fetch(name, where, info.sha, files, columns, row["licence"])
 
 # %% ../../nbs/data/sources.ipynb #45a861e8
 def fetch_columns(
@@ -508,9 +476,8 @@ def fetch_columns(
             columns = [c for c in plan.columns if c.partition(".")[0] in there]
 
             def write(name):
-                with pq.ParquetWriter(
-                    name, parquet.read_row_group(0, columns).schema
-                ) as out:
+                schema = parquet.read_row_group(0, columns).schema
+                with pq.ParquetWriter(name, schema) as out:
                     for group in range(parquet.num_row_groups):
                         out.write_table(parquet.read_row_group(group, columns))
 

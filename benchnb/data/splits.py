@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['GROUPED', 'SPLITS', 'relative_disagreement', 'copy_groups', 'effective_models', 'Likeness', 'draw_groups',
-           'complete_facts', 'sort_key', 'split_masks']
+           'complete_facts', 'sort_key']
 
 # %% ../../nbs/data/splits.ipynb #49a3e1a7
 from dataclasses import dataclass
@@ -52,12 +52,9 @@ def copy_groups(
 
 
 @patch
-def near_copies(
-    self: Scores,
-    limit: float = 0.1,  # share of chance disagreement up to which models are copies
-) -> np.ndarray:  # shape (models,): a group number per model; copies share it
-    "Groups of near-copies among the models of a table"
-    return copy_groups(self.values, limit)
+def near_copies(self: Scores) -> np.ndarray:  # a group number per model
+    "Groups of near-copies among the models of a table: `copy_groups`"
+    return copy_groups(self.values)
 
 # %% ../../nbs/data/splits.ipynb #alikeco1
 def effective_models(
@@ -144,9 +141,8 @@ def complete_facts(
 ) -> pd.Series:
     "Facts about models that a split needs, known for every model"
     if name not in scores.models or scores.models[name].isna().any():
-        raise ValueError(
-            f"split {how!r} needs {name!r} for every model: add it, or split at random"
-        )
+        problem = f"split {how!r} needs {name!r} for every model"
+        raise ValueError(f"{problem}: add it, or split at random")
     return scores.models[name]
 
 
@@ -163,48 +159,13 @@ def sort_key(
     dates = pd.to_datetime(given, format="mixed", errors="coerce")
     if dates.isna().any():
         model = given.index[dates.isna()][0]
-        raise ValueError(
-            f"split {how!r} needs dates: released of model {model!r} is "
-            f"{given[model]!r}; write it as 2024-05-31"
-        )
+        odd = f"released of model {model!r} is {given[model]!r}"
+        raise ValueError(f"split {how!r} needs dates: {odd}; write it as 2024-05-31")
     return dates.to_numpy()
 
 # %% ../../nbs/data/splits.ipynb #68e90818
 GROUPED = ("family", "llm", "scaffold")  # facts whose groups stay together
 SPLITS = ("given", "random", "date", "ability", *GROUPED)
-
-
-def split_masks(
-    scores: Scores,
-    how: str,  # one of SPLITS
-    sources: float | None,  # share of sources; None: 0.75, for ability 0.5
-    targets: float | None,  # share of targets, for date and ability
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:  # True for each source, for each target
-    "Which models are sources and which are targets"
-    if how == "given":
-        part = complete_facts(scores, "part", how)
-        return (part == "source").to_numpy(), (part == "target").to_numpy()
-    copies, count = scores.near_copies(), len(scores)
-    if sources is None:
-        sources = 0.5 if how == "ability" else 0.75
-    if how in ("random", *GROUPED):
-        groups = scores.models.get(how, pd.Series(dtype=object))
-        if how == "random":
-            groups = pd.Series(copies)
-        elif how == "family" or groups.isna().all():
-            groups = complete_facts(scores, how, how)
-        known = groups.notna().to_numpy()
-        source = np.zeros(count, bool)
-        source[known] = draw_groups(groups[known], sources, rng)
-        return source, known & ~source & ~np.isin(copies, copies[source])
-    if targets is None:
-        targets = 1 - sources if how == "date" else min(0.3, 1 - sources)
-    order = np.argsort(sort_key(scores, how), kind="stable")
-    source, target = np.zeros((2, count), bool)
-    source[order[: round(sources * count)]] = True
-    target[order[count - round(targets * count) :]] = True
-    return source, target & ~source & ~np.isin(copies, copies[source])
 
 
 @patch
@@ -224,18 +185,33 @@ def split(
     if how == "ability" and self.truth().isna().any():
         known = self.select(models=self.truth().notna().to_numpy())
         return known.split(how, sources, targets, seed)
-    rng = np.random.default_rng(seed)
-    source, target = split_masks(self, how, sources, targets, rng)
+    copies, count = self.near_copies(), len(self)
+    if sources is None:
+        sources = 0.5 if how == "ability" else 0.75
+    if targets is None:
+        targets = 1 - sources if how == "date" else min(0.3, 1 - sources)
+    if how == "given":
+        part = complete_facts(self, "part", how)
+        source, target = (part == "source").to_numpy(), (part == "target").to_numpy()
+    elif how in ("date", "ability"):
+        order = np.argsort(sort_key(self, how), kind="stable")
+        source, target = np.zeros((2, count), bool)
+        source[order[: round(sources * count)]] = True
+        target[order[count - round(targets * count) :]] = True
+    else:
+        groups = self.models.get(how, pd.Series(dtype=object))
+        if how == "random":
+            groups = pd.Series(copies)
+        elif how == "family" or groups.isna().all():
+            groups = complete_facts(self, how, how)
+        known, source = groups.notna().to_numpy(), np.zeros(count, bool)
+        rng = np.random.default_rng(seed)
+        source[known] = draw_groups(groups[known], sources, rng)
+        target = known & ~source
+    if how != "given":
+        target &= ~source & ~np.isin(copies, copies[source])
     if not source.any() or not target.any():
-        alike = how != "given" and len(self) > 1 and not self.near_copies().any()
-        if alike:
-            raise ValueError(
-                f"all {len(self)} models give nearly the same answers, and near-copies "
-                f"stay together: split {how!r} needs models that differ"
-            )
-        raise ValueError(
-            f"split {how!r} leaves {source.sum()} sources and {target.sum()} targets "
-            f"of {len(self)} models: it needs more models (near-copies stay together) "
-            "or another share"
-        )
+        left = f"{source.sum()} sources and {target.sum()} targets of {count} models"
+        needs = "more models that differ (near-copies stay together), or another share"
+        raise ValueError(f"split {how!r} leaves {left}: it needs {needs}")
     return self.select(models=source), self.select(models=target)

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['TABLE', 'MISSING', 'OPENERS', 'KNOWN_COLUMNS', 'LAYOUT', 'LONG', 'ITEM_WORDS', 'REPEATED', 'SAY', 'open_text',
            'read_csv', 'read_lines', 'table_job', 'read_text', 'is_parquet', 'read_frame', 'Layout', 'read_columns',
-           'rename_columns', 'counted_scores', 'no_column', 'counted', 'check_sides', 'long_table', 'check_rows',
-           'resolve_repeats', 'gather', 'one_fact_each', 'check_cells', 'with_tasks', 'read_tables']
+           'rename_columns', 'counted_scores', 'no_column', 'counted', 'long_table', 'check_rows', 'resolve_repeats',
+           'gather', 'one_fact_each', 'check_cells', 'with_tasks', 'read_tables']
 
 # %% ../../nbs/data/tables.ipynb #d2d63bf5
 import bz2
@@ -172,8 +172,7 @@ def read_columns(
     for part in filter(None, (text or "").split(",")):
         name, sign, other = (word.strip() for word in part.partition("="))
         if not (name and sign and other):
-            example = "model=who,score=correct"
-            raise ValueError(f"columns are pairs such as {example}, not {part!r}")
+            raise ValueError(f"columns are pairs such as score=correct, not {part!r}")
         found[name] = other
     return found
 
@@ -240,22 +239,6 @@ def counted(names: list[str]) -> bool:
     return sum(map(bool, found)) > 0.9 * len(names)
 
 
-def check_sides(
-    frame: pd.DataFrame,  # wide, with the names of models in its first column
-    first: str,  # this column
-) -> None:
-    "Refuse a wide table whose rows are items"
-    rows, columns = [*map(str, frame[first])], [*map(str, frame.columns.drop(first))]
-    sideways = first.lower() in ITEM_WORDS or (counted(rows) and not counted(columns))
-    if first != "model" and sideways:
-        raise AmbiguousFile(
-            f"its rows look like items, not models ({rows[0]!r}, ...): name the first "
-            "column",
-            "columns",
-            [f"item={first}", f"model={first}"],
-        )
-
-# %% ../../nbs/data/tables.ipynb #39ba50a4
 def long_table(
     frame: pd.DataFrame,  # long, or wide either way round
 ) -> pd.DataFrame:  # the columns model, item, score, and facts
@@ -273,11 +256,14 @@ def long_table(
     else:
         first = "model" if "model" in frame or frame.empty else frame.columns[0]
         if first not in frame or pd.to_numeric(frame[first], "coerce").notna().all():
-            raise ValueError(
-                "it has no column of names: a wide table's first column names the "
-                "models, or a column 'item' the items"
-            )
-        check_sides(frame, first)
+            wanted = "a wide table's first column names models, a column 'item' items"
+            raise ValueError(f"it has no column of names: {wanted}")
+        rows, columns = ([*map(str, x)] for x in (frame[first], frame.columns[1:]))
+        turned = first.lower() in ITEM_WORDS or (counted(rows) and not counted(columns))
+        if first != "model" and turned:
+            problem = f"its rows look like items, not models ({rows[0]!r}, ...): name"
+            settle = [f"item={first}", f"model={first}"]
+            raise AmbiguousFile(f"{problem} the first column", "columns", settle)
         frame, names, other = frame.rename(columns={first: "model"}), ["model"], "item"
     rows_each = len(frame) / max(1, frame[names[0]].nunique())
     if rows_each >= max(2, frame.shape[1] - 1):  # in a wide table a row is a name
@@ -288,12 +274,10 @@ def long_table(
     bad = np.flatnonzero(np.isnan(numbers.astype(float)) & ~pd.isna(cells))
     if len(bad):
         column = rest[bad[0] // len(frame)]
-        raise AmbiguousFile(
-            f"{str(cells[bad[0]])[:99]!r} in {column!r} is no score; if a row is one "
-            f"score, name the columns: {', '.join(map(repr, frame.columns[:8]))}",
-            "columns",
-            LONG,
-        )
+        problem = f"{str(cells[bad[0]])[:99]!r} in {column!r} is no score; if a row is"
+        some = ", ".join(map(repr, frame.columns[:8]))
+        problem = f"{problem} one score, name the columns: {some}"
+        raise AmbiguousFile(problem, "columns", LONG)
     long = frame[names].iloc[np.tile(np.arange(len(frame)), len(rest))]
     return long.assign(**{other: np.repeat(rest, len(frame)), "score": numbers})
 
@@ -324,7 +308,7 @@ def check_rows(
 REPEATED = ("error", "first", "last", "mean", "trials")
 SAY = f"say repeated={', '.join(map(repr, REPEATED[1:-1]))} or {REPEATED[-1]!r}"
 
-# %% ../../nbs/data/tables.ipynb #b46ff009
+
 def resolve_repeats(
     model: np.ndarray,  # row of each score in the table
     item: np.ndarray,  # column of each score
@@ -383,21 +367,16 @@ def gather(
     if known.any() and not known[~np.isnan(score)].all():
         raise ValueError("some scores have trials, others none: give all, or none")
     runs = runs if known.any() else None
-    found = resolve_repeats(*codes.values(), score, shape, repeated, runs)
-    values, trials, twice = found
+    given = *codes.values(), score, shape, repeated, runs
+    values, trials, twice = resolve_repeats(*given)
     if twice is not None:
-        first = {side: names[side][codes[side][twice[0]]] for side in names}
-        raise AmbiguousFile(
-            f"model {first['model']!r} has two scores on item {first['item']!r}"
-            f"{where}: {SAY}",
-            "repeated",
-            list(REPEATED[1:]),
-        )
-    items = one_fact_each(frame, codes["item"], names["item"], ITEM_FACTS, MODEL_FACTS)
-    rest = frame.drop(columns=[c for c in items if c in frame])
-    models = one_fact_each(
-        rest, codes["model"], names["model"], MODEL_FACTS, ITEM_FACTS
-    )
+        model, item = (names[side][codes[side][twice[0]]] for side in names)
+        problem = f"model {model!r} has two scores on item {item!r}{where}: {SAY}"
+        raise AmbiguousFile(problem, "repeated", list(REPEATED[1:]))
+    facts = ITEM_FACTS, MODEL_FACTS
+    items = one_fact_each(frame, codes["item"], names["item"], *facts)
+    frame = frame.drop(columns=[c for c in items if c in frame])
+    models = one_fact_each(frame, codes["model"], names["model"], *facts[::-1])
     return Scores(values, items, models, trials)
 
 
@@ -429,18 +408,14 @@ def one_fact_each(
 @patch(cls_method=True)
 def from_long(
     cls: Scores,
-    frame: pd.DataFrame,  # one row per model and item
-    model: str = "model",  # name of the column of models
-    item: str = "item",  # name of the column of items
-    score: str = "score",  # name of the column of scores
+    frame: pd.DataFrame,  # a row per model and item: model, item, score, and facts
     repeated: str = "error",  # one of REPEATED
 ) -> Scores:  # further columns become facts where they say one thing per item or model
     "A table from one row per model and item; `trials` and `successes` are counts"
-    given = {model: "model", item: "item", score: "score"}
-    table = counted_scores(frame.rename(columns=given))
-    for column, name in given.items():
+    table = counted_scores(frame)
+    for name in ("model", "item", "score"):
         if name not in table:
-            raise no_column(column, frame.columns)
+            raise no_column(name, frame.columns)
     check_rows(table, offset=0)
     return gather(table, repeated)
 
@@ -451,12 +426,9 @@ def check_cells(
     "Ask what the columns of a table of mean scores are"
     known = cells[~np.isnan(cells)]
     if known.size and ((known > 0) & (known < 1)).mean() > 0.9:
-        raise AmbiguousFile(
-            "the cells of this wide table are no right and wrong answers: its columns "
-            "may be items with partial credit, or whole tasks: say which",
-            "columns_are",
-            ["items", "tasks"],
-        )
+        problem = "the cells of this wide table are no right and wrong answers: its "
+        problem += "columns may be items with partial credit, or whole tasks: say which"
+        raise AmbiguousFile(problem, "columns_are", ["items", "tasks"])
 
 
 def with_tasks(
@@ -472,17 +444,13 @@ def with_tasks(
             frame = read_frame(layout.categories)
             if not {"item", "task"} <= {*frame}:
                 some = ", ".join(map(repr, map(str, frame.columns[:8])))
-                raise ValueError(
-                    f"categories have the columns item and task, not {some}"
-                )
+                raise ValueError(f"categories have columns item and task, not {some}")
             known = frame.astype({"item": str}).drop_duplicates("item")
             known = known.set_index("item")["task"]
             items["task"] = known.reindex(items.index)
             if (lost := items["task"].isna()).any():
-                raise ValueError(
-                    f"{lost.sum()} of {len(items)} items have no category, such as "
-                    f"{items.index[lost.argmax()]!r}"
-                )
+                count = f"{lost.sum()} of {len(items)} items have no category"
+                raise ValueError(f"{count}, such as {items.index[lost.argmax()]!r}")
     elif items["task"].nunique() == 1:
         items["task"] = items.index
     return Scores(scores.values, items, scores.models, scores.trials)

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['MEMORY_GB', 'SECONDS', 'HOME', 'KINDS', 'IDLE', 'GROWTH', 'TooLarge', 'memory_limit', 'check_memory', 'serve',
-           'limit_memory', 'Reader', 'limited', 'parquet_batches', 'read_batches', 'parquet_schema', 'check_json',
-           'parse_json', 'try_json', 'read_stream', 'check_archive', 'small_text', 'open_zstd', 'escaped', 'write_csv',
-           'without_apostrophe']
+           'Reader', 'limited', 'parquet_batches', 'read_batches', 'parquet_schema', 'check_json', 'parse_json',
+           'try_json', 'read_stream', 'check_archive', 'small_text', 'open_zstd', 'escaped', 'change_texts',
+           'write_csv', 'without_apostrophe']
 
 # %% ../../nbs/data/untrusted.ipynb #e6ed0643
 import atexit
@@ -54,10 +54,8 @@ def check_memory(
 ) -> None:
     "Refuse what takes more memory than one file may"
     if size > memory_limit():
-        allowed = f"{memory_limit() / 2**30:.3g} GB"
-        raise TooLarge(
-            f"{what} takes over {allowed} of memory: BENCHNB_MEMORY_GB=N allows more"
-        )
+        problem = f"{what} takes over {memory_limit() / 2**30:.3g} GB of memory"
+        raise TooLarge(f"{problem}: BENCHNB_MEMORY_GB=N allows more")
 
 # %% ../../nbs/data/untrusted.ipynb #6b518a9b
 KINDS = (FileNotFoundError, OSError, TypeError, ValueError)
@@ -74,8 +72,14 @@ def serve(
         job, answer = json.loads(connection.recv_bytes()), {}
         if data := connection.recv_bytes():
             job["arguments"].append(data)
+        with suppress(ImportError, OSError, ValueError):  # where the system can
+            import resource
+
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            most = pages * resource.getpagesize() + int(job["memory"])
+            hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+            resource.setrlimit(resource.RLIMIT_AS, (most, hard))
         try:
-            limit_memory(job["memory"])
             for table in resolve_name(job["reader"])(*job["arguments"]):
                 buffer = pa.BufferOutputStream()
                 with pa.ipc.new_stream(buffer, table.schema) as stream:
@@ -88,19 +92,6 @@ def serve(
         connection.send_bytes(json.dumps(answer).encode())
 
 
-def limit_memory(
-    size: float,  # bytes, beyond what this process has now
-) -> None:
-    "Let the operating system refuse more memory than this, where it can"
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        most = pages * resource.getpagesize() + int(size)
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-
-# %% ../../nbs/data/untrusted.ipynb #75e8cd3a
 class Reader:
     "A second Python process, whose memory is limited while it reads a file"
 
@@ -128,7 +119,7 @@ IDLE = []  # readers that wait for the next file
 atexit.register(lambda: [reader.close() for reader in IDLE])
 os.register_at_fork(after_in_child=IDLE.clear)
 
-# %% ../../nbs/data/untrusted.ipynb #75e8cd3b
+
 def limited(
     reader: str,  # module:function, which takes the arguments, yields tables
     *arguments,  # for JSON
@@ -181,9 +172,9 @@ def read_batches(path, rows, columns):
             return kind.value_type
         if pa.types.is_struct(kind):
             return pa.struct([f.with_type(written_out(f.type)) for f in kind])
-        return (
-            pa.list_(written_out(kind.value_type)) if pa.types.is_list(kind) else kind
-        )
+        if pa.types.is_list(kind):
+            return pa.list_(written_out(kind.value_type))
+        return kind
 
     with pq.ParquetFile(path) as file:
         parts = [file.schema_arrow.empty_table()] if rows == 0 else []
@@ -286,21 +277,20 @@ def escaped(
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 
 
-def _change_texts(frame, columns, change):
-    "A function of text, for the cells of some columns and for all names"
+def change_texts(
+    frame: pd.DataFrame,
+    change: Callable,  # a function of text
+) -> pd.DataFrame:
+    "The same with other texts, in its cells and names"
 
     def cell(value):
         return change(value) if isinstance(value, str) else value
 
-    changed = frame.astype(dict.fromkeys(columns, object))
-    changed[columns] = changed[columns].map(cell)
-    return changed.rename(index=cell, columns=cell)
-
-
-def _texts(frame):
-    "The names of the columns that may hold text"
     numeric = pd.api.types.is_numeric_dtype
-    return [name for name, kind in frame.dtypes.items() if not numeric(kind)]
+    texts = [name for name, kind in frame.dtypes.items() if not numeric(kind)]
+    changed = frame.astype(dict.fromkeys(texts, object))
+    changed[texts] = changed[texts].map(cell)
+    return changed.rename(index=cell, columns=cell)
 
 
 def write_csv(
@@ -309,10 +299,9 @@ def write_csv(
     **how,  # for DataFrame.to_csv
 ) -> None:
     "CSV in which no cell is a formula"
-    texts = _texts(frame)
-    if frame[texts].map(lambda cell: "\r" in str(cell)).any(axis=None):
+    safe = change_texts(frame, lambda x: f"'{x}" if _FORMULA.match(x) else x)
+    if safe.map(lambda cell: "\r" in str(cell)).any(axis=None):
         how["quoting"] = csv.QUOTE_NONNUMERIC  # pandas would leave it bare
-    safe = _change_texts(frame, texts, lambda x: f"'{x}" if _FORMULA.match(x) else x)
     safe.to_csv(path, **how)
 
 
@@ -324,5 +313,4 @@ def without_apostrophe(
     def unmarked(text):
         return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
 
-    marked = [c for c in _texts(frame) if frame[c].astype(str).str.match("'").any()]
-    return _change_texts(frame, marked, unmarked)
+    return change_texts(frame, unmarked)

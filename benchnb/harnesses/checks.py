@@ -65,9 +65,7 @@ def outcome(
     except (ValueError, TypeError, OSError) as error:
         return str(error)
     except Exception as error:
-        raise BrokenRule(
-            f"reading fails with {error!r}: let naming() catch it"
-        ) from error
+        raise BrokenRule(f"reading fails with {error!r}: use naming()") from error
 
 
 def reads(harness: Harness, path: Path, choices: Choices) -> Scores:
@@ -152,13 +150,10 @@ def check_harness(
     with tempfile.TemporaryDirectory() as place:
         path = (example or harness.example)(Path(place))
 
-        def there():
-            files = sorted(file for file in Path(place).rglob("*") if file.is_file())
-            return {file: file.read_bytes() for file in files}
-
-        before = there()
+        before = {f: f.is_dir() or f.read_bytes() for f in Path(place).rglob("*")}
         found = reads(harness, path, choices)
         bears_damage(harness, path, choices, damages)
-        rule(there() == before, "reading changes files", "write nothing")
+        there = {f: f.is_dir() or f.read_bytes() for f in Path(place).rglob("*")}
+        rule(there == before, "reading changes files", "write nothing")
         if harness.runs_items:
             runs_what_was_chosen(harness, found.items)

@@ -15,7 +15,7 @@ from ..data.files import naming
 from ..data.scores import COST_UNITS
 from .harness import Harness, Round, Subset
 from .logs import ASK, Choices, Log
-from .values import as_cost, as_number, dig, read_json, timestamp
+from .parsing import as_cost, as_number, dig, read_json, timestamp
 
 # %% ../../nbs/harnesses/harbor.ipynb #33fdc3f2
 def trial_reward(
@@ -95,18 +95,12 @@ class Harbor(Harness):
             one = path.name == "result.json"
             job = path.parent.parent.name if one else path.parent.name
             agents = filter(None, map(trial_agent, trials))
-            return [
-                Log(
-                    choices.model or next(agents, job),
-                    choices.task or "",
-                    np.array(ids, object),
-                    [*map(trial_reward, trials)],
-                    cost=[trial_cost(trial, choices.cost) for trial in trials],
-                    file=repr(str(path)),
-                    trials=np.ones(len(ids)),
-                    runs=np.array(runs, object),
-                )
-            ]
+            model, task = choices.model or next(agents, job), choices.task or ""
+            scores, names = [*map(trial_reward, trials)], np.array(ids, object)
+            log = Log(model, task, names, scores, file=repr(str(path)))
+            log.cost = np.array([trial_cost(trial, choices.cost) for trial in trials])
+            log.trials, log.runs = np.ones(len(ids), int), np.array(runs, object)
+            return [log]
 
     def command(self, subset: Subset, round: Round) -> str:
         "A line for the shell"

@@ -21,8 +21,8 @@ from ..data.progress import progress_bar
 from ..data.scores import Scores
 from ..data.tables import LAYOUT, TABLE, Layout, read_tables
 from .logs import ASK, Choices, Log, find_logs, join_logs
+from .parsing import read_json
 from .registry import get_harness, list_harnesses
-from .values import read_json
 
 # %% ../../nbs/harnesses/harness.ipynb #8f8bcb5f
 def doc_ids(
@@ -69,8 +69,7 @@ def make_subset(
     chosen = list(dict.fromkeys(map(str, chosen)))
     if not chosen:
         raise ValueError("no item was chosen: a harness would run everything")
-    unknown = [name for name in chosen if name not in items.index]
-    if unknown:
+    if unknown := [name for name in chosen if name not in items.index]:
         raise ValueError(f"no item {unknown[0]!r} in the table")
     facts, ids, names = items.loc[chosen], {}, {}
     columns = {"task": facts["task"].map(str), "id": doc_ids(facts), "name": chosen}
@@ -102,7 +101,7 @@ class Round:
         "The folder for the harness's logs"
         return str(self.folder / "logs")
 
-# %% ../../nbs/harnesses/harness.ipynb #hacd0006
+
 class Harness:
     "What benchnb knows of one harness; a subclass for each"
 
@@ -176,12 +175,9 @@ class ItemList(Table):
     def subset(self, subset: Subset) -> str:
         "A line about the subset, then an item a line, as it is named in the table"
         names = [name for part in subset.names.values() for name in part]
-        broken = [name for name in names if name.splitlines() != [name]]
-        if broken:
-            raise ValueError(
-                f"item {broken[0]!r} has a line break in its name: a list has a line "
-                "for each item, so give it another name"
-            )
+        if broken := [name for name in names if name.splitlines() != [name]]:
+            problem = f"item {broken[0]!r} has a line break in its name"
+            raise ValueError(f"{problem}: a list has a line for each item, rename it")
         head = f"# subset {subset.hash} of {len(subset)} items"
         head += f" from sources {subset.sources}" if subset.sources else ""
         return "\n".join([head, *names, ""])
@@ -233,9 +229,7 @@ def import_logs(
         return read_tables(files, choices.repeated, choices.task, layout)
     logs = read_logs(harness, files, choices, n_jobs, progress)
     if not logs:
-        raise ValueError(
-            f"nothing is left of {len(files)} logs ({files[0].name!r}, ...)"
-        )
+        raise ValueError(f"nothing is left of {len(files)} logs ({files[0].name!r}...)")
     scores = join_logs(logs, choices)
     if harness.runs_items and not harness.numbers:
         scores.items["harness"] = harness.name  # a plan from this table is for it
@@ -265,10 +259,8 @@ def task_word(
     "Refuse a task that a harness would read as an option, a pattern or several tasks"
     odd = not name.isprintable() or name != name.strip() or set(",*?[]") & {*name}
     if not name or odd or name.startswith("-"):
-        raise ValueError(
-            f"no harness can be given the task {name!r} as one: give it a name "
-            "without commas, patterns and a dash at its beginning"
-        )
+        problem = f"no harness can be given the task {name!r} as one: give it a name"
+        raise ValueError(f"{problem} without commas, patterns or a dash at its start")
     return name
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0016

@@ -22,9 +22,16 @@ import numpy as np
 
 from ..data.files import AmbiguousFile, FileError, naming
 from .harness import Harness, Round, Subset, task_word
-from .json_lines import CutShort, typed_lines
 from .logs import ASK, Choices, Log, choose, skipped
-from .values import as_hashes, as_ids, as_number, dig, read_json
+from benchnb.harnesses.parsing import (
+    CutShort,
+    as_hashes,
+    as_ids,
+    as_number,
+    dig,
+    read_json,
+    typed_lines,
+)
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 def metric_names(
@@ -90,9 +97,8 @@ def read_samples(
     return metric, ids, values, np.concatenate(hashes)[here], cut
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #1a527551
-_NAME = re.compile(
-    r"^samples_(?P<task>.+?)(?:_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+))?\.jsonl?$"
-)
+_TIME = r"\d{4}-\d\d-\d\dT[\d.-]+"
+_NAME = re.compile(rf"^samples_(?P<task>.+?)(?:_(?P<time>{_TIME}))?\.jsonl?$")
 
 
 @lru_cache(maxsize=1)  # one run has a file of samples for each task
@@ -136,12 +142,10 @@ def sample_run(
     if beside.is_file():
         results = read_results(str(beside), beside.stat().st_mtime_ns)
     size = dig(results, "config", "model_num_parameters")
-    numbers = {"evaluated": (results.get("date"), 4e9), "n_params": (size, 1e18)}
-    facts = {
-        key: value
-        for key, (value, most) in numbers.items()
-        if isinstance(value, (int, float)) and 0 < value < most
-    }
+    facts, date = {}, results.get("date")
+    for key, value, most in (("evaluated", date, 4e9), ("n_params", size, 1e18)):
+        if isinstance(value, (int, float)) and 0 < value < most:
+            facts[key] = value
     model = choices.model or model_name(results, path)
     return model, choices.task or name["task"], facts, results
 
@@ -171,25 +175,18 @@ class LMEval(Harness):
             why = f"was cut short ({there:,} of {asked or 'unknown'} items are there)"
             if skipped(where, why, choices):
                 return []
-        scores = (
-            values if {*map(type, values)} == {float} else [*map(as_number, values)]
-        )
+        scores = [*map(as_number, values)]
         if None in scores:
-            raise FileError(
-                f"{metric} of item {ids[scores.index(None)]!r} in {where} is no "
-                "number: choose another metric"
-            )
+            odd = f"{metric} of item {ids[scores.index(None)]!r} in {where}"
+            raise FileError(f"{odd} is no number: choose another metric")
         return [Log(model, task, as_ids(ids), scores, hashes, facts=facts, file=where)]
 
     def subset(self, subset: Subset) -> str:
         "JSON, task to document numbers; other ids are refused"
         for task, numbers in subset.ids.items():
-            wrong = [name for name in numbers if not isinstance(name, int)]
-            if wrong:
-                raise ValueError(
-                    f"item {wrong[0]!r} of task {task!r} is no document number: "
-                    "lm-evaluation-harness counts documents from 0"
-                )
+            if wrong := [name for name in numbers if not isinstance(name, int)]:
+                problem = f"item {wrong[0]!r} of task {task!r} is no document number"
+                raise ValueError(f"{problem}: the harness counts documents from 0")
         return json.dumps(subset.ids, ensure_ascii=True) + "\n"
 
     def command(self, subset: Subset, round: Round) -> str:

@@ -40,16 +40,16 @@ class Log:
     call: str = ""  # how the harness is asked to run the task, where not by its name
 
     def __post_init__(self):
-        size = len(self.ids)
-        for name, kind, unknown in (
-            ("scores", np.float64, np.nan),
-            ("hashes", np.uint64, 0),
-            ("cost", np.float64, np.nan),
-            ("trials", np.int64, 0),
-        ):
-            given = getattr(self, name)
-            known = np.full(size, unknown) if given is None else given
-            setattr(self, name, np.asarray(known, kind))
+        unknown = {
+            "scores": np.nan,
+            "cost": np.nan,
+            "hashes": np.uint64(0),
+            "trials": 0,
+        }
+        for name, value in unknown.items():
+            given, nothing = getattr(self, name), np.full(len(self.ids), value)
+            known = nothing if given is None else np.asarray(given, nothing.dtype)
+            setattr(self, name, known)
 
 # %% ../../nbs/harnesses/logs.ipynb #47faa9b2
 @dataclass(frozen=True)
@@ -69,21 +69,16 @@ class Choices:
     cost: str = "tokens"  # what an item's cost is: tokens, seconds or usd
 
     def __post_init__(self):
-        for name, known in {
-            "repeated": REPEATED,
-            "interrupted": ("error", "keep", "skip"),
-            "match": ("id", "hash"),
-            "cost": COST_UNITS,
-        }.items():
+        all_known = {"repeated": REPEATED, "cost": COST_UNITS, "match": ("id", "hash")}
+        all_known["interrupted"] = ("error", "keep", "skip")
+        for name, known in all_known.items():
             if (given := getattr(self, name)) not in known:
-                raise ValueError(
-                    f"{name}={given!r} is no choice: say {', '.join(known)}"
-                )
+                raise ValueError(f"{name}={given!r} is no choice: {', '.join(known)}")
 
 
 ASK = Choices()  # nothing is chosen yet
 
-# %% ../../nbs/harnesses/logs.ipynb #2851bed7
+
 def choose(
     found: list[str],  # the names that a log offers
     wanted: tuple[str, ...],  # names in order of preference; (): none was given
@@ -156,10 +151,9 @@ def log_rows(
     rows = {"item": item, "log": np.repeat(np.arange(len(group)), sizes)}
     for column in ("scores", "hashes", "cost", "trials"):
         rows[column] = np.concatenate([getattr(log, column) for log in group])
-    names_here = {"scores": "score", "hashes": "hash"}
-    return pd.DataFrame(rows).rename(columns=names_here), list(names)
+    return pd.DataFrame(rows), list(names)
 
-
+# %% ../../nbs/harnesses/logs.ipynb #chashes1
 def common_hashes(
     item: np.ndarray,  # of each row
     hashes: np.ndarray,  # of each row; 0: unknown
@@ -168,13 +162,16 @@ def common_hashes(
     "Which document an item is, by majority"
     rows = pd.DataFrame({"item": item, "hash": hashes})
     votes = rows[rows["hash"] > 0].groupby(["item", "hash"]).size()
-    most = votes.sort_values(kind="stable").reset_index()
-    most = most.drop_duplicates("item", keep="last")
+    most = (
+        votes.sort_values(kind="stable")
+        .reset_index()
+        .drop_duplicates("item", keep="last")
+    )
     common = np.zeros(n_items, np.uint64)
     common[most["item"]] = most["hash"]
     return common
 
-# %% ../../nbs/harnesses/logs.ipynb #4ba26d23
+
 def check_hashes(
     rows: pd.DataFrame,  # from log_rows; changed in place
     ids: list,  # of the items; new ones are appended
@@ -182,7 +179,7 @@ def check_hashes(
     choices: Choices,
 ) -> np.ndarray:  # the hash of each item; 0: unknown
     "Refuse rows whose document is not their item's; or move them to the right item"
-    hashes = rows["hash"].to_numpy()
+    hashes = rows["hashes"].to_numpy()
     common = common_hashes(rows["item"], hashes, len(ids))
     wrong = (hashes != 0) & (hashes != common[rows["item"]])
     if not wrong.any():
@@ -219,7 +216,7 @@ def log_table(
     common, task = check_hashes(rows, ids, group, choices), group[0].task
     model = np.array([places[log.model] for log in group])[rows["log"]]
     shape, item = (len(places), len(ids)), rows["item"].to_numpy()
-    score, runs = rows["score"].to_numpy(), rows["trials"].to_numpy()
+    score, runs = rows["scores"].to_numpy(), rows["trials"].to_numpy()
     how = "trials" if runs.all() else choices.repeated
     runs = np.maximum(runs, 1) if how == "trials" else None
     with np.errstate(over="ignore"):  # what is too large is refused later, by name
@@ -241,14 +238,12 @@ def log_table(
     items.index = [f"{task}/{name}" if task else str(name) for name in ids]
     return values, items, trials
 
-# %% ../../nbs/harnesses/logs.ipynb #3d054750
+
 def join_logs(
     logs: list[Log],  # what readers returned; of any number of models and tasks
     choices: Choices = ASK,  # what to do about repeated items and wrong hashes
 ) -> Scores:  # items are named task/id; models are in the order of the logs
     "One checked table from many logs"
-    if not logs:
-        raise ValueError("no log is left: there is nothing to import")
     names = list(dict.fromkeys(log.model for log in logs))
     places, tasks = {name: i for i, name in enumerate(names)}, {}
     for log in logs:
@@ -258,9 +253,8 @@ def join_logs(
         cells += len(names) * max(len(log.ids) for log in group)
         check_memory(9 * cells, f"a table of {cells:,} cells or more")
         parts.append(log_table(group, places, choices))
-    values, items, trials = zip(*parts, strict=True)
-    counted = all(part is not None for part in trials)
-    runs = np.concatenate(trials, axis=1) if counted else None
+    values, items, runs = zip(*parts, strict=True)
+    runs = None if any(x is None for x in runs) else np.concatenate(runs, axis=1)
     models = named_models(names)
     for key in dict.fromkeys(key for log in logs for key in log.facts):
         known = {log.model: log.facts[key] for log in logs if log.facts.get(key)}

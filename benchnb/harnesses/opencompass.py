@@ -13,7 +13,7 @@ import numpy as np
 from ..data.files import naming
 from .harness import Harness
 from .logs import ASK, Choices, Log, choose
-from .values import as_ids, as_number, dig, read_json
+from .parsing import as_ids, as_number, dig, read_json
 
 # %% ../../nbs/harnesses/opencompass.ipynb #1c10561f
 RIGHT = ("correct", "is_correct", "cascade_correct")
@@ -61,14 +61,10 @@ class OpenCompass(Harness):
             found = [n for n in RIGHT if any(n in row for row in rows.values())]
             if not found:
                 kind = dig(raw, "type") or dig(raw, "details", "type") or "these"
-                raise ValueError(
-                    f"{kind} details have no 'correct', only texts: this evaluator "
-                    "does not say which answers are right"
-                )
+                raise ValueError(f"{kind} details have no 'correct', only texts")
             name = choose(found, choices.metric, "metric", where)
             verdicts = [share_right(row.get(name)) for row in rows.values()]
             scores, runs = zip(*verdicts, strict=True)
             model = choices.model or path.absolute().parent.name
             task, runs = choices.task or path.stem, runs if max(runs) > 1 else None
-            ids = as_ids([*rows])
-            return [Log(model, task, ids, scores, file=where, trials=runs)]
+            return [Log(model, task, as_ids([*rows]), scores, file=where, trials=runs)]

@@ -15,7 +15,7 @@ from ..data.files import naming
 from ..data.untrusted import check_memory, parquet_batches, parquet_schema
 from .harness import Harness
 from .logs import ASK, Choices, Log, choose
-from .values import as_ids
+from .parsing import as_ids
 
 # %% ../../nbs/harnesses/public_collections.ipynb #9a90b80c
 class Collection(Harness):
@@ -33,13 +33,9 @@ class Collection(Harness):
 
     def frame(self, path: Path, columns: list[str], convert=None) -> pd.DataFrame:
         "Chosen columns of a file, piece by piece"
-
         there = parquet_schema(path).names
-        missing = [name for name in columns if name.partition(".")[0] not in there]
-        if missing:
-            raise ValueError(
-                f"it has no column {missing[0]!r}: is it another collection's?"
-            )
+        if missing := [c for c in columns if c.partition(".")[0] not in there]:
+            raise ValueError(f"it has no column {missing[0]!r}: another collection's?")
         parts, size = [], 0
         for table in parquet_batches(path, 65536, columns):
             part = table.to_pandas()
@@ -56,10 +52,8 @@ class Collection(Harness):
         with naming(path, f"is no {self.logs}"):
             found = self.frame(path, self.columns, self.rows)
             rows = self.settle(found, choices, path)
-            nameless = rows[["model", "task", "item"]].isna().any(axis=1)
-            if nameless.any():
-                row = int(nameless.argmax())
-                raise ValueError(f"row {row} names no model, task or item")
+            if (bad := rows[["model", "task", "item"]].isna().any(axis=1)).any():
+                raise ValueError(f"row {bad.argmax()} names no model, task or item")
             for (model, task), part in rows.groupby(["model", "task"], sort=False):
                 ids, scores = as_ids(part["item"].tolist()), part["score"].to_numpy()
                 cost = part["cost"].to_numpy(float) if "cost" in part else None
@@ -128,10 +122,10 @@ class OpenEval(Collection):
             if not found or not number.isdigit():
                 problem = f"response {str(name)[:60]!r} is not ITEM_MODEL_NUMBER"
                 raise ValueError(problem)
-            values, names = {}, [metric["name"] for metric in scores["metric"]]
-            for metric, value in zip(names, scores["value"], strict=True):
-                same = values.get(metric, value) == value
-                values[metric] = value if same else np.nan
+            values = {}
+            for metric, value in zip(scores["metric"], scores["value"], strict=True):
+                same = values.get(metric["name"], value) == value
+                values[metric["name"]] = value if same else np.nan
             rows.append((model, item, values))
         return pd.DataFrame(rows, columns=["model", "item", "values"])
 

@@ -8,6 +8,7 @@ __all__ = ['Counts', 'Subject', 'PyIRT']
 # %% ../../nbs/harnesses/py_irt.ipynb #pycd0003
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -17,8 +18,8 @@ from ..data.files import FileError
 from ..data.scores import Scores
 from .every_eval_ever import run_values
 from .harness import Harness
-from .json_lines import typed_lines
 from .logs import ASK, Choices, Log
+from .parsing import typed_lines
 
 # %% ../../nbs/harnesses/py_irt.ipynb #d5042c46
 class Counts(msgspec.Struct):
@@ -44,8 +45,7 @@ class PyIRT(Harness):
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log for each line, with or without counts"
         logs, where = [], repr(str(path))
-        blocks = typed_lines(path, Subject, "subject")
-        for subject in (subject for block in blocks for subject in block):
+        for subject in chain.from_iterable(typed_lines(path, Subject, "subject")):
             values, trials = list(subject.responses.values()), None
             kinds = {*map(type, values)} - {type(None)}
             if Counts in kinds:
@@ -57,9 +57,7 @@ class PyIRT(Harness):
                     raise FileError(f"{where} has a number of trials below 0")
                 trials = np.array([max(runs, 1) for _, runs in pairs])
                 values = [won / runs if runs else None for won, runs in pairs]
-            ids, scores = np.array([*subject.responses], object), np.array(
-                values, float
-            )
+            ids, scores = np.array([*subject.responses], object), [*values]
             about = str(subject.subject_id), choices.task or ""
             logs.append(Log(*about, ids, scores, file=where, trials=trials))
         return logs
@@ -69,9 +67,7 @@ class PyIRT(Harness):
         values, trials = scores.values, scores.trials
         shares = ~(np.isnan(values) | np.isin(values, (0, 1))).all()
         if trials is None and shares:
-            raise ValueError(
-                "py-irt takes right and wrong, and this table has shares: export eee"
-            )
+            raise ValueError("py-irt takes right and wrong, no shares: export eee")
         for row, model in enumerate(scores.models.index):
             responses = {}
             for at in np.flatnonzero(~np.isnan(values[row])).tolist():

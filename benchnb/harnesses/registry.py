@@ -9,6 +9,8 @@ __all__ = ['LIBRARY', 'installed', 'list_harnesses', 'get_harness', 'running_har
 import importlib
 from importlib.metadata import EntryPoint, entry_points
 
+from ..data.files import unknown_name
+
 # %% ../../nbs/harnesses/registry.ipynb #recd0005
 LIBRARY = {  # name -> module in benchnb.harnesses:class
     "lm-eval": "lm_eval:LMEval",
@@ -44,8 +46,6 @@ def get_harness(
     name: str,  # one of list_harnesses()
 ):  # -> Harness
     "A harness by its name; an unknown name is answered with the nearest one"
-    from benchnb.data.files import unknown_name
-
     place = f"benchnb.harnesses.{LIBRARY[name]}" if name in LIBRARY else None
     if entry := installed().get(name):
         place = entry.value

@@ -15,7 +15,7 @@ from ..data.files import naming
 from ..data.sources import load
 from .harness import Harness, Round, Subset
 from .logs import ASK, Choices, Log
-from .values import dig, read_json
+from .parsing import dig, read_json
 
 # %% ../../nbs/harnesses/swebench.ipynb #1e6fed88
 OUTCOMES = {  # list of instances -> their score; later ones win
@@ -56,11 +56,10 @@ def submission_scores(
 ) -> dict[str, float]:  # of all 500 instances
     "What a submission to SWE-bench Verified resolved"
     if "verified" not in path.absolute().parts:
-        why = "it names only what was resolved; the rest is known of Verified alone"
+        why = "it names only what was resolved; the rest is known of Verified only"
         raise ValueError(f"{why}, in a folder 'verified'")
     names, resolved = load("swebench_verified").items.index, report["resolved"]
-    odd = [name for name in resolved if name not in names]
-    if odd:
+    if odd := [name for name in resolved if name not in names]:
         raise ValueError(f"{str(odd[0])[:60]!r} is no instance of Verified")
     return {name: float(name in resolved) for name in names}
 

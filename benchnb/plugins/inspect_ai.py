@@ -133,9 +133,8 @@ class Feed:
         named, score = named_scores(scores), math.nan
         if named and (not self.metric or self.metric in named):
             wanted = (self.metric,) if self.metric else ()
-            score = score_value(
-                named[choose(list(named), wanted, "metric", "the task")]
-            )
+            name = choose(list(named), wanted, "metric", "the task")
+            score = score_value(named[name])
         one = self.conversation(run)
         one.heard.setdefault(self.names[str(sample.id)], {})[str(sample.epoch)] = score
         one.spend(sample.model_usage)
@@ -149,20 +148,17 @@ class Feed:
 
     def source(self):  # -> SampleSource
         "The feed as Inspect wants it"
-        from inspect_ai._eval.task.sample_source import (
-            SampleSource,
-            get_sample_enqueuer,
-        )
+        from inspect_ai._eval.task import sample_source
 
         async def complete(sample):
-            self.complete(get_sample_enqueuer(), sample)
+            self.complete(sample_source.get_sample_enqueuer(), sample)
 
         async def more():
-            return self.more(get_sample_enqueuer()) or None
+            return self.more(sample_source.get_sample_enqueuer()) or None
 
         first = [self.samples[name] for name in self.first]
         how = {"next_samples": more, "sample_complete": complete}
-        return SampleSource.from_samples(first, **how)
+        return sample_source.SampleSource.from_samples(first, **how)
 
 # %% ../../nbs/plugins/inspect_ai.ipynb #7637ce16
 def replay(
@@ -187,7 +183,7 @@ def registered(
     module = {"task": "inspect_ai", "metric": "inspect_ai.scorer"}[kind]
     return getattr(import_module(module), kind)(**how)
 
-# %% ../../nbs/plugins/inspect_ai.ipynb #aeac2088
+
 @registered("metric", scores="unreduced")
 def full_score(
     sources: str | None = None,  # as for fresh_evaluation; None: BENCHNB_SOURCES
@@ -198,12 +194,11 @@ def full_score(
     seed: int = 0,  # of all random choices
 ):  # -> a metric of Inspect
     "Estimate, interval and rank of the whole benchmark"
-    from inspect_ai.scorer import SampleScore
-
     place = sources or os.environ.get("BENCHNB_SOURCES")
     if not place:
         raise ValueError("full_score needs sources: set BENCHNB_SOURCES to a folder")
     place = os.path.abspath(place) if os.path.exists(place) else place
+    from inspect_ai.scorer import SampleScore
 
     def compute(scores: list[SampleScore]) -> dict[str, float]:
         size = None if width else len({one.sample_id for one in scores})
@@ -230,10 +225,9 @@ def task_samples(
     names = sample_items(items, task.name, by_id)
     missing = items.index.difference(list(names.values()))
     if len(missing):
-        raise ValueError(
-            f"{len(missing)} of {len(items)} items of the sources are no samples of "
-            f"{task.name!r}, such as {missing[0]!r}: give sources of this task"
-        )
+        odd = f"{len(missing)} of {len(items)} items of the sources are no samples of"
+        such = f"such as {missing[0]!r}: give sources of this task"
+        raise ValueError(f"{odd} {task.name!r}, {such}")
     return {name: by_id[at] for at, name in names.items()}
 
 # %% ../../nbs/plugins/inspect_ai.ipynb #2b73d59b
@@ -258,7 +252,7 @@ def add_metric(
     info.metadata = info.metadata | {"metrics": there}
     registry.set_registry_info(scorers[name], info)
 
-# %% ../../nbs/plugins/inspect_ai.ipynb #4f1e7c64
+
 @registered("task")
 def small(
     task: str,  # of Inspect: a name, file.py@task, or in Python a Task

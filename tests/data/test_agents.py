@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchnb.data.files import resource_path
 from benchnb.data.scores import Scores
-from benchnb.data.sources import join_scenarios, load
+from benchnb.data.sources import load
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,7 @@ def test_grouped_splits_keep_groups_together(how):
         assert not set(source.models[how]) & set(target.models[how])
 
 
-def test_a_table_without_scaffolds_says_so():
+def test_a_table_without_scaffolds_is_refused():
     with pytest.raises(ValueError, match="split 'scaffold' needs 'scaffold'"):
         load("gso").split("scaffold")
 
@@ -47,20 +46,11 @@ def test_trials_are_kept_and_checked(tmp_path):
             Scores([[0.5]], trials=bad)
 
 
-def test_licence_ships():
-    notice = resource_path("NOTICE").read_text()
-    assert "MIT License" in notice and "Fulcrum" in notice
-
-
-def test_tasks_and_joined_tables_keep_the_runs():
+def test_tasks_keep_the_runs():
     values = [[1, 0.5, 0.25], [0, np.nan, 0.5]]
     items = pd.DataFrame({"task": ["a", "a", "b"]})
     models = pd.DataFrame({"full_score": [0.5, 0.3]}, ["m", "n"])
     scores = Scores(values, items, models, [[5, 2, 4], [3, 0, 6]])
     tasks = scores.by_task()  # as often as the item that ran least
     assert tasks.trials.tolist() == [[2, 4], [3, 6]]
-    once = Scores(values, items.set_axis(list("xyz")), models)
-    assert once.by_task().trials is None
-    joined = join_scenarios({"one": scores, "two": once})
-    assert joined.trials.tolist() == [[5, 2, 4, 1, 1, 1], [3, 0, 6, 1, 0, 1]]
-    assert join_scenarios({"two": once}).trials is None
+    assert Scores(values, items).by_task().trials is None

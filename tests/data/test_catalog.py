@@ -13,7 +13,8 @@ import pytest
 
 from benchnb.data import sources
 from benchnb.data.sources import CATALOG, fetch_source, plan_fetch
-from benchnb.harnesses.logs import FORMATS, import_logs
+from benchnb.harnesses.harness import import_logs
+from benchnb.harnesses.registry import list_harnesses
 
 constants = pytest.importorskip("huggingface_hub.constants")
 COMMIT = "0123456789" * 4
@@ -147,7 +148,7 @@ def test_a_fetch_that_failed_goes_on(server, tmp_path):
     assert not [path for _, path, _ in server.asked if path.endswith("/data.parquet")]
 
 
-def test_offline_it_says_where_the_files_are(monkeypatch):
+def test_offline_the_error_names_the_place_of_the_files(monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(OSError) as caught:
         plan_fetch("openeval", "ifeval")
@@ -157,5 +158,5 @@ def test_offline_it_says_where_the_files_are(monkeypatch):
 
 
 def test_every_source_names_a_reader():
-    assert set(CATALOG["format"]) <= set(FORMATS)
+    assert set(CATALOG["format"]) <= set(list_harnesses())
     assert CATALOG.index.is_unique and (CATALOG["licence"] != "").all()

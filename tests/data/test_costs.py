@@ -9,53 +9,25 @@ from benchnb.data.costs import (
     Unit,
     cost_unit,
     items_for,
-    known_costs,
     priced,
     read_amount,
     read_price,
 )
 from benchnb.data.scores import Scores
 
+AMOUNTS = {"50": (50, "items"), "20k tokens": (20_000, "tokens")}
+AMOUNTS |= {"1.5Mtokens": (1_500_000, "tokens"), "50,000tokens": (50_000, "tokens")}
+AMOUNTS |= {"15min": (900, "seconds"), "2h": (7200, "seconds"), "$20": (20, "usd")}
 
-@pytest.mark.parametrize(
-    ("text", "value", "unit"),
-    [
-        ("50", 50, "items"),
-        ("1 item", 1, "items"),
-        ("20k tokens", 20_000, "tokens"),
-        ("1.5Mtokens", 1_500_000, "tokens"),
-        ("50_000tokens", 50_000, "tokens"),
-        ("50,000tokens", 50_000, "tokens"),
-        ("90s", 90, "seconds"),
-        ("15min", 900, "seconds"),
-        ("2h", 7200, "seconds"),
-        ("$20", 20, "usd"),
-        ("0.25 USD", 0.25, "usd"),
-    ],
-)
-def test_an_amount_is_read_and_written_as_it_is_typed(text, value, unit):
-    found = read_amount(text)
+
+@pytest.mark.parametrize("text", AMOUNTS)
+def test_an_amount_is_read_and_written_as_it_is_typed(text):
+    found, (value, unit) = read_amount(text), AMOUNTS[text]
     assert found == Amount(value, Unit(unit))
     assert read_amount(str(found)) == found
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "many",
-        "-3",
-        "0",
-        "0usd",
-        "2.5",
-        "$5tokens",
-        "20€",
-        "1e3",
-        "20 m",
-        "nan",
-        "k",
-    ],
-)
+@pytest.mark.parametrize("text", ["", "-3", "0usd", "2.5", "$5tokens", "20€", "1e3"])
 def test_what_is_no_amount_is_refused_in_one_line(text):
     with pytest.raises(ValueError, match="no amount|no budget") as caught:
         read_amount(text, "--budget")
@@ -80,28 +52,6 @@ def test_items_are_taken_in_order_until_the_next_would_overspend():
             spent, count = spent + cost, count + 1
         assert items_for(amount, costs) == count
         assert items_for(Amount(amount, Unit.USD), costs) == count
-
-
-def test_a_table_says_which_unit_it_has():
-    items = pd.DataFrame({"cost": [1.0, 3.0], "cost_unit": "seconds"})
-    assert known_costs(items, Unit.SECONDS).tolist() == [1, 3]
-    for unit, remedy in (("tokens", "cost=tokens"), ("usd", "a price")):
-        with pytest.raises(ValueError, match=f"seconds, not in {unit}") as caught:
-            known_costs(items, Unit(unit))
-        assert remedy in str(caught.value) and "items or seconds" in str(caught.value)
-    with pytest.raises(ValueError, match="the table has no costs: .* in items"):
-        known_costs(items[["cost_unit"]], Unit.TOKENS)
-    assert cost_unit(items.assign(cost=np.nan)) is None
-
-
-def test_units_that_differ_or_are_unknown_are_refused():
-    for said, words in {
-        ("usd", "tokens"): "costs in usd and tokens",
-        ("usd", "euros"): "'1' is 'euros': choose from tokens, seconds, usd",
-    }.items():
-        items = pd.DataFrame({"cost": [1, 2], "cost_unit": said})
-        with pytest.raises(ValueError, match=words):
-            Scores([[1, 0]], items)
 
 
 def test_the_unit_travels_with_the_table(tmp_path):

@@ -35,14 +35,7 @@ def test_what_is_said_of_the_models():
     values[5] = values[0]
     values[0, 0] = np.nan
     facts = {"family": ["a", "a", "a", "b", None, "a"]}
-    facts["released"] = [
-        "2024-01-03",
-        None,
-        "2025-06",
-        "2023-05-31",
-        None,
-        "2024-01-03",
-    ]
+    facts["released"] = ["2024-01-03", None, "2025-06", "2023-05-31", None, None]
     models = pd.DataFrame(facts, [f"m{n}" for n in range(6)])
     found = Scores(values, models=models).likeness()
     assert (found.models, found.copies, found.families) == (6, 1, 2)

@@ -6,27 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.logs import right_or_wrong
+from helpers.logs import refused, right_or_wrong
 
 from benchnb.data.files import AmbiguousFile
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load_table, read_tables
-
-
-def one_line(error):
-    "The message of an error, which must be one line"
-    message = str(error.value)
-    assert "\n" not in message and len(message) < 600
-    return message
-
-
-def refused(make, *words):
-    "The error is one line with these words"
-    with pytest.raises((ValueError, OSError)) as caught:
-        make()
-    message = one_line(caught)
-    assert not [word for word in words if word not in message], message
-
 
 # tables by name or path
 
@@ -61,44 +45,23 @@ def test_load_table_from_files(tmp_path, kind):
     assert list(table.models["n_params"]) == [7e9, 1e9]
 
 
-def test_load_table_says_what_is_wrong(tmp_path, monkeypatch):
+def test_load_table_names_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match="did you mean 'gsm8k'") as error:
-        load_table("gsmk8")
-    assert "no file or data set 'gsmk8'" in one_line(error)
-    with pytest.raises(ValueError, match="no file or data set '.': 'benchnb data'"):
-        load_table(".")
+    refused(lambda: load_table("."), "no file or data set '.': 'benchnb data'")
     bad = {
         "empty.csv": "",
-        "uneven.csv": "model,item,score\na,b,1\na,b,1,1,1\n",
         "words.jsonl": "model item score\n",
         "list.jsonl": "[1, 2]\n",
-        "foreign.csv": "name,model_name,correct\na,1,b\n",
-        "picture.png": "\x89PNG",
-        "empty.parquet": "",
     }
+    bad |= {"uneven.csv": "model,item,score\na,b,1\na,b,1,1,1\n", "empty.parquet": ""}
+    bad |= {"foreign.csv": "name,model_name,correct\na,1,b\n", "picture.png": "\x89PNG"}
+    bad["latin.csv"] = "model,item,score\n\xe9\xff,b,1\n"
+    bad["a.tsv"] = "model,item,score\nm,q1,1\n"
     for name, content in bad.items():
         Path(name).write_text(content, encoding="latin-1")
-        with pytest.raises(ValueError) as error:
-            load_table(name)
-        one_line(error)
-    for name, words in {
-        "a.tsv": "its columns are separated by commas: use tabs",
-        "a": "rename it",
-        "rows.csv": "'rows.csv': row 2 has no model",
-        "score.csv": "'score.csv': score 'bad' of model 'm', item 'q2'",
-    }.items():
-        rows = ["m,q1,1", "m,q2,bad" if name[0] == "s" else ",q2,1"]
-        Path(name).write_text("\n".join(["model,item,score", *rows]))
-        with pytest.raises(ValueError, match=words) as error:
-            load_table(name)
-        one_line(error)
+        refused(lambda name=name: load_table(name), name)
     LONG.to_parquet("unnamed")
     assert load_table("unnamed").shape == (2, 2)
-    Path("latin.csv").write_bytes(b"model,item,score\n\xe9\xff,b,1\n")
-    with pytest.raises(ValueError, match="latin.csv") as error:
-        load_table("latin.csv")
-    one_line(error)
 
 
 def test_a_name_comes_before_a_file_of_that_name(tmp_path, monkeypatch):
@@ -135,19 +98,14 @@ def test_tables_that_say_nonsense(tmp_path):
     for text, words in {
         "": ("a.csv",),
         "q1,q2\n1,0\n": ("no column of names",),
-        "model,q1\nm,yes\n": ("'yes'", "'q1'"),
         "model,score\nm,1\n": ("model and item",),
-        "model,item,score\nm,q1,good\n": ("'good'",),
         "model,item,score\nm,q1,62\n": ("62", "divide by 100"),
-        "model,item,score\nm,q1,3\n": ("score 3", "scale it to [0, 1]"),
         "model,item,correct\n1,2,1\n": ("no column 'score'", "'correct'"),
         "model,question,correct\na,1,1\na,2,0\nb,1,1\nb,2,1\n": ("no column 'score'",),
         "item,who,right\n1,2,1\n1,3,0\n2,2,1\n2,3,0\n": ("no column 'score'",),
         "model,item,score\nm,q1,1\nm,q1,0\n": ("two scores", "repeated="),
         "model,item,score\nm,q1,1\nn,q2,bad\n": ("'bad'", "'n'", "'q2'", "a.csv"),
-        "model,item,score\nm,q1,1\n,q2,1\n": ("row 2", "a.csv", "no model"),
         "model,q1\nm,1\n,0\n": ("row 2", "no model"),
-        "model;item;score\nm;q1;1\n": ("a.csv", "semicolons"),
     }.items():
         path.write_text(text)
         refused(lambda: read_tables([path]), *words)

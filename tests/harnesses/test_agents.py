@@ -43,7 +43,7 @@ def test_patches_that_were_not_evaluated_are_no_failures(tmp_path):
 
 
 def planned(name, harness, capsys):
-    "Begin an evaluation; the printed command's words, the told line and the asked"
+    "Begin an evaluation; the words of the printed commands, and the items"
     words = ["plan", name, "--method", "random", "--budget", "12"]
     words += ["--harness", harness, "--model", "org/new", "--out", "my_agent"]
     assert main(words) == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
-from helpers.logs import EXAMPLES, inspect_json, inspect_log, lm_eval, write_eval
+from helpers.logs import EXAMPLES, inspect_log, lm_eval, write_eval
 from helpers.small import files_in
 
 from benchnb import harnesses
@@ -53,16 +53,6 @@ def test_minutes_of_damage(writer):
     check_harness(get_harness(EXAMPLES[writer]), writer, lenient(writer), times)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "latin-1"])
-@pytest.mark.parametrize("writer", [lm_eval, inspect_json], ids=["lines", "json"])
-def test_other_encodings(writer, encoding, tmp_path):
-    path = writer(tmp_path)
-    path.write_bytes(path.read_text().replace("?", "é").encode(encoding))
-    for choices in (LAX, STRICT):
-        found = outcome(get_harness(EXAMPLES[writer]), path, choices)
-        assert not isinstance(found, str) or "\n" not in found
-
-
 def test_deep_nesting_in_a_line(tmp_path):
     path = lm_eval(tmp_path)
     deep = "[" * 100_000 + "]" * 100_000
@@ -74,9 +64,7 @@ def test_deep_nesting_in_a_line(tmp_path):
 # Names ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "task", ["a,b", "-a", "", " a", "a*", "a\nb", "\x1b[2J", "[x]"]
-)
+@pytest.mark.parametrize("task", ["a,b", "-a", "", " a", "a*", "a\nb", "\x1b[2J"])
 @pytest.mark.parametrize("name", ["lm-eval", "inspect"])
 def test_a_task_that_a_harness_would_take_for_something_else(name, task):
     subset = Subset({task: [1]}, {task: ["x"]})
@@ -96,17 +84,6 @@ def test_a_command_is_words_for_the_shell():
 
 
 # Archives ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("zstd", [False, True])
-def test_a_zip_bomb_is_refused(zstd, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHNB_MEMORY_GB", "0.001")
-    head, samples = inspect_log("m", "quiz", ["C"])
-    samples[0]["input"] = " " * 2**22
-    path = write_eval(tmp_path / "a.eval", head, samples, zstd)
-    assert path.stat().st_size < 20_000
-    with pytest.raises(ValueError, match="'summaries.json' takes over 0.001 GB"):
-        get_harness("inspect").read(path)
 
 
 def test_a_zstd_frame_with_a_wrong_size(tmp_path):

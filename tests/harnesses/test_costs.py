@@ -5,7 +5,6 @@ import json
 import pytest
 from helpers.logs import eee_line, inspect_log, py_irt, write_eval, write_rows
 
-from benchnb.cli.app import main
 from benchnb.harnesses.harness import import_logs
 from benchnb.harnesses.logs import Choices
 
@@ -72,13 +71,3 @@ def test_every_eval_ever_has_tokens_and_latency(tmp_path):
     for unit, cost in (("tokens", [17]), ("seconds", [0.25]), ("usd", None)):
         assert costs("eee", path, unit) == cost
     assert costs("py-irt", py_irt(tmp_path), "seconds") is None
-
-
-def test_the_command_names_the_unit_and_refuses_another(tmp_path, capsys):
-    inspect_folder(tmp_path / "logs")
-    out = str(tmp_path / "s.parquet")
-    argv = ["import", "inspect", str(tmp_path / "logs"), "--out", out, "--cost"]
-    assert main([*argv, "seconds"]) == 0
-    assert "costs in seconds: 100% of the items" in capsys.readouterr().out
-    assert main([*argv, "euros"]) == 2
-    assert "say tokens, seconds, usd" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from benchnb.data.files import AmbiguousFile
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
-from benchnb.harnesses import json_lines
+from benchnb.harnesses import parsing
 from benchnb.harnesses.harness import export_scores, import_logs
 from benchnb.harnesses.lm_eval import read_samples
 from benchnb.harnesses.logs import Choices
@@ -70,7 +70,7 @@ def test_blocks_are_read_as_their_lines(rows, broken, data):
 
     fast = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_lines, "LARGE", 0)
+        patch.setattr(parsing, "LARGE", 0)
         assert outcome() == fast
 
 
@@ -161,33 +161,3 @@ def test_shares_are_no_responses_of_py_irt(tmp_path):
     with pytest.raises(ValueError, match="export eee"):
         export_scores(Scores([[0.5, 1]]), "py-irt", tmp_path / "a.jsonl")
     assert not list(tmp_path.iterdir())
-
-
-# OpenCompass and SWE-bench -------------------------------------------------------
-
-
-def test_replicas_of_opencompass_are_runs(tmp_path):
-    place = tmp_path / "results" / "small" / "aime.json"
-    place.parent.mkdir(parents=True)
-    rows = [{"correct": [True, False, True, True]}, {"correct": [False] * 4}]
-    place.write_text(json.dumps({"accuracy (4 runs average)": 37.5, "details": rows}))
-    scores = import_logs("opencompass", tmp_path / "results")
-    assert scores.values.tolist() == [[0.75, 0]] and scores.trials.tolist() == [[4, 4]]
-    rows[1]["is_correct"] = True
-    place.write_text(json.dumps({"details": rows}))
-    with pytest.raises(AmbiguousFile, match="'correct', 'is_correct'"):
-        get_harness("opencompass").read(place)
-
-
-def test_a_submission_to_verified_counts_all_instances(tmp_path):
-    path = tmp_path / "verified" / "20260101_mine" / "results" / "results.json"
-    path.parent.mkdir(parents=True)
-    names = load("swebench_verified").items.index
-    path.write_text(json.dumps({"no_logs": [], "resolved": [*names[:3]]}))
-    (log,) = get_harness("swebench").read(path)
-    assert (
-        log.model == "20260101_mine" and len(log.ids) == 500 and log.scores.sum() == 3
-    )
-    path.write_text(json.dumps({"resolved": ["none__none-1"]}))
-    with pytest.raises(ValueError, match="is no instance of Verified"):
-        get_harness("swebench").read(path)

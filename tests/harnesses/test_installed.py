@@ -141,10 +141,8 @@ def test_lm_eval_from_logs_to_a_score(world, truth):
     live = Evaluation.load(world / "new")
     row = dict(zip(truth.items.index, truth.values[0], strict=True))
     assert {name: row[name] for name in live.answers} == live.answers
-    assert {t: len(ids) for t, ids in wanted.items()} == {
-        task: sum(name.startswith(f"{task}/") for name in live.answers)
-        for task in wanted
-    }
+    numbers = {f"{task}/{n}" for task, ids in wanted.items() for n in ids}
+    assert numbers == {*live.answers}
     report = json.loads(benchnb("estimate", "new", "--json", cwd=world))
     assert report["items"] == {"spent": 40, "full": 120}
     low, high = report["interval"]
@@ -219,7 +217,7 @@ def test_a_bundle_is_a_task_that_prints_the_estimate(world, truth):
     lm_eval([*argvs, [*shots, "--device", "cpu", "--batch_size", "16"]], world)
 
     benchnb("tell", "by_hand", "by_hand/logs", cwd=world)
-    told = json.loads(benchnb("estimate", "by_hand", "--json", cwd=world))
+    by_hand = json.loads(benchnb("estimate", "by_hand", "--json", cwd=world))
     row = dict(zip(truth.items.index, truth.values[0], strict=True))
     for task in ("one", "both"):
         found, rows = logged(world / f"logs_{task}", task)
@@ -232,7 +230,7 @@ def test_a_bundle_is_a_task_that_prints_the_estimate(world, truth):
         assert found["rank,none"] == wanted.rank
         assert found["estimate_stderr,none"] == "N/A" and len(rows) == 12
         if task == "one":
-            assert found["estimate,none"] == pytest.approx(told["score"], abs=1e-6)
+            assert found["estimate,none"] == pytest.approx(by_hand["score"], abs=1e-6)
             assert {f"alpha/{one['doc_id']}" for one in rows} == set(asked)
 
     _, rows = logged(world / "logs_shots", "one")
@@ -245,9 +243,7 @@ def test_a_bundle_is_a_task_that_prints_the_estimate(world, truth):
 
 def test_a_bundle_refuses_an_edited_task_and_lost_originals(world, truth, tmp_path):
     publish(world, "s.parquet", "two")
-    code = (
-        "from lm_eval.tasks import TaskManager as T; T(include_path='.').load(['two'])"
-    )
+    code = "import lm_eval.tasks as t; t.TaskManager(include_path='.').load(['two'])"
     (world / "two").rename(tmp_path / "two")
     for name in ("alpha", "beta"):
         lines = (world / f"{name}.jsonl").read_text().replace("word1", "word2")
@@ -255,28 +251,16 @@ def test_a_bundle_refuses_an_edited_task_and_lost_originals(world, truth, tmp_pa
         yaml = (world / f"{name}.yaml").read_text()
         (tmp_path / f"{name}.yaml").write_text(yaml.replace(str(world), str(tmp_path)))
     done = start(PYTHON, "-c", code, cwd=tmp_path)
-    assert "is another than when the bundle was made" in done.stderr, done.stderr[
-        -2000:
-    ]
+    assert "is another than when the bundle was made" in done.stderr
     (tmp_path / "alpha.yaml").unlink()
     done = start(PYTHON, "-c", code, cwd=tmp_path)
-    assert "the harness knows no task 'alpha'" in done.stderr, done.stderr[-2000:]
+    assert "the harness knows no task 'alpha'" in done.stderr
 
 
 def test_all_rounds_run_in_one_process(world, truth):
     argv = ["plan", "s.parquet", "--method", "tailored_bench", "--budget", 30]
     benchnb(*argv, "--out", "driven", "--model", "models/m6", cwd=world)
-    argv = [
-        "-m",
-        "benchnb",
-        "run",
-        "driven",
-        "--json",
-        "--",
-        "lm_eval",
-        "--model",
-        "hf",
-    ]
+    argv = "-m benchnb run driven --json -- lm_eval --model hf".split()
     argv += ["--model_args", "pretrained=models/m6", "--include_path", "."]
     out = call(PYTHON, *argv, "--device", "cpu", "--batch_size", "16", cwd=world)
     live = Evaluation.load(world / "driven")
@@ -303,11 +287,8 @@ def test_inspect_from_logs_to_a_score(tmp_path):
     argv = ["plan", "s.parquet", "--method", "random", "--budget", 40, "--out", "new"]
     argv += ["--harness", "inspect", "--model", "mockllm/new"]
     out = benchnb(*argv, cwd=tmp_path)
-    line = next(
-        line
-        for line in out.splitlines()
-        if line.startswith("inspect eval tiny.py@tiny ")
-    )
+    start = "inspect eval tiny.py@tiny "
+    line = next(line for line in out.splitlines() if line.startswith(start))
     inspect(*line.split()[3:], cwd=tmp_path)
     out = benchnb("tell", "new", "new/logs", cwd=tmp_path)
     assert "40 told, 40 of 90 items" in out

@@ -8,9 +8,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 TIME = "2026-01-21T03-44-18.458309"
 EARLIER = "2026-01-20T03-44-18.458309"
+
+
+def refused(make, *words):
+    "The error is one line with these words"
+    with pytest.raises((ValueError, OSError)) as caught:
+        make()
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 600
+    assert not [word for word in words if word not in message], message
 
 
 def document(task, number):
@@ -65,11 +75,8 @@ def write_json(path, value):
 
 def write_results(folder, model, tasks, time=TIME, **more):
     "The file of results beside the samples"
-    about = {
-        "model_name": model,
-        "date": 1768964383.8,
-        "results": {t: {} for t in tasks},
-    }
+    about = {"model_name": model, "date": 1768964383.8}
+    about["results"] = {task: {} for task in tasks}
     about["config"] = {"model": "hf", "model_args": f"pretrained={model}"}
     Path(folder).mkdir(parents=True, exist_ok=True)
     return write_json(Path(folder, f"results_{time}.json"), about | more)
@@ -89,11 +96,8 @@ def write_lm_eval(folder, model, answers, time=TIME, vintage="2024-11", **more):
 def inspect_log(model, task, scores, epochs=1, **header):
     "Header and samples of a log of Inspect"
     head = {"version": 2, "status": "success"}
-    head["eval"] = {
-        "task": task,
-        "model": model,
-        "created": "2025-12-19T12:36:45+00:00",
-    }
+    head["eval"] = {"task": task, "model": model}
+    head["eval"]["created"] = "2025-12-19T12:36:45+00:00"
     head["results"] = {"total_samples": len(scores) * epochs}
     samples = []
     for epoch in range(1, epochs + 1):
@@ -163,8 +167,6 @@ def write_details(folder, model, task, scores, dialect="first"):
     scores = list(map(float, scores))
     columns = {
         "first": {"example": texts, "acc": scores},
-        "second": {"example": texts, "metrics.acc": scores},
-        "third": {"example": texts, "metrics": [{"acc": s} for s in scores]},
         "lighteval": {
             "__doc__": [{"query": t, "id": str(n)} for n, t in enumerate(texts)],
             "__metric__": [{"acc": s} for s in scores],

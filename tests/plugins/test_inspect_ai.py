@@ -48,7 +48,7 @@ from inspect_ai.scorer import match
 from inspect_ai.solver import solver
 
 
-def told(name, sample):
+def named(name, sample):
     return str(sample) in os.environ.get(name, "").split()
 
 
@@ -61,10 +61,10 @@ def guess():
             file.write(f"{name} {sample}\\n")
         if len(Path("ran.txt").read_text().split("\\n")) == int(os.getenv("KILL", 0)):
             os.kill(os.getpid(), signal.SIGKILL)
-        if told("FAIL", sample) or told("ONCE", sample) and not Path("once").exists():
+        if named("FAIL", sample) or named("ONCE", sample) and not Path("once").exists():
             Path("once").touch()
             raise RuntimeError("this sample is broken")
-        if told("CANCEL", sample):
+        if named("CANCEL", sample):
             sample_active().interrupt("cancel")
             await anyio.lowlevel.checkpoint()
         right = zlib.crc32(f"{name}{sample}".encode()) % 100 < 15 + 12 * len(name)
@@ -131,10 +131,8 @@ def results(place, pattern):
         header, _, _ = log_parts(path)
         if header["status"] == "success":
             scores = header["results"]["scores"]
-            parts = [
-                (m, one["value"]) for s in scores for m, one in s["metrics"].items()
-            ]
-            found[header["eval"]["model"].removeprefix("mockllm/")] = dict(parts)
+            parts = {m: x["value"] for s in scores for m, x in s["metrics"].items()}
+            found[header["eval"]["model"].removeprefix("mockllm/")] = parts
     return found
 
 
@@ -201,9 +199,8 @@ def test_epochs_are_trials_and_old_logs_get_the_metric(world, sources):
     assert found["estimate"] == pytest.approx(live.estimate().score, abs=1e-9)
 
     (log,) = map(str, place.glob("full/*.eval"))
-    plan = Evaluation(
-        get_method("aipw").fit(sources), BUDGET, folder=place / "plan", source=sources
-    )
+    method, where = get_method("aipw").fit(sources), place / "plan"
+    plan = Evaluation(method, BUDGET, folder=where, source=sources)
     argv = ["score", log, "--metric", "benchnb/full_score", "--action", "append"]
     again = {"BENCHNB_SOURCES": "plan"}
     inspect(world, (again, [*argv, "--output-file", "scored.eval"]))
@@ -232,10 +229,8 @@ def test_from_logs_to_an_estimate_in_three_commands_one_of_them_killed(world):
     inspect(world, ({}, [*"eval arith.py --log-dir old --model".split(), OLD]))
     own = [PYTHON, "-m", "benchnb"]
     call(*own, *"import inspect old --out old.parquet".split(), cwd=place, **env)
-    plan = (
-        "plan old.parquet --method guarded_irt --budget 20 --harness inspect --out new"
-    )
-    call(*own, *plan.split(), cwd=place, **env)
+    plan = "plan old.parquet --method guarded_irt --budget 20 --harness inspect"
+    call(*own, *plan.split(), "--out", "new", cwd=place, **env)
     run = [*own, *"run new --json --".split(), PYTHON.parent / "inspect"]
     run += "eval arith.py --model mockllm/aaaa --max-samples 1".split()
     ran = len((place / "ran.txt").read_text().split("\n"))
