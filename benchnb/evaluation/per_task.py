@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from fastcore.basics import patch
 
 from ..data.scores import Scores
 from benchnb.evaluation.method import (
