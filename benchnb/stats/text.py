@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-# %% ../../nbs/stats/text.ipynb #15ee6fab
+# %% ../../nbs/stats/text.ipynb #b264a6c6
 def _check_texts(texts):
     "The texts as a list; an error names the first item that has none"
     if isinstance(texts, (str, bytes)):
@@ -34,7 +34,7 @@ def _check_texts(texts):
         )
     return texts.tolist()
 
-# %% ../../nbs/stats/text.ipynb #b264a6c6
+
 def word_weights(
     texts: Iterable[str],  # one text per item; a series names items in errors
 ) -> tuple[object, np.ndarray]:  # sparse, texts x words, unit rows; the words
@@ -99,7 +99,7 @@ def mean_pool(
     mask = mask[..., None]
     return (vectors * mask).sum(1) / mask.sum(1).clip(1)
 
-# %% ../../nbs/stats/text.ipynb #00be1367
+# %% ../../nbs/stats/text.ipynb #445ff112
 def load_encoder(
     name: str | Path,  # a folder, or a name on the hub
 ) -> tuple[object, object]:  # tokenizer and model, on the accelerator if there is one
@@ -131,7 +131,7 @@ def load_encoder(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return tokenizer, model.float().eval().to(device)
 
-# %% ../../nbs/stats/text.ipynb #445ff112
+
 def encode(
     texts: list[str],  # one per item
     name: str,  # of an encoder: a folder, or a name on the hub
