@@ -182,7 +182,6 @@ class CollaborativeFiltering(Method):
     count_synthetic: bool = param(False, "in equation 11 too")
     total: str = param("calibrated", "overall score", choices=("calibrated", "tasks"))
     pool: int = param(500, "borrowed items, at most", low=1, whole=True)
-    exact_up_to: int = param(1_000_000, "pairs for exact transport", low=1)
     held_out: int = param(40, "sources held out; 0: no interval", low=0, whole=True)
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
 
@@ -302,8 +301,9 @@ class CollaborativeFiltering(Method):
         rest, synthetic = self.values_[:, items], (0.0, 0.0)
         selected, answers = self.values_[:, own[0]], own[1]
         if len(borrowed[0]) and len(items):
-            there, pairs = self.values_[:, borrowed[0]], self.exact_up_to
-            made, given = synthetic_items(there, rest, borrowed[1], pairs, self.binary_)
+            there = self.values_[:, borrowed[0]]
+            known = there, rest, borrowed[1]
+            made, given = synthetic_items(*known, binary=self.binary_)
             selected, answers = np.hstack([selected, made]), np.append(answers, given)
             if self.count_synthetic:
                 synthetic = weights[items] @ given, weights[items].sum()

@@ -402,9 +402,7 @@ class GuardedIRT(Method):
         settings |= dict(level=self.level, predicted=np.clip(full, 0, 1))
         return Estimate(score, (score - half, score + half), **settings)
 
-    def inclusion_probabilities(
-        self, asked: np.ndarray  # positions of the items asked, in order
-    ) -> RandomDraw:
+    def inclusion_probabilities(self, asked: np.ndarray) -> RandomDraw:
         "The sample with its reserve if both were asked, else only the first part"
         whole = np.append(self.first_, self.reserve_)
         if set(whole) <= set(asked):

@@ -188,10 +188,7 @@ class ProEval(Coreset):
         errors = [self.errors_without(*part, rng) for part in parts]
         return conformal_radius(np.concatenate([np.zeros(0), *errors]), self.level)
 
-    def estimate(
-        self,
-        seen: np.ndarray,  # scores on coreset_, in its order; NaN: unscored
-    ) -> Estimate:  # of NaN if nothing was scored
+    def estimate(self, seen: np.ndarray) -> Estimate:
         "The weighted sum of the posterior mean"
         if np.isnan(seen).all():
             return Estimate(np.nan)

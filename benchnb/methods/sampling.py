@@ -52,7 +52,7 @@ def draw_items(
     share = weight[items] / probabilities[items]
     return items, share / share.sum()
 
-# %% ../../nbs/methods/sampling.ipynb #2d6ac834
+# %% ../../nbs/methods/sampling.ipynb #c49c5034
 class Sample(NamedTuple):
     "The items asked that have a score"
 
@@ -87,10 +87,7 @@ class RandomSampling(Coreset):
         chance = inclusion_probabilities(self.weights_, self.budget_)
         return RandomDraw(asked, chance)
 
-    def estimate(
-        self,
-        seen: np.ndarray,  # scores on the drawn items; NaN: unscored
-    ) -> Estimate:  # NaN if nothing was scored
+    def estimate(self, seen: np.ndarray) -> Estimate:
         "Leave out what has no score, then conclude"
         sample = self.scored(seen)
         return self.conclude(sample) if len(sample.items) else Estimate(np.nan)
@@ -145,7 +142,7 @@ class RandomSampling(Coreset):
             **more,
         )
 
-# %% ../../nbs/methods/sampling.ipynb #c49c5034
+
 def task_means(
     task: pd.Series,  # the task of each item of the benchmark
     sample: Sample,

@@ -115,10 +115,7 @@ class SortAndSearch(LearnedCoreset):
         self.radius_ = self.held_out_radius(errors, rng)
         return self
 
-    def estimate(
-        self,
-        seen: np.ndarray,  # scores on the asked items, from easy to hard; NaN: unscored
-    ) -> Estimate:  # NaN if nothing was scored
+    def estimate(self, seen: np.ndarray) -> Estimate:
         "Find the edge; predict 1 before it and 0 behind it"
         scored = ~np.isnan(seen)
         if not scored.any():

@@ -259,10 +259,7 @@ class TinyBenchmarks(Coreset):
             errors[held] = scores - self._truth[held]
         return errors
 
-    def estimate(
-        self,
-        seen: np.ndarray,  # answers to the anchors, NaN: unscored
-    ) -> Estimate:  # NaN if nothing was scored
+    def estimate(self, seen: np.ndarray) -> Estimate:
         "The estimate for one target, with what is predicted for every item"
         anchors = Anchors(self.coreset_, self.share_, self.labels_)
         seen = np.asarray(seen, dtype=np.float64)[np.newaxis]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.registry import get_method, load_method, save_method
+from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.tiny_benchmarks import (
     GPIRT,
@@ -230,62 +230,6 @@ def test_curves_that_have_not_settled_are_noted(monkeypatch):
     notes = simulate(method, target, 9)[0].notes
     assert any("had not settled after 1 rounds" in note for note in notes)
     assert any("the interval had not settled" in note for note in notes)
-
-
-@pytest.mark.parametrize("cls", ALL)
-@pytest.mark.parametrize("anchors", KINDS)
-def test_saved_without_the_sources_and_back(cls, anchors, tmp_path):
-    source, target = parts(answers())
-    method = ready(cls(anchors).fit(source), 10)
-    save_method(method, tmp_path)
-    again = load_method(tmp_path)
-    for one, other in zip(
-        simulate(method, target), simulate(again, target), strict=True
-    ):
-        assert (one.score, one.interval) == (other.score, other.interval)
-        assert one.notes == other.notes and one.how == other.how
-    kept = vars(again) | dict(again.bank_)
-    arrays = [value for value in kept.values() if isinstance(value, np.ndarray)]
-    assert arrays and not any(array.shape == source.shape for array in arrays)
-    with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
-        ready(again, 20)
-
-
-def test_gaps_in_the_sources_and_in_the_answers():
-    scores = answers()
-    values = scores.values.copy()
-    values[np.random.default_rng(0).random(values.shape) < 0.2] = np.nan
-    values[:, 5] = np.nan  # nobody was evaluated on item 5
-    values[7] = np.nan  # a source without any answer
-    source, target = parts(Scores(values, scores.items, scores.models))
-    for cls in ALL:
-        method = ready(cls().fit(source), 10)
-        assert np.isfinite(method.radius_) and np.isfinite(method.error_)
-        for estimate in simulate(method, target):
-            assert np.isfinite(estimate.score) and np.isfinite(estimate.predicted).all()
-        assert np.isnan(method.estimate(np.full(10, np.nan)).score)
-
-
-def test_without_folds_there_is_no_interval():
-    source, target = parts(answers())
-    first = simulate(GPIRT(folds=0).fit(source), target, 10)
-    assert np.isnan([e.interval for e in first]).all()
-    second = simulate(GPIRT(folds=3).fit(source), target, 10)
-    assert [e.score for e in first] == [e.score for e in second]
-
-
-def test_what_no_fit_could_use_is_refused():
-    source, _ = parts(answers())
-    for bad, message in [
-        (dict(anchors="text"), "anchors must be one of 'random'"),
-        (dict(dims=0), "dims must be a whole number"),
-        (dict(dims=1.5), "dims must be a whole number"),
-        (dict(folds=None), "folds must be a whole number"),
-        (dict(folds=1), "folds must be a whole number of at least 0, not 1"),
-        (dict(spread=0), "spread must be a number"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            GPIRT(**bad).fit(source)
 
 
 def test_random_anchors_have_no_groups_and_so_no_score_per_item():

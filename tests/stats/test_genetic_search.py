@@ -42,11 +42,11 @@ def slow_generation(masks, fitness, size, settings, rng):
         for rival in rivals[1:]:
             best = rival if fitness[rival] > fitness[best] else best
         parents.append(best)
-    coins = rng.integers(2, size=(count, total), dtype=np.uint8)
+    uniforms = rng.integers(2, size=(count, total), dtype=np.uint8)
     children = []
-    for child, coin in enumerate(coins):
+    for child, uniform in enumerate(uniforms):
         a, b = masks[parents[child]], masks[parents[count + child]]
-        bits = zip(a, b, coin, strict=True)
+        bits = zip(a, b, uniform, strict=True)
         children.append([(x and c == 1) or (y and c == 0) for x, y, c in bits])
     for places in rng.integers(total, size=(settings.flips, count)):
         for child, place in zip(children, places, strict=True):
