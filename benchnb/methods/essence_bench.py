@@ -254,7 +254,7 @@ class EssenceBench(RandomCurve):
         judged = np.isin(part, judges) & ~watching
         if judged.sum() < 2 or self.watch and not watching.any():
             raise ValueError(
-                f"parts={self.parts} and watch={self.watch} leave {judged.sum()} judges "
+                f"parts={self.parts}, watch={self.watch} leave {judged.sum()} judges "
                 f"and {watching.sum()} to watch, of {len(truth)}: take fewer parts"
             )
         known = filled[~watching], truth[~watching], part[~watching]

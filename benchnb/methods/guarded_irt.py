@@ -263,7 +263,7 @@ class GuardedIRT(Method):
         return outside, person_fit(model.per_item[items], seen)
 
     def prepare(self, budget: int, rng: np.random.Generator) -> "GuardedIRT":
-        "Draw the first part and the reserve; calibrate the interval by held-out sources"
+        "Draw the first part and the reserve; calibrate the interval"
         super().prepare(budget, rng)
         size = np.sqrt(self.strong_ * (1 - self.strong_)) + 0.5
         self.chance_ = inclusion_probabilities(self.weights_ * size, budget)
@@ -295,7 +295,7 @@ class GuardedIRT(Method):
         self,
         models: list[IRT],
         seen: np.ndarray,  # scores on the first part, NaN: unscored
-        trials: np.ndarray,  # runs behind the answer to every item, filled in as they come
+        trials: np.ndarray,  # runs behind each item, filled in as they come
     ) -> Generator:  # yields items, is sent their scores; returns all of both
         "The target is in range: ask what tells most, in a few rounds"
         asked, total = self.first_, len(self.first_) + len(self.reserve_)

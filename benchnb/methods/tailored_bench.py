@@ -126,7 +126,7 @@ class TailoredBench(Method):
 
     def ranked_sources(
         self,
-        rows: np.ndarray,  # answers to the probe, targets x probe items, the own row first
+        rows: np.ndarray,  # answers to the probe, targets x items, the own row first
         rng: np.random.Generator,  # for ties = "random"
     ) -> tuple[np.ndarray, int]:  # all sources, nearest first; how many are native
         "Sources by how much they answered the probe like the target (section 3.3)"

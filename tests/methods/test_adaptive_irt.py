@@ -14,7 +14,6 @@ from benchnb.methods.adaptive_irt import (
     AdaptiveIRT,
     AdaptiveTest,
     handicap,
-    held_out_banks,
     take_test,
     usefulness,
 )
@@ -156,34 +155,11 @@ def test_side_by_side_equals_one_by_one(rules):
         assert apart.score == pytest.approx(estimate.score, abs=1e-6)
 
 
-def test_unscored_answers_cost_but_do_not_move_the_ability():
-    bank, _, answers = made_up()
-    gaps = answers[[5]].copy()
-    gaps[:, :] = np.nan
-    asked, seen = take_test(exam(bank, 10), gaps)
-    assert len(set(asked[0])) == 10 and np.isnan(seen).all()
-    theta, _, covariance = bank.abilities(seen, asked)
-    assert theta[0, 0] == 0 and covariance[0, 0, 0] == 1
-    best = np.argsort(-bank.information(np.zeros((1, 1)))[0])[:10]
-    assert sorted(asked[0]) == sorted(best)
-
-
 def test_equally_useful_items_are_drawn_from_the_whole_table():
     source, target = halves()
     one = AdaptiveIRT().fit(source.select(models=[0]))
     tasks = {i.split("/")[0] for i in estimates(one, target, 12)[0].items}
     assert len(tasks) > 1
-
-
-def test_held_out_sources_are_new_to_their_bank_and_of_all_strengths():
-    _, _, answers = made_up(models=43)
-    pairs = held_out_banks(answers, 5, 1)
-    rows = np.concatenate([rest for _, rest, _ in pairs])
-    assert len(rows) == 43 and len(np.unique(rows, axis=0)) == 43
-    for bank, rest, _ in pairs:
-        assert len(bank.theta) + len(rest) == 43
-        means = rest.mean(axis=1)
-        assert means.min() < answers.mean() - 0.2 < answers.mean() + 0.2 < means.max()
 
 
 def test_intervals_cover_models_like_the_sources():
@@ -261,22 +237,6 @@ def test_targets_above_all_sources_get_random_items_and_a_flag():
         assert found[k].score == curves[k].score and found[k].items == curves[k].items
 
 
-def test_unscored_answers_around_the_switch_are_left_out():
-    source, target = beyond(3)
-    gaps = target.values.astype(float)
-    gaps[:, ::4] = np.nan
-    method = AdaptiveIRT(folds=2, outside="sample").fit(source)
-    for e in simulate(method, Scores(gaps), budget=60):
-        assert e.unscored and 0.5 < e.score < 1
-
-
-def following(models=60, items=200):
-    "Sources whose answers follow curves"
-    rng = np.random.default_rng(5)
-    theta, ease = rng.normal(0, 1.5, (models, 1)), rng.normal(0, 1.5, items)
-    return Scores(rng.random((models, items)) < 1 / (1 + np.exp(-theta - ease)))
-
-
 def older_agents():
     "Agents on SWE-bench Verified, of which the strongest follow the others' curves"
     return load("swebench_verified").split("date")[0]
@@ -348,13 +308,6 @@ def test_an_amount_pays_for_the_random_rest(per_cost):
             abs(np.diff(np.sort(priced[1].items.index.get_indexer(drawn.index)))).max()
             > 3
         )
-
-
-def test_few_sources_test_no_distance():
-    source = following(19)
-    method = AdaptiveIRT(folds=0).fit(source)
-    assert method._exam is None and method.fit(source) is method
-    assert prepared(method, 20).ceiling_ == method.range_[1]
 
 
 @pytest.mark.parametrize("asked", [0, 5])

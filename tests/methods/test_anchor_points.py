@@ -32,17 +32,6 @@ def test_every_item_belongs_to_a_nearest_anchor(distance):
     np.testing.assert_allclose(own, distances.min(axis=1), atol=1e-4)
 
 
-def test_rescaling_is_for_manhattan_unless_said_otherwise():
-    source = answers()
-
-    def chosen(distance, rescale):
-        return ready(AnchorPoints(distance, rescale).fit(source), 8).coreset_.tolist()
-
-    assert chosen("manhattan", None) == chosen("manhattan", True)
-    assert chosen("correlation", None) == chosen("correlation", False)
-    assert chosen("manhattan", True) != chosen("manhattan", False)
-
-
 def test_the_estimate_weighs_answers_by_the_weight_of_their_clusters():
     source = answers()
     method = ready(AnchorPoints().fit(source), 8)
@@ -65,14 +54,3 @@ def test_many_items_are_clustered_from_samples():
         for method in (exact, sampled)
     ]
     assert errors[1] < errors[0] + 0.05
-
-
-def test_intervals_hold_their_promise_for_models_like_the_sources():
-    held = []
-    for seed in range(12):
-        source, target = answers(seed, models=80, items=150).split("random", seed=seed)
-        estimates = simulate(AnchorPoints().fit(source), target, 15, seed)
-        truth = target.truth().to_numpy()
-        ends = np.array([estimate.interval for estimate in estimates])
-        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-    assert 0.9 < np.mean(np.concatenate(held)) <= 1

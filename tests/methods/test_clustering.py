@@ -7,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.compare import compare
 from benchnb.evaluation.registry import (
-    get_method,
     list_methods,
 )
 from benchnb.evaluation.simulate import ready, simulate
@@ -126,20 +124,6 @@ def test_items_described_by_their_texts():
         assert one.score == other.score and one.interval == other.interval
 
 
-def test_other_scores_other_clusters_but_not_of_texts():
-    scores = with_texts(answers())
-    other = Scores(answers(seed=9).values, scores.items, scores.models)
-    asked = {
-        name: [
-            ready(get_method(name).fit(s), 12).coreset_.tolist()
-            for s in (scores, other)
-        ]
-        for name in ("kmeans", "kmeans_text")
-    }
-    assert asked["kmeans"][0] != asked["kmeans"][1]
-    assert asked["kmeans_text"][0] == asked["kmeans_text"][1]
-
-
 @pytest.mark.parametrize("space", ["text", "side"])
 def test_items_not_chosen_by_scores_are_tried_on_every_source(space, monkeypatch):
     def never(*args, **settings):
@@ -177,16 +161,3 @@ def test_tables_without_texts():
         TextClustering().fit(half)
     assert "kmeans_text" not in list_methods(scores)
     assert {"kmeans", "kmeans_text"} <= set(list_methods(with_texts(scores)))
-
-
-def test_points_with_the_names_of_the_items():
-    "A data frame finds its items in any order, and within tasks"
-    scores = with_texts(answers())
-    points = pd.DataFrame(text_embeddings(scores.items["text"]), scores.items.index)
-    turned = points.sample(frac=1, random_state=0)
-    one, other = (ready(TextClustering().fit(scores, p), 7) for p in (points, turned))
-    np.testing.assert_array_equal(one.coreset_, other.coreset_)
-    frame = compare(scores, ["per_task(kmeans_text)"], [6], trials=2, side=turned)
-    assert frame["asked"].eq(6).all()
-    with pytest.raises(ValueError, match="side has no row for item 'q9': add it"):
-        TextClustering().fit(scores, points.drop(index="q9"))

@@ -29,7 +29,6 @@ from benchnb.stats import transport
 from benchnb.stats.balanced_sampling import regression_estimate
 from benchnb.stats.conformal import blend
 from benchnb.stats.metrics import rank_among
-from benchnb.stats.transport import NotSolved, transport_plan
 
 SIMILAR, UNIMPORTANCE, QUANTILES = GRID_OF_SETTINGS
 
@@ -384,18 +383,6 @@ def test_the_most_similar_items_are_counted_in_loops(seed):
         assert (similarity[item], mean[item]) == pytest.approx(slow[:2], abs=1e-5)
 
 
-def test_the_order_of_selected_items_is_no_vote():
-    "Right or wrong: many items are equally similar, and some have other answers"
-    rng = np.random.default_rng(0)
-    chosen, rest = rng.integers(0, 2, (2, 10, 60)).astype(np.float32)
-    answers = rng.integers(0, 2, 60).astype(float)
-    turned = rng.permutation(60)
-    before = item_neighbours(chosen, answers, rest)
-    after = item_neighbours(chosen[:, turned], answers[turned], rest)
-    np.testing.assert_array_equal(before[1], after[1])
-    np.testing.assert_allclose(before[0], after[0])
-
-
 def made_up_view(items, numbers, seed, known):
     "A task after the answers, with numbers as they come and many ties"
     rng = np.random.default_rng(seed)
@@ -646,38 +633,6 @@ def finite(estimates, budget):
     return estimates
 
 
-@pytest.mark.parametrize("binary", [True, False])
-def test_one_task_has_nobody_to_borrow_from(binary):
-    source, target = world(0, binary, {"all of it": 50})
-    single = simulate(method(transport=False).fit(source), target, 12)
-    for changed in ({}, {"task_similarity": 0.0}, {"count_synthetic": True}):
-        found = finite(simulate(method(**changed).fit(source), target, 12), 12)
-        assert [e.score for e in found] == [e.score for e in single]
-
-
-def test_small_tasks_are_asked_whole_and_their_score_is_exact():
-    source, target = world(0, True)
-    for estimate, row in zip(
-        simulate(holding_out(source), target), target.values, strict=True
-    ):
-        haiku = source.items["task"] == "haiku"
-        assert set(source.items.index[haiku]) <= set(estimate.items)
-        truth = np.average(row[haiku], weights=source.items["weight"][haiku])
-        assert estimate.per_task["haiku"] == pytest.approx(truth)
-
-
-@pytest.mark.parametrize("rounds", [1, 3, 7, 30])
-def test_every_round_asks_and_the_budget_is_spent(rounds):
-    source, target = world(0, True)
-    cf = ready(method(rounds=rounds).fit(source), 29)
-    part, requests = Conversation(cf), []
-    while part.estimate is None:
-        requests.append(len(part.wanted))
-        part.tell(target.values[0, part.wanted].astype(float))
-    assert sum(requests) == 29 and len(requests) <= rounds
-    assert min(requests) > 0 and len(set(part.asked)) == 29
-
-
 def test_answers_without_a_score_are_predicted_like_items_not_asked():
     source, target = world(0, True)
     cf = ready(method().fit(source), 29)
@@ -692,20 +647,6 @@ def test_answers_without_a_score_are_predicted_like_items_not_asked():
         here = (source.items["task"] == name).to_numpy()
         mean = np.average(estimate.predicted[here], weights=weights[here])
         assert estimate.per_task[name] == pytest.approx(mean)
-
-
-def test_transport_that_does_not_converge_costs_exactness_only(monkeypatch):
-    def tired(cost, *masses):
-        if cost.size > 100:
-            raise NotSolved("transport stopped after 3 steps")
-        return transport_plan(cost, *masses)
-
-    source, target = world(0, True)
-    cf = ready(method(task_similarity=0.5, count_synthetic=True).fit(source), 29)
-    usual = simulate(cf, target)
-    monkeypatch.setattr(transport, "transport_plan", tired)
-    for a, b in zip(finite(simulate(cf, target), 29), usual, strict=True):
-        assert a.items == b.items and abs(a.score - b.score) < 0.15
 
 
 def test_a_task_that_weighs_nothing_has_no_score_and_no_say():

@@ -8,7 +8,7 @@ from helpers.small import estimates, halves, prepared, with_values
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import Flag, IntervalKind, IntervalOf
 from benchnb.evaluation.simulate import Conversation, converse, run_part, simulate
-from benchnb.methods.faq import FAQ, active_estimate
+from benchnb.methods.faq import FAQ
 
 SETTINGS = [
     {},
@@ -155,8 +155,3 @@ def test_runs_behind_an_answer_count_in_the_update():
     assert guesses[0].interval_of is IntervalOf.RUN
     assert guesses[1].interval_of is IntervalOf.EXPECTED
     assert not np.allclose(guesses[0].predicted, guesses[1].predicted)
-
-
-def test_the_standard_error_is_never_imaginary():
-    score, se = active_estimate(np.array([0.1, 0.9]), np.zeros(2))
-    assert (score, se) == (0.5, 0.0)

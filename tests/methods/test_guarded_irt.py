@@ -147,16 +147,6 @@ def test_first_part_and_reserve_are_one_sample():
     np.testing.assert_allclose(counts.sum(axis=0), 0.4, atol=0.05)
 
 
-@BOTH
-def test_its_error_is_below_the_spread_of_the_targets(cls):
-    target = many()[1]
-    truth, errors = target.truth().to_numpy(), []
-    for seed in range(4):
-        found = estimates(fitted(cls), target, 20, seed)
-        errors.append([e.score for e in found] - truth)
-    assert np.abs(errors).mean() < 0.06 < np.abs(truth - truth.mean()).mean()
-
-
 def test_a_stronger_target_is_flagged_and_asked_the_reserve():
     source, target = split_by_strength()
     method = prepared(GuardedIRT(folds=0).fit(source), 30)

@@ -7,7 +7,7 @@ from pygam import LinearGAM, s
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.learned_coresets import RandomCurve
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import simulate
 from benchnb.methods.metabench import (
     Metabench,
     best_subset,
@@ -97,36 +97,3 @@ def test_the_full_score_is_what_is_predicted_where_it_is_known():
     known = target.truth().notna().to_numpy()
     error = np.array([e.score for e in estimates]) - target.truth()
     assert np.abs(error[known]).mean() < 0.05
-
-
-@pytest.mark.parametrize("models", [1, 2, 3, 5, 9])
-def test_few_sources_are_enough_for_something_and_the_notes_say_what(models):
-    scores = answers(models=models + 3, items=20)
-    source = scores.select(models=np.arange(models))
-    estimates = simulate(Metabench().fit(source), scores, 6)
-    assert all(np.isfinite(e.score) and e.interval == (0, 1) for e in estimates)
-    assert all(bool(e.notes) for e in estimates) or models >= 8
-    if models < 3:
-        assert all("plain mean" in e.notes[-1] for e in estimates)
-
-
-def test_targets_beyond_the_sources_are_named():
-    scores = answers()
-    source = scores.select(models=np.arange(25))
-    method = ready(Metabench().fit(source), 20)
-    best, known = method.estimate(np.ones(20)), method.estimate(
-        source.values[20, method.coreset_].astype(float)
-    )
-    assert any("extrapolated" in note for note in best.notes) and known.notes == ()
-    assert known.score < best.score <= 1
-
-
-def test_intervals_hold_their_promise_for_models_like_the_sources():
-    held = []
-    for seed in range(10):
-        source, target = answers(seed, models=100, items=120).split("random", seed=seed)
-        estimates = simulate(Metabench(subsets=200).fit(source), target, 12, seed)
-        truth = target.truth().to_numpy()
-        ends = np.array([estimate.interval for estimate in estimates])
-        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-    assert 0.91 < np.mean(np.concatenate(held)) <= 1

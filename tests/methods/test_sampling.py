@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.per_task import PerTask
-from benchnb.evaluation.registry import load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods import sampling
 from benchnb.methods.sampling import (
@@ -176,12 +175,6 @@ def test_aipw_makes_no_copy_of_the_table():
     method = ready(AIPW().fit(source), 20)
     assert method._features is source.values
     assert method.cross_.dtype == np.float32 and method.cross_.shape == (500, 20)
-
-
-def test_loaded_aipw_cannot_draw_anew(tmp_path):
-    save_method(ready(AIPW().fit(table()), 15), tmp_path)
-    with pytest.raises(ValueError, match="without its sources: fit it again"):
-        ready(load_method(tmp_path), 20)
 
 
 def test_task_scores():

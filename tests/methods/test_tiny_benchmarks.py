@@ -1,7 +1,5 @@
 """What the chapter on tinyBenchmarks does not show: slow references, odd tables."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.tiny_benchmarks import (
     GPIRT,
@@ -153,15 +150,6 @@ def test_items_are_drawn_in_proportion_to_weight_and_the_mean_is_unbiased():
     assert np.mean(means) == pytest.approx((values @ weights)[0], abs=0.01)
 
 
-def test_equal_weights_are_a_plain_draw():
-    pairs = [
-        tuple(sorted(draw_anchors(2, np.random.default_rng(s), np.full(5, 0.2)).items))
-        for s in range(2000)
-    ]
-    counts = pd.Series(pairs).value_counts()
-    assert len(counts) == 10 and counts.min() > 130 and counts.max() < 270
-
-
 @pytest.mark.parametrize("anchors", KINDS)
 def test_the_radius_is_made_of_errors_on_sources_left_out(anchors):
     source, _ = parts(answers(models=75))
@@ -203,38 +191,3 @@ def test_another_ability_must_earn_its_place():
     weights = np.where(np.arange(120) < 60, 3.0, 1.0) / 240
     assert choose_dims(two, weights)[0] > 1
     assert GPIRT(dims=2, folds=0).fit(Scores(two)).bank.slopes.shape == (120, 2)
-
-
-@pytest.mark.parametrize("cls", ALL)
-@pytest.mark.parametrize("models", [1, 2, 3, 5])
-def test_few_sources_leave_an_estimate_and_a_note(cls, models):
-    scores = answers()
-    source = scores.select(models=np.linspace(3, 27, models).astype(int))
-    (estimate,) = simulate(cls().fit(source), scores.select(models=[20]), 9)
-    assert 0 <= estimate.score <= 1
-    noted = any("too few for item curves" in note for note in estimate.notes)
-    assert noted == (models < 3)
-
-
-def test_curves_that_have_not_settled_are_noted(monkeypatch):
-    import benchnb.stats.irt as module
-
-    def hasty(*args, **settings):
-        return fit_irt(*args, **{**settings, "rounds": 1})
-
-    monkeypatch.setattr(module, "fit_irt", hasty)
-    source, target = parts(answers())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        method = GPIRT().fit(source)
-    notes = simulate(method, target, 9)[0].notes
-    assert any("had not settled after 1 rounds" in note for note in notes)
-    assert any("the interval had not settled" in note for note in notes)
-
-
-def test_random_anchors_have_no_groups_and_so_no_score_per_item():
-    source, target = parts(answers())
-    first, *_ = simulate(AnchorIRT("random").fit(source), target, 10)
-    assert first.predicted is None and first.per_task is None
-    first, *_ = simulate(get_method("per_task(gp_irt)").fit(source), target, 10)
-    assert first.per_task.mean() == pytest.approx(first.score)

@@ -96,14 +96,6 @@ def test_it_finds_what_sorting_finds_and_beats_random_subsets():
     assert found.fitness >= total_value(drawn, None).max()
 
 
-def test_elite_and_votes():
-    found = genetic_search(total_value, 30, 6, SMALL)
-    assert len({tuple(subset) for subset in found.elite(3)}) == len(found.elite(3)) <= 3
-    assert found.elite(3)[0].tolist() == found.items.tolist()
-    assert found.votes.sum() == pytest.approx(6 * 13)  # generations 13 to 25
-    assert len(set(found.most_voted())) == 6
-
-
 def test_a_watched_search_stops_and_returns_what_the_watcher_liked_best():
     watched = []
 

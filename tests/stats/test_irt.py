@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from benchnb.stats import irt_fit
 from benchnb.stats.irt import (
     IRT,
     fit_bank,
@@ -45,15 +44,6 @@ def test_the_fit_of_equal_slopes_finds_them_again():
     apart = np.abs(bank.probability(bank.theta).mean(axis=0) - chance.mean(axis=0))
     assert bank.converged and apart.max() < 0.06
     assert bank.slopes.mean() == pytest.approx(1.3, abs=0.1)
-
-
-def test_blocks_change_nothing(monkeypatch):
-    _, values = world(dims=2)
-    values[2, 3:7] = np.nan
-    whole = fit_irt(values, dims=2)
-    monkeypatch.setattr(irt_fit, "BLOCK", 100)
-    pieces = fit_irt(values, dims=2)
-    np.testing.assert_allclose(whole.slopes, pieces.slopes, atol=1e-5)  # 32 bits
 
 
 def test_not_settled_is_said_and_warned():

@@ -126,15 +126,3 @@ def test_copies_fall_as_in_the_slow_reference(seed, limits):
     found, note = not_redundant(redundancy(values, points), *limits)
     assert found.tolist() == expected and note == ""
     assert 30 in not_redundant(redundancy(values), 1, 0.1)[0]
-
-
-def test_copies_return_when_items_are_needed_and_limits_are_checked():
-    values = np.repeat(np.eye(6), 2, axis=1)
-    most = redundancy(values)
-    assert not_redundant(most)[0].tolist() == [*range(0, 12, 2)]
-    items, note = not_redundant(most, need=8)
-    assert len(items) == 8 and note == "only 6 items are not redundant: 2 came back"
-    assert len(not_redundant(most, need=12)[0]) == 12
-    for wrong in ({"text": 1.1}, {"rank": -2}, {"rank": np.nan}, {"need": 13}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            not_redundant(most, **wrong)

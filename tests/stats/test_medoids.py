@@ -191,26 +191,6 @@ def test_a_sample_of_everything_is_exact_and_a_small_one_is_close():
     check(routed, 800, 15, [7, 700])
 
 
-def test_bad_tables_and_matrices_are_refused():
-    table = binary(0)
-    table[3, 7] = np.nan
-    with pytest.raises(ValueError, match="feature 3 of item 7 is nan"):
-        cluster_items(table, 5, 0)
-    with pytest.raises(ValueError, match="features x items"):
-        item_distances(np.zeros(4))
-    with pytest.raises(ValueError, match="items x items"):
-        k_medoids(np.zeros((3, 4)), 2, 0)
-    for bad in (-1, np.nan, np.inf):
-        with pytest.raises(ValueError, match="NaN, infinite or below 0"):
-            k_medoids(np.full((3, 3), bad), 2, 0)
-    with pytest.raises(ValueError, match="weights must be 3 numbers"):
-        k_medoids(np.zeros((3, 3)), 2, 0, weights=[1, 2])
-    with pytest.raises(TypeError, match="fixed must be positions"):
-        k_medoids(np.zeros((3, 3)), 2, 0, fixed=[True, False, False])
-    with pytest.raises(TypeError, match="fixed must be positions"):
-        k_medoids(np.zeros((3, 3)), 2, 0, fixed=["q1"])
-
-
 # PAM -------------------------------------------------------------------------
 
 

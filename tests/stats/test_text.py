@@ -117,9 +117,7 @@ def test_long_texts_are_cut_where_the_model_ends(encoder):
 
 
 def test_encoders_that_cannot_be_had(tmp_path, monkeypatch):
-    with pytest.raises(
-        ValueError, match="no encoder can be loaded from './nowhere'"
-    ):
+    with pytest.raises(ValueError, match="no encoder can be loaded from './nowhere'"):
         text_embeddings(TEXTS, how="./nowhere")
     with pytest.raises(ValueError, match="no encoder .* 'TFIDF'.* or 'tfidf'"):
         text_embeddings(TEXTS, how="TFIDF")

@@ -176,20 +176,3 @@ def test_a_plan_that_was_not_found_is_sought_in_slices(monkeypatch):
     np.testing.assert_allclose(made, whole[0], atol=1e-6)
     np.testing.assert_allclose(given, whole[1], atol=1e-9)
     assert given.mean() == pytest.approx(answers.mean())
-
-
-def test_a_solver_that_never_gets_far_is_not_asked_for_ever(monkeypatch):
-    "With a single step only the smallest slices are solved"
-    calls, real = [], transport_plan
-
-    def stingy(cost, heaps=None, holes=None):
-        calls.append(cost.size)
-        if len(calls) > 2000:
-            pytest.fail("2000 slices of 12 x 9 items, and no end")
-        return real(cost, heaps, holes, steps=1)
-
-    monkeypatch.setattr(transport, "transport_plan", stingy)
-    left, right, answers = clouds(0, 12, 9)
-    made, given = synthetic_items(left, right, answers)
-    assert np.isfinite(made).all() and np.isfinite(given).all()
-    assert given.mean() == pytest.approx(answers.mean())
