@@ -189,7 +189,10 @@ def param(
     meaning: str,  # in a few words
     **limits,  # low, high, open, whole, choices, optional, barred, free: see Param
 ) -> object:  # a dataclass field
-    "Declare a parameter of a method"
+    "Declare a parameter of a method; True and False are all that a switch may be"
+    if isinstance(default, bool):
+        limits.setdefault("choices", (True, False))
+    limits.setdefault("optional", default is None)
     return field(default=default, metadata={"param": Param(meaning, **limits)})
 
 

@@ -22,20 +22,13 @@ class AnchorPoints(MedoidCoreset):
     "Ask the medoids of the sources' answers, and weigh them by their clusters"
 
     distance: str = param("manhattan", "of two items", choices=tuple(DISTANCES))
-    rescale: bool | None = param(
-        None,
-        "bring each source's row to deviation 1; None: for manhattan only",
-        choices=(True, False),
-        optional=True,
-    )
     exact_up_to: int = param(5000, "items whose distances fit", low=1, whole=True)
 
     name = "anchor_points"
 
     def choose(self, values: np.ndarray, rng: np.random.Generator) -> Medoids:
         "The medoids of the items, as these models see them"
-        rescale = self.distance == "manhattan" if self.rescale is None else self.rescale
-        table = standardize(values) if rescale else values
+        table = standardize(values) if self.distance == "manhattan" else values
         weights = self.weights_ * len(self.weights_)
         settings = dict(weights=weights, exact_up_to=self.exact_up_to)
         return cluster_items(table, self.budget_, rng, self.distance, **settings)

@@ -38,7 +38,7 @@ def nearest_to_centroids(
     labels[spare] = np.arange(len(medoids), k)
     return np.concatenate([medoids, spare]), labels
 
-# %% ../../nbs/methods/clustering.ipynb #1f7fe653
+# %% ../../nbs/methods/clustering.ipynb #3cf054b1
 def _one_of_each_kind(kind, k, rng):
     "One item of each kind, and identical items until there are k"
     order = rng.permutation(len(kind))
@@ -48,7 +48,7 @@ def _one_of_each_kind(kind, k, rng):
     labels[medoids] = np.arange(k)
     return Medoids(medoids, labels, 0.0)
 
-# %% ../../nbs/methods/clustering.ipynb #3cf054b1
+
 def k_means_items(
     points: np.ndarray,  # what is known of each item, features x items, no NaN
     k: int,  # items to choose
@@ -73,15 +73,40 @@ def k_means_items(
     # one thread, so that results do not depend on their number
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # copies of one item
-        means.fit(
-            points.T[some], sample_weight=None if weights is None else weights[some]
-        )
+        share = None if weights is None else weights[some]
+        means.fit(points.T[some], sample_weight=share)
         distance = means.transform(points.T)
     labels, away = distance.argmin(axis=1), distance.min(axis=1)
     medoids, labels = nearest_to_centroids(labels, away, k, rng)
     return Medoids(medoids, labels, float(np.average(away**2, weights=weights)))
 
 # %% ../../nbs/methods/clustering.ipynb #dbc91236
+def _item_points(space, source, side):
+    "Points of the items, from their texts or from `side`"
+    names, points = source.items.index, side
+    if space == "text" and side is None:
+        if "text" not in source.items:
+            raise ValueError(
+                "space='text' needs the items' texts: give the table's items a column "
+                "'text', or as side an array of items x features"
+            )
+        return text_embeddings(source.items["text"]).T
+    if isinstance(side, pd.DataFrame):  # a row per item name
+        missing = names.difference(side.index)
+        if len(missing):
+            raise ValueError(f"side has no row for item {missing[0]!r}: add it")
+        points = side.loc[names]
+    points = np.zeros(0) if points is None else np.asarray(points, dtype=np.float32)
+    if points.ndim != 2 or len(points) != len(names):
+        raise ValueError(
+            f"side must be an array of {len(names)} items x features, got the shape "
+            f"{points.shape}"
+        )
+    if not np.isfinite(points).all():
+        raise ValueError("side has entries that are NaN or infinite: fill them first")
+    return points.T
+
+
 SPACES = ("scores", "text", "side")
 
 
@@ -117,32 +142,6 @@ class Clustering(MedoidCoreset):
             return super().source_radius(values, clusters, rng)
         estimate = values[:, clusters.medoids] @ clusters.mass(self.weights_)
         return conformal_radius(estimate - values @ self.weights_, self.level)
-
-# %% ../../nbs/methods/clustering.ipynb #f53d43e3
-def _item_points(space, source, side):
-    "Points of the items, from their texts or from `side`"
-    names, points = source.items.index, side
-    if space == "text" and side is None:
-        if "text" not in source.items:
-            raise ValueError(
-                "space='text' needs the items' texts: give the table's items a column "
-                "'text', or as side an array of items x features"
-            )
-        return text_embeddings(source.items["text"]).T
-    if isinstance(side, pd.DataFrame):  # a row per item name
-        missing = names.difference(side.index)
-        if len(missing):
-            raise ValueError(f"side has no row for item {missing[0]!r}: add it")
-        points = side.loc[names]
-    points = np.zeros(0) if points is None else np.asarray(points, dtype=np.float32)
-    if points.ndim != 2 or len(points) != len(names):
-        raise ValueError(
-            f"side must be an array of {len(names)} items x features, got the shape "
-            f"{points.shape}"
-        )
-    if not np.isfinite(points).all():
-        raise ValueError("side has entries that are NaN or infinite: fill them first")
-    return points.T
 
 # %% ../../nbs/methods/clustering.ipynb #564bfc00
 @register

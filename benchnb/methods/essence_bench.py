@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from fastcore.basics import patch
 
 from ..data.scores import Scores, item_means
 from ..evaluation.learned_coresets import Candidate, RandomCurve
@@ -43,7 +42,7 @@ def stratified_parts(
     part[np.argsort(truth, kind="stable")] = dealt[: len(truth)]
     return part
 
-# %% ../../nbs/methods/essence_bench.ipynb #6653bb3d
+# %% ../../nbs/methods/essence_bench.ipynb #8f7d0541
 GRID = np.linspace(0, 1, 2001)
 
 
@@ -69,7 +68,7 @@ def curve_tables(
         tables.append(curve(GRID[:, np.newaxis]))
     return np.array(tables, dtype=np.float32)
 
-# %% ../../nbs/methods/essence_bench.ipynb #8f7d0541
+
 def scores_from_curves(
     tables: np.ndarray,  # float32, curves x 2,001
     which: np.ndarray,  # each model's curve, shape (models,)
@@ -168,6 +167,7 @@ def attribution_groups(
 
 # %% ../../nbs/methods/essence_bench.ipynb #235e90ad
 GROUPS = ("high", "low", "random")
+FEWEST_JUDGES = 10  # sources below which there is no search
 
 
 @register
@@ -186,10 +186,10 @@ class EssenceBench(RandomCurve):
         "subsets", "whose means the fixed curve gets", choices=("subsets", "pool")
     )
     sample: float = param(1.0, "share of judges per generation", low=1e-9, high=1)
-    bootstrap: bool = param(False, "draw judges with repetition", choices=(True, False))
+    bootstrap: bool = param(False, "draw judges with repetition")
     penalty: float = param(1.0, "for a new model's noise", low=0, high=1e6)
     watch: float = param(0.0, "share of sources to stop early", low=0, high=0.5)
-    vote: bool = param(True, "take the most voted items", choices=(True, False))
+    vote: bool = param(True, "take the most voted items")
     rounds: int = param(1, "of refinement", low=0, whole=True)
     groups: tuple = param(GROUPS, "searched in each round", free=True)
     share: int = param(3, "a group has one item in so many", low=2, whole=True)
@@ -203,139 +203,124 @@ class EssenceBench(RandomCurve):
     name = "essence_bench"
     packages = ("interpret",)
 
-# %% ../../nbs/methods/essence_bench.ipynb #5e77a1c3
-@patch
-def fit(self: EssenceBench, source: Scores, side: object = None) -> EssenceBench:
-    "Check combinations of settings, and keep the sources"
-    unknown = set(self.groups) - set(GROUPS)
-    if unknown or self.rounds and not self.groups:
-        raise ValueError(f"groups are some of {GROUPS}, got {tuple(self.groups)}")
-    if self.vote and self.watch:
-        raise ValueError("watch stops at the fittest subset: use vote=False")
-    return RandomCurve.fit(self, source)
+    def fit(self, source: Scores, side: object = None) -> "EssenceBench":
+        "Check combinations of settings, and keep the sources"
+        unknown = set(self.groups) - set(GROUPS)
+        if unknown or self.rounds and not self.groups:
+            raise ValueError(f"groups are some of {GROUPS}, got {tuple(self.groups)}")
+        if self.vote and self.watch:
+            raise ValueError("watch stops at the fittest subset: use vote=False")
+        return super().fit(source)
 
-# %% ../../nbs/methods/essence_bench.ipynb #15b41601
-FEWEST_JUDGES = 10  # sources below which there is no search
+    def settings(self) -> Settings:
+        "The genetic search's settings"
+        elite = min(10, self.population - 1)
+        return Settings(self.population, self.generations, elite)
 
+    def eligible(
+        self,
+        budget: int,  # items that must be left
+    ) -> tuple[np.ndarray, np.ndarray, list]:  # items kept, models kept, notes
+        "metabench's filters, then the coarse filter for copies"
+        items, models, notes = super().eligible(budget)
+        if self.text == self.rank == 1:
+            return items, models, notes
+        texts, points = self._source.items.get("text"), None
+        if texts is not None and texts.iloc[items].notna().all():
+            points = text_embeddings(texts.iloc[items], how=self.embedding)
+        elif self.text < 1:
+            none = "items without texts"
+            if texts is not None and texts.notna().any():
+                none = f"{texts.isna().sum()} items without a text"
+            notes = [*notes, f"{none}: rank redundancy alone"]
+        most = redundancy(self._source.values[models][:, items], points)
+        left, note = not_redundant(most, self.text, self.rank, budget)
+        return items[left], models, [*notes, note] if note else notes
 
-@patch
-def settings(self: EssenceBench) -> Settings:
-    "The genetic search's settings"
-    elite = min(10, self.population - 1)
-    return Settings(self.population, self.generations, elite)
+    def fitness(
+        self,
+        filled: np.ndarray,  # answers without gaps, models x items of the pool
+        truth: np.ndarray,  # full scores
+        budget: int,
+        rng: np.random.Generator,
+        part: np.ndarray | None = None,  # part of each model; None: drawn here
+    ) -> tuple[CurveFitness, CurveFitness | None]:  # of the judges; of those who watch
+        "Split the sources into parts, fit the curves, and set up the judges"
+        part = stratified_parts(truth, self.parts, rng) if part is None else part
+        watching = np.zeros(len(truth), dtype=bool)
+        if self.watch:
+            watching = stratified_parts(truth, max(2, round(1 / self.watch)), rng) == 0
+        judges = np.arange(self.parts if self.validation == "folds" else 1)
+        judged = np.isin(part, judges) & ~watching
+        if judged.sum() < 2 or self.watch and not watching.any():
+            raise ValueError(
+                f"parts={self.parts}, watch={self.watch} leave {judged.sum()} judges "
+                f"and {watching.sum()} to watch, of {len(truth)}: take fewer parts"
+            )
+        known = filled[~watching], truth[~watching], part[~watching]
+        size = budget if self.proxy == "subsets" else filled.shape[1]
+        tables = curve_tables(*known, judges, size, rng, splines=self.splines)
+        noise = None
+        if self.penalty:
+            slope = np.polyfit(GRID, tables.mean(axis=0), 1)[0]
+            noise = self.penalty * slope**2 * unexplained(*known[:2])
+            noise = noise.astype(np.float32)
 
-# %% ../../nbs/methods/essence_bench.ipynb #2944bec5
-@patch
-def eligible(
-    self: EssenceBench,
-    budget: int,  # items that must be left
-) -> tuple[np.ndarray, np.ndarray, list]:  # items kept, models kept, notes
-    "metabench's filters, then the coarse filter for copies"
-    items, models, notes = RandomCurve.eligible(self, budget)
-    if self.text == self.rank == 1:
-        return items, models, notes
-    texts, points = self._source.items.get("text"), None
-    if texts is not None and texts.iloc[items].notna().all():
-        points = text_embeddings(texts.iloc[items], how=self.embedding)
-    elif self.text < 1:
-        none = "items without texts"
-        if texts is not None and texts.notna().any():
-            none = f"{texts.isna().sum()} items without a text"
-        notes = [*notes, f"{none}: rank redundancy alone"]
-    most = redundancy(self._source.values[models][:, items], points)
-    left, note = not_redundant(most, self.text, self.rank, budget)
-    return items[left], models, [*notes, note] if note else notes
+        def jury(rows, **settings):
+            given = filled[rows].astype(np.float32), truth[rows].astype(np.float32)
+            return CurveFitness(*given, tables, part[rows] % len(tables), **settings)
 
-# %% ../../nbs/methods/essence_bench.ipynb #f5f52c9e
-@patch
-def fitness(
-    self: EssenceBench,
-    filled: np.ndarray,  # answers without gaps, models x items of the pool
-    truth: np.ndarray,  # full scores
-    budget: int,
-    rng: np.random.Generator,
-    part: np.ndarray | None = None,  # part of each model; None: drawn here
-) -> tuple[CurveFitness, CurveFitness | None]:  # of the judges; of those who watch
-    "Split the sources into parts, fit the curves, and set up the judges"
-    part = stratified_parts(truth, self.parts, rng) if part is None else part
-    watching = np.zeros(len(truth), dtype=bool)
-    if self.watch:
-        watching = stratified_parts(truth, max(2, round(1 / self.watch)), rng) == 0
-    judges = np.arange(self.parts if self.validation == "folds" else 1)
-    judged = np.isin(part, judges) & ~watching
-    if judged.sum() < 2 or self.watch and not watching.any():
-        raise ValueError(
-            f"parts={self.parts} and watch={self.watch} leave {judged.sum()} judges "
-            f"and {watching.sum()} to watch, of {len(truth)}: take fewer parts"
-        )
-    known = filled[~watching], truth[~watching], part[~watching]
-    size = budget if self.proxy == "subsets" else filled.shape[1]
-    tables = curve_tables(*known, judges, size, rng, splines=self.splines)
-    noise = None
-    if self.penalty:
-        slope = np.polyfit(GRID, tables.mean(axis=0), 1)[0]
-        noise = self.penalty * slope**2 * unexplained(*known[:2])
-        noise = noise.astype(np.float32)
+        options = dict(sample=self.sample, bootstrap=self.bootstrap, noise=noise)
+        return jury(judged, **options), jury(watching) if self.watch else None
 
-    def jury(rows, **settings):
-        given = filled[rows].astype(np.float32), truth[rows].astype(np.float32)
-        return CurveFitness(*given, tables, part[rows] % len(tables), **settings)
+    def search(
+        self,
+        filled: np.ndarray,  # answers without gaps, models x items
+        truth: np.ndarray,  # full scores
+        pool: np.ndarray,  # items that may be chosen
+        budget: int,
+        rng: np.random.Generator,
+        part: np.ndarray | None = None,  # part of each model; None: drawn here
+    ) -> tuple[np.ndarray, np.ndarray, CurveFitness]:  # best subset, elite, fitness
+        "One genetic search in a pool of items"
+        judge, watcher = self.fitness(filled[:, pool], truth, budget, rng, part)
+        seed, key = int(rng.integers(2**31)), ""
+        if self.folder is not None:
+            facts = (judge.answers, judge.truth, judge.tables, judge.noise, self.watch)
+            digest = hashlib.sha256(repr((self.sample, self.bootstrap)).encode())
+            for fact in facts:
+                digest.update(np.asarray(fact, dtype=np.float64).tobytes())
+            key = digest.hexdigest()
+        given = len(pool), budget, self.settings(), seed, watcher, self.folder, key
+        found = genetic_search(judge, *given)
+        best = found.most_voted() if self.vote else found.items
+        return pool[best], pool[found.elite(self.elites)], judge
 
-    options = dict(sample=self.sample, bootstrap=self.bootstrap, noise=noise)
-    return jury(judged, **options), jury(watching) if self.watch else None
+    def choose(self, values, truth, budget, rng) -> Candidate:
+        "Search, then refine by attribution; the best of all is kept"
+        known = ~np.isnan(truth) & ~np.isnan(values).all(axis=1)
+        if known.sum() < FEWEST_JUDGES or budget == values.shape[1]:
+            found = super().choose(values, truth, budget, rng)
+            few = f"fewer than {FEWEST_JUDGES} sources: random items, no search"
+            notes = (few,) if known.sum() < FEWEST_JUDGES else ()
+            return found._replace(notes=notes + found.notes)
+        filled = level_filled(values[known], item_means(values[known]))
+        score, total = truth[known], np.arange(values.shape[1])
+        held_out = self.validation == "part"  # one part judges every search
+        part = stratified_parts(score, self.parts, rng) if held_out else None
+        best, elite, judge = self.search(filled, score, total, budget, rng, part)
 
-# %% ../../nbs/methods/essence_bench.ipynb #87958425
-@patch
-def search(
-    self: EssenceBench,
-    filled: np.ndarray,  # answers without gaps, models x items
-    truth: np.ndarray,  # full scores
-    pool: np.ndarray,  # items that may be chosen
-    budget: int,
-    rng: np.random.Generator,
-    part: np.ndarray | None = None,  # part of each model; None: drawn here
-) -> tuple[np.ndarray, np.ndarray, CurveFitness]:  # best subset, elite, fitness
-    "One genetic search in a pool of items"
-    judge, watcher = self.fitness(filled[:, pool], truth, budget, rng, part)
-    seed, key = int(rng.integers(2**31)), ""
-    if self.folder is not None:
-        facts = (judge.answers, judge.truth, judge.tables, judge.noise, self.watch)
-        digest = hashlib.sha256(repr((self.sample, self.bootstrap)).encode())
-        for fact in facts:
-            digest.update(np.asarray(fact, dtype=np.float64).tobytes())
-        key = digest.hexdigest()
-    given = len(pool), budget, self.settings(), seed, watcher, self.folder, key
-    found = genetic_search(judge, *given)
-    best = found.most_voted() if self.vote else found.items
-    return pool[best], pool[found.elite(self.elites)], judge
+        def worth(subset, pool, judge):
+            return judge(as_masks([np.searchsorted(pool, subset)], len(pool)))[0]
 
-# %% ../../nbs/methods/essence_bench.ipynb #99912cc1
-@patch
-def choose(self: EssenceBench, values, truth, budget, rng) -> Candidate:
-    "Search, then refine by attribution; the best of all is kept"
-    known = ~np.isnan(truth) & ~np.isnan(values).all(axis=1)
-    if known.sum() < FEWEST_JUDGES or budget == values.shape[1]:
-        found = RandomCurve.choose(self, values, truth, budget, rng)
-        few = f"fewer than {FEWEST_JUDGES} sources: random items, no search"
-        notes = (few,) if known.sum() < FEWEST_JUDGES else ()
-        return found._replace(notes=notes + found.notes)
-    filled = level_filled(values[known], item_means(values[known]))
-    score, total = truth[known], np.arange(values.shape[1])
-    held_out = self.validation == "part"  # one part judges every search
-    part = stratified_parts(score, self.parts, rng) if held_out else None
-    best, elite, judge = self.search(filled, score, total, budget, rng, part)
-
-    def worth(subset, pool, judge):
-        return judge(as_masks([np.searchsorted(pool, subset)], len(pool)))[0]
-
-    most = worth(best, total, judge)
-    for _ in range(self.rounds):
-        value = attribution(filled, score, elite, int(rng.integers(2**31)))
-        pools = attribution_groups(value, budget, rng, self.share)
-        for name in self.groups:
-            pool = pools[name]
-            rival, found, own = self.search(filled, score, pool, budget, rng, part)
-            fit = worth(rival, *((pool, own) if held_out else (total, judge)))
-            if fit > most:
-                best, elite, most = rival, found, fit
-    return self.candidate(values, truth, best, None)
+        most = worth(best, total, judge)
+        for _ in range(self.rounds):
+            value = attribution(filled, score, elite, int(rng.integers(2**31)))
+            pools = attribution_groups(value, budget, rng, self.share)
+            for name in self.groups:
+                pool = pools[name]
+                rival, found, own = self.search(filled, score, pool, budget, rng, part)
+                fit = worth(rival, *((pool, own) if held_out else (total, judge)))
+                if fit > most:
+                    best, elite, most = rival, found, fit
+        return self.candidate(values, truth, best, None)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from fastcore.basics import patch
 
 from ..data.scores import Scores
 from benchnb.evaluation.method import (
@@ -26,14 +25,14 @@ from ..evaluation.registry import register
 from ..stats.intervals import normal_quantile
 from ..stats.irt import IRT, fit_irt, plain_bank
 
-# %% ../../nbs/methods/faq.ipynb #9984e943
+# %% ../../nbs/methods/faq.ipynb #d84fcb3e
 class Factors(NamedTuple):
     "What is known of one model's factors: a normal distribution"
 
     mean: np.ndarray  # u, shape (dims,)
     covariance: np.ndarray  # dims x dims
 
-# %% ../../nbs/methods/faq.ipynb #d84fcb3e
+
 def updated(
     factors: Factors,
     slopes: np.ndarray,  # a of the item answered, shape (dims,)
@@ -106,115 +105,108 @@ class FAQ(Method):
     power: float = param(1.0, "beta_0: 0 flattens the chances", low=0.01, high=1)
     warm_up: float = param(0.0, "gamma: draws until full power", low=0, high=1)
     uniform: float = param(0.25, "tau: share of plain sampling", low=0, high=1)
-    replacement: bool = param(True, "an item may be drawn again", choices=(True, False))
+    replacement: bool = param(True, "an item may be drawn again")
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
 
     name = "faq"
     fresh_per_target = True  # the draws of two targets are independent
 
-# %% ../../nbs/methods/faq.ipynb #08b20635
-@patch
-def fit(self: FAQ, source: Scores, side: object = None) -> FAQ:
-    "Learn the factor model (equation 1)"
-    Method.fit(self, source)
-    values = source.values.astype(float)
-    usable = int((~np.isnan(values).all(axis=1)).sum())
-    self.few_ = usable if usable < 3 else 0
-    if self.few_:
-        bank = plain_bank(values)
-    else:
-        how = dict(weights=self.weights_, trials=source.trials, marginal=False)
-        dims = min(self.dims, max(1, usable // 4))
-        bank = fit_irt(values, dims=dims, rounds=25, tolerance=0, **how)
-    self.bank_ = list(bank.arrays().items())
-    return self
+    def fit(self, source: Scores, side: object = None) -> "FAQ":
+        "Learn the factor model (equation 1)"
+        super().fit(source)
+        values = source.values.astype(float)
+        usable = int((~np.isnan(values).all(axis=1)).sum())
+        self.few_ = usable if usable < 3 else 0
+        if self.few_:
+            bank = plain_bank(values)
+        else:
+            how = dict(weights=self.weights_, trials=source.trials, marginal=False)
+            dims = min(self.dims, max(1, usable // 4))
+            bank = fit_irt(values, dims=dims, rounds=25, tolerance=0, **how)
+        self.bank_ = list(bank.arrays().items())
+        return self
 
-# %% ../../nbs/methods/faq.ipynb #21137e32
-@patch
-def chances(
-    self: FAQ,
-    predicted: np.ndarray,  # P(correct), shape (items,)
-    slopes: np.ndarray,  # items x dims
-    factors: Factors,
-    share: float,  # of the draws that are made with this one, s / T
-) -> np.ndarray:  # q; sum to 1
-    "The chance of each item at a draw (equation 5)"
-    alpha = max(0.0, 1 - share / self.explore) if self.explore else 0.0
-    beta = self.power * (min(1.0, share / self.warm_up) if self.warm_up else 1.0)
-    learning = 0.0
-    if alpha:
-        known = (predicted, self.weights_, slopes, factors.covariance)
-        learning = learning_scores(*known)
-    oracle = oracle_scores(predicted, self.weights_)
-    return draw_probabilities(
-        oracle, learning, self.weights_, alpha, beta, self.uniform
-    )
+    def chances(
+        self,
+        predicted: np.ndarray,  # P(correct), shape (items,)
+        slopes: np.ndarray,  # items x dims
+        factors: Factors,
+        share: float,  # of the draws that are made with this one, s / T
+    ) -> np.ndarray:  # q; sum to 1
+        "The chance of each item at a draw (equation 5)"
+        alpha = max(0.0, 1 - share / self.explore) if self.explore else 0.0
+        beta = self.power * (min(1.0, share / self.warm_up) if self.warm_up else 1.0)
+        known, learning = (predicted, self.weights_), 0.0
+        if alpha:
+            learning = learning_scores(*known, slopes, factors.covariance)
+        given = oracle_scores(*known), learning, self.weights_
+        return draw_probabilities(*given, alpha, beta, self.uniform)
 
-# %% ../../nbs/methods/faq.ipynb #5b909468
-@patch
-def run(self: FAQ, rng: np.random.Generator) -> Generator:
-    "Predict, draw, ask, correct, update"
-    bank, weights = IRT(**dict(self.bank_)), self.weights_
-    total, dims = bank.slopes.shape
-    factors = Factors(np.zeros(dims), np.eye(dims))
-    seen, asked, draws = np.full(total, np.nan), np.zeros(total, bool), []
-    if self.budget_ == total:
-        seen, asked[:] = (yield np.arange(total)), True
-    drawn = np.zeros(total, bool)
-    for draw in range(1, self.budget_ + 1):
-        chance = np.clip(bank.probability(factors.mean[np.newaxis])[0], 1e-6, 1 - 1e-6)
-        q = self.chances(chance, bank.slopes, factors, draw / self.budget_)
-        guess = chance
-        if not self.replacement:
-            guess = np.where(drawn & ~np.isnan(seen), seen, chance)
-            q = np.where(drawn, 0.0, q)
-        if not q.any():
-            break
-        item = rng.choice(total, p=q / q.sum())
-        if not asked[item]:
-            answer = yield np.array([item])
-            seen[item], asked[item] = answer[0], True
-        drawn[item] = True
-        if np.isnan(seen[item]):
-            continue
-        apart = weights[item] * (seen[item] - chance[item])
-        draws.append((weights @ guess, apart * q.sum() / q[item]))
-        told = (chance[item], seen[item], self.trials_of(item))
-        factors = updated(factors, bank.slopes[item], *told)
-    predicted = bank.probability(factors.mean[np.newaxis])[0]
-    return self.conclude(draws, predicted, asked)
+    def run(self, rng: np.random.Generator) -> Generator:
+        "Predict, draw, ask, correct, update"
+        bank, weights = IRT(**dict(self.bank_)), self.weights_
+        total, dims = bank.slopes.shape
+        factors = Factors(np.zeros(dims), np.eye(dims))
+        seen, asked, draws = np.full(total, np.nan), np.zeros(total, bool), []
+        if self.budget_ == total:
+            seen, asked[:] = (yield np.arange(total)), True
+        drawn = np.zeros(total, bool)
+        for draw in range(1, self.budget_ + 1):
+            chance = np.clip(
+                bank.probability(factors.mean[np.newaxis])[0], 1e-6, 1 - 1e-6
+            )
+            q = self.chances(chance, bank.slopes, factors, draw / self.budget_)
+            guess = chance
+            if not self.replacement:
+                guess = np.where(drawn & ~np.isnan(seen), seen, chance)
+                q = np.where(drawn, 0.0, q)
+            if not q.any():
+                break
+            item = rng.choice(total, p=q / q.sum())
+            if not asked[item]:
+                answer = yield np.array([item])
+                seen[item], asked[item] = answer[0], True
+            drawn[item] = True
+            if np.isnan(seen[item]):
+                continue
+            apart = weights[item] * (seen[item] - chance[item])
+            draws.append((weights @ guess, apart * q.sum() / q[item]))
+            answer = (chance[item], seen[item], self.trials_of(item))
+            factors = updated(factors, bank.slopes[item], *answer)
+        predicted = bank.probability(factors.mean[np.newaxis])[0]
+        return self.conclude(draws, predicted, asked)
 
-# %% ../../nbs/methods/faq.ipynb #b3e024fd
-@patch
-def conclude(
-    self: FAQ,
-    draws: list[tuple],  # base and correction of each draw that has a score
-    predicted: np.ndarray,  # P(correct), shape (items,)
-    asked: np.ndarray,  # True where an item was asked, shape (items,)
-) -> Estimate:  # of NaN if nothing was scored
-    "From the draws to the estimate"
-    if not draws:
-        return Estimate(np.nan)
-    score, se = active_estimate(*np.array(draws).T)
-    half, flags, notes = normal_quantile(self.level) * se, set(), []
-    if len(draws) < 2:
-        half = np.inf  # the whole range
-        flags.add(Flag.FEW_ITEMS)
-    repeats = self.budget_ - int(asked.sum())
-    if repeats and self.replacement:
-        notes.append(f"{repeats} of {self.budget_} draws were of an item asked before")
-    if self.few_:
-        flags.add(Flag.FEW_SOURCES)
-        notes.append(f"{self.few_} sources are too few for a factor model")
-    often = (self.trials_of(asked) > 1).any()
-    return Estimate(
-        score,
-        (score - half, score + half),
-        predicted,
-        level=self.level,
-        kind=IntervalKind.DESIGN,
-        interval_of=IntervalOf.EXPECTED if often else IntervalOf.RUN,
-        flags=frozenset(flags),
-        how="random draws with known chances, guided by a factor model",
-        notes=tuple(notes),
-    )
+    def conclude(
+        self,
+        draws: list[tuple],  # base and correction of each draw that has a score
+        predicted: np.ndarray,  # P(correct), shape (items,)
+        asked: np.ndarray,  # True where an item was asked, shape (items,)
+    ) -> Estimate:  # of NaN if nothing was scored
+        "From the draws to the estimate"
+        if not draws:
+            return Estimate(np.nan)
+        score, se = active_estimate(*np.array(draws).T)
+        half, flags, notes = normal_quantile(self.level) * se, set(), []
+        if len(draws) < 2:
+            half = np.inf  # the whole range
+            flags.add(Flag.FEW_ITEMS)
+        repeats = self.budget_ - int(asked.sum())
+        if repeats and self.replacement:
+            notes.append(
+                f"{repeats} of {self.budget_} draws were of an item asked before"
+            )
+        if self.few_:
+            flags.add(Flag.FEW_SOURCES)
+            notes.append(f"{self.few_} sources are too few for a factor model")
+        often = (self.trials_of(asked) > 1).any()
+        return Estimate(
+            score,
+            (score - half, score + half),
+            predicted,
+            level=self.level,
+            kind=IntervalKind.DESIGN,
+            interval_of=IntervalOf.EXPECTED if often else IntervalOf.RUN,
+            flags=frozenset(flags),
+            how="random draws with known chances, guided by a factor model",
+            notes=tuple(notes),
+        )

@@ -4,15 +4,14 @@
 
 # %% auto #0
 __all__ = ['DIMS_AVERAGED', 'FEWEST', 'BALANCE_GAIN', 'FALLBACK_REASONS', 'strong_rates', 'item_space', 'draw_with_reserve',
-           'chance_outside', 'posterior_quantiles', 'sherman_morrison', 'most_informative_items', 'GuardedIRT',
-           'fit_dimensions', 'leave_out', 'GuardedStatic']
+           'chance_outside', 'posterior_quantiles', 'sherman_morrison', 'most_informative_items', 'fit_dimensions',
+           'GuardedIRT', 'GuardedStatic']
 
 # %% ../../nbs/methods/guarded_irt.ipynb #b76249e4
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from fastcore.basics import patch
 from scipy.special import ndtr, ndtri
 
 from ..data.scores import Scores, item_means
@@ -137,8 +136,8 @@ def most_informative_items(
     variance, slopes = (chance * (1 - chance)).astype(float), model.slopes
     information = variance * less**2
     gradient = (variance * less * model.weights) @ slopes
-    told = (information[:, asked] * trials, slopes[asked], slopes[asked])
-    known = np.einsum("pn,ni,nj->pij", *told)
+    by_trials = information[:, asked] * trials
+    known = np.einsum("pn,ni,nj->pij", by_trials, slopes[asked], slopes[asked])
     covariance = np.linalg.inv(search_precision(slopes.shape[1]) + known)
     own_gain = model.weights**2 * variance.mean(axis=0)
     free = np.ones(len(slopes), bool)
@@ -155,10 +154,29 @@ def most_informative_items(
         covariance = sherman_morrison(covariance, *part)
     return np.array(chosen, dtype=int)
 
-# %% ../../nbs/methods/guarded_irt.ipynb #ef626e50
+# %% ../../nbs/methods/guarded_irt.ipynb #fea8e3ab
 DIMS_AVERAGED = (2, 3, 4)  # numbers of dimensions whose predictions are averaged
+
+
+def fit_dimensions(
+    values: np.ndarray,  # sources x items
+    weights: np.ndarray,  # of the items
+    trials: np.ndarray | None = None,  # runs behind each score; None: one each
+) -> list[IRT]:  # one for each of DIMS_AVERAGED
+    "Item response models with two, three and four dimensions"
+    how = dict(weights=weights, marginal=False, rounds=25, tolerance=0, trials=trials)
+    return [fit_irt(values, dims=dims, **how) for dims in DIMS_AVERAGED]
+
+# %% ../../nbs/methods/guarded_irt.ipynb #ef626e50
 FEWEST = 20  # sources; with fewer there is no item response model
 BALANCE_GAIN = 0.8  # variance of a balanced sample, relative to an unbalanced one
+FALLBACK_REASONS = {
+    Flag.MISFIT: "it answers unlike the sources: estimated from the random sample",
+    Flag.OUT_OF_RANGE: "it may be stronger than the sources: estimated from the random "
+    "sample",
+    Flag.FEW_SOURCES: "{} sources are too few for an item response model "
+    f"({FEWEST} are needed): estimated from the random sample",
+}
 
 
 @register
@@ -170,291 +188,226 @@ class GuardedIRT(Method):
     folds: int = param(
         5, "parts of sources left out; 0: no interval", low=0, whole=True, barred=(1,)
     )
-    limit: float = param(
-        0.2, "P(stronger than the sources) above which the guard fires"
-    )
+    limit: float = param(0.2, "P(stronger than the sources) where the guard fires")
     misfit_limit: float = param(-0.8, "person fit below which a target is different")
-    first: float = param(
-        0.4, "share of the budget that is asked first", low=0.01, high=1
-    )
-    rounds: int = param(
-        5, "requests in all, where the model chooses", low=2, whole=True
-    )
-    ranking: bool = param(
-        False, "out of range, by the number correct (eq. 3)", choices=(True, False)
-    )
+    first: float = param(0.4, "share of the budget asked first", low=0.01, high=1)
+    rounds: int = param(5, "requests, where the model chooses", low=2, whole=True)
+    ranking: bool = param(False, "out of range, by the number correct (eq. 3)")
 
     name = "guarded_irt"
     guarded = True
 
-# %% ../../nbs/methods/guarded_irt.ipynb #4670fdd0
-@patch
-def estimates_only(self: GuardedIRT) -> GuardedIRT:
-    "A copy, not fitted, with the same estimates: the folds serve its interval alone"
-    return replace(self, folds=0)
+    def estimates_only(self) -> "GuardedIRT":
+        "A copy, not fitted, with the same estimates: the folds serve only the interval"
+        return replace(self, folds=0)
 
-# %% ../../nbs/methods/guarded_irt.ipynb #fea8e3ab
-def fit_dimensions(
-    values: np.ndarray,  # sources x items
-    weights: np.ndarray,  # of the items
-    trials: np.ndarray | None = None,  # runs behind each score; None: one each
-) -> list[IRT]:  # one for each of DIMS_AVERAGED
-    "Item response models with two, three and four dimensions"
-    how = dict(weights=weights, marginal=False, rounds=25, tolerance=0, trials=trials)
-    return [fit_irt(values, dims=dims, **how) for dims in DIMS_AVERAGED]
-
-# %% ../../nbs/methods/guarded_irt.ipynb #a0bb2ce0
-@patch
-def fit(self: GuardedIRT, source: Scores, side: object = None) -> GuardedIRT:
-    "Learn the item response models, what the strong find hard, and the space"
-    Method.fit(self, source)
-    values = source.values.astype(float)
-    scores = source.performance().to_numpy()
-    some = ~np.isnan(scores)
-    values, scores = values[some], scores[some]
-    trials = None if source.trials is None else source.trials[some]
-    self.strong_ = strong_rates(values, scores)
-    self.ceiling_ = float(np.quantile(scores, 0.95))
-    self.ease_ = standardized_logit(self.strong_)
-    self.banks_, self._left_out = [], []
-    self.few_ = 0 if len(values) >= FEWEST else len(values)
-    self.space_ = np.column_stack([2 * self.strong_, item_means(values)])
-    if not self.few_:
+    def fit(self, source: Scores, side: object = None) -> "GuardedIRT":
+        "Learn the item response models, what the strong find hard, and the space"
+        super().fit(source)
+        scores = source.performance().to_numpy()
+        some = ~np.isnan(scores)
+        values, scores = source.values[some].astype(float), scores[some]
+        trials = np.ones(values.shape, dtype=np.int8)
+        if source.trials is not None:
+            trials = source.trials[some]
+        self.strong_ = strong_rates(values, scores)
+        self.ceiling_ = float(np.quantile(scores, 0.95))
+        self.ease_ = standardized_logit(self.strong_)
+        self.banks_, self._left_out = [], []
+        self.few_ = 0 if len(values) >= FEWEST else len(values)
+        self.space_ = np.column_stack([2 * self.strong_, item_means(values)])
+        if self.few_:
+            return self
         models = fit_dimensions(values, self.weights_, trials)
         self.banks_ = [list(model.arrays().items()) for model in models]
         self.space_ = item_space(models[-1], self.strong_)
-        known = (values, scores, self.weights_, self.folds, trials)
-        self._left_out = leave_out(*known)
-    return self
+        for fit, held in hold_out(values, self.folds, most=100, strength=scores):
+            if fit.sum() > max(DIMS_AVERAGED):  # else nearly all are near-copies
+                models = fit_dimensions(values[fit], self.weights_, trials[fit])
+                new = values[held], scores[held], trials[held]
+                self._left_out.append((models, *new))
+        return self
 
-# %% ../../nbs/methods/guarded_irt.ipynb #98c13db2
-def leave_out(
-    values: np.ndarray,  # sources x items
-    scores: np.ndarray,  # of the sources
-    weights: np.ndarray,  # of the items
-    folds: int,  # 0: none
-    trials: np.ndarray | None = None,  # runs behind each answer; None: one each
-) -> list[tuple]:  # models, answers of sources new to them, their scores, runs
-    "Fit the models without a part of the sources, until enough were held out"
-    parts = []
-    for fit, held in hold_out(values, folds, most=100, strength=scores):
-        runs = None if trials is None else trials[fit]
-        models = fit_dimensions(values[fit], weights, runs)
-        runs = np.ones(values[held].shape) if trials is None else trials[held]
-        parts.append((models, values[held], scores[held], runs))
-    return parts
+    def sample_estimate(
+        self,
+        items: np.ndarray,  # positions of the sampled items with a score
+        seen: np.ndarray,  # their scores
+    ) -> tuple[
+        float, float, np.ndarray
+    ]:  # estimate, standard error, prediction per item
+        "The design-based estimate from the random sample (equation 2, or 3)"
+        curve = rasch_curve if self.ranking else target_curve
+        predicted = curve(self.ease_, items, seen)
+        known = predicted, items, seen
+        found = model_assisted_estimate(self.weights_, self.chance_, *known)
+        score = float(self.weights_ @ predicted) if self.ranking else found.score
+        se = min(found.half(0.95) / ndtri(0.975), 2 * found.se)  # wider: few items
+        trials, weights = self.trials_of(items), self.weights_[items]
+        noise = run_noise(seen, trials, found.share, weights)
+        return score, float(np.sqrt(BALANCE_GAIN * se**2 + noise)), predicted
 
-# %% ../../nbs/methods/guarded_irt.ipynb #40f0c260
-@patch
-def sample_estimate(
-    self: GuardedIRT,
-    items: np.ndarray,  # positions of the sampled items with a score
-    seen: np.ndarray,  # their scores
-) -> tuple[float, float, np.ndarray]:  # estimate, standard error, prediction per item
-    "The design-based estimate from the random sample (equation 2, or 3)"
-    curve = rasch_curve if self.ranking else target_curve
-    predicted = curve(self.ease_, items, seen)
-    found = model_assisted_estimate(self.weights_, self.chance_, predicted, items, seen)
-    score = float(self.weights_ @ predicted) if self.ranking else found.score
-    noise, trials = 0.0, self.trials_of(items)
-    if (trials > 1).any():
-        noise = run_noise(seen, trials, found.share, self.weights_[items])
-    wider = min(found.half(0.95) / ndtri(0.975), 2 * found.se)  # few items
-    se = wider * np.sqrt(BALANCE_GAIN)
-    return score, float(np.sqrt(se**2 + noise)) if noise else float(se), predicted
+    def judge(
+        self,
+        models: list[IRT],
+        items: np.ndarray,  # positions of the sampled items that have a score
+        seen: np.ndarray,  # their scores
+    ) -> tuple[float, float]:  # P(stronger than the sources), equation 4; person fit
+        "Is this target stronger than the sources, or different?"
+        if not len(items):
+            return 1.0, 0.0
+        model = average_prediction(models, items, seen, self.trials_of(items))
+        ends = model.score, np.sqrt(model.variance)
+        outside = chance_outside(
+            self.ceiling_, ends, self.sample_estimate(items, seen)[:2]
+        )
+        return outside, person_fit(model.per_item[items], seen)
 
-# %% ../../nbs/methods/guarded_irt.ipynb #08e0521a
-@patch
-def judge(
-    self: GuardedIRT,
-    models: list[IRT],
-    items: np.ndarray,  # positions of the sampled items that have a score
-    seen: np.ndarray,  # their scores
-) -> tuple[float, float]:  # P(stronger than the sources), equation 4; person fit
-    "Is this target stronger than the sources, or different?"
-    if not len(items):
-        return 1.0, 0.0
-    model = average_prediction(models, items, seen, self.trials_of(items))
-    ends = (model.score, np.sqrt(model.variance)), self.sample_estimate(items, seen)[:2]
-    outside = chance_outside(self.ceiling_, *ends)
-    return outside, person_fit(model.per_item[items], seen)
+    def prepare(self, budget: int, rng: np.random.Generator) -> "GuardedIRT":
+        "Draw the first part and the reserve; calibrate the interval"
+        super().prepare(budget, rng)
+        size = np.sqrt(self.strong_ * (1 - self.strong_)) + 0.5
+        self.chance_ = inclusion_probabilities(self.weights_ * size, budget)
+        first = budget if self.few_ else max(1, round(self.first * budget))
+        parts = draw_with_reserve(self.chance_, self.space_, first, rng)
+        self.first_, self.reserve_ = parts
+        self.stretch_ = 1.0
+        if self.folds and not self.few_:
+            self.check_sources("_left_out")
+            self.stretch_ = self.calibrated() if self._left_out else 1.0
+        return self
 
-# %% ../../nbs/methods/guarded_irt.ipynb #5d454c59
-@patch
-def prepare(self: GuardedIRT, budget: int, rng: np.random.Generator) -> GuardedIRT:
-    "Draw the first part and the reserve; calibrate the interval by held-out sources"
-    Method.prepare(self, budget, rng)
-    size = np.sqrt(self.strong_ * (1 - self.strong_)) + 0.5
-    self.chance_ = inclusion_probabilities(self.weights_ * size, budget)
-    first = budget if self.few_ else max(1, round(self.first * budget))
-    parts = draw_with_reserve(self.chance_, self.space_, first, rng)
-    self.first_, self.reserve_ = parts
-    self.stretch_ = self.calibrated()
-    return self
+    def calibrated(self) -> float:
+        "By how much the model's standard errors are too small, on held-out sources"
+        ratios = []
+        for models, *parts in self._left_out:
+            for row, score, trials in zip(*parts, strict=True):
+                part = self.adapt(models, row[self.first_], trials)
+                asked, seen = run_part(part, row.__getitem__)
+                known = ~np.isnan(seen)
+                asked, seen = asked[known], seen[known]
+                found = average_prediction(models, asked, seen, trials[asked])
+                ratios.append(abs(found.score - score) / np.sqrt(found.variance + 1e-9))
+        rank = min(len(ratios), int(np.ceil((len(ratios) + 1) * self.level))) - 1
+        factor = np.sort(ratios)[rank] / ndtri((1 + self.level) / 2)
+        return float(np.clip(factor, 0.85, 2.5))
 
-# %% ../../nbs/methods/guarded_irt.ipynb #abff6680
-@patch
-def calibrated(self: GuardedIRT) -> float:
-    "By how much the model's standard errors are too small, on held-out sources"
-    if self.few_ or not self.folds:
-        return 1.0
-    self.check_sources("_left_out")
-    if not self._left_out:  # all sources are copies of one
-        return 1.0
-    ratios = []
-    for models, *parts in self._left_out:
-        for row, score, runs in zip(*parts, strict=True):
-            talk = self.adapt(models, row[self.first_], runs)
-            asked, seen = run_part(talk, row.__getitem__)
+    def adapt(
+        self,
+        models: list[IRT],
+        seen: np.ndarray,  # scores on the first part, NaN: unscored
+        trials: np.ndarray,  # runs behind each item, filled in as they come
+    ) -> Generator:  # yields items, is sent their scores; returns all of both
+        "The target is in range: ask what tells most, in a few rounds"
+        asked, total = self.first_, len(self.first_) + len(self.reserve_)
+        for left in range(max(1, self.rounds - 1), 0, -1):
+            count = -(-(total - len(asked)) // left)
+            if count < 1:
+                break
             known = ~np.isnan(seen)
-            told = asked[known], seen[known], runs[asked[known]]
-            says = average_prediction(models, *told)
-            ratios.append(abs(says.score - score) / np.sqrt(says.variance + 1e-9))
-    rank = min(len(ratios), int(np.ceil((len(ratios) + 1) * self.level))) - 1
-    found = np.sort(ratios)[rank] / ndtri((1 + self.level) / 2)
-    return float(np.clip(found, 0.85, 2.5))
+            answers = asked[known], seen[known], trials[asked[known]]
+            posterior = sample_posterior(models[-1], *answers)
+            best = (models[-1], posterior, asked, count, trials[asked])
+            wanted = most_informative_items(*best)
+            answers = yield wanted
+            asked, seen = np.append(asked, wanted), np.append(seen, answers)
+        return asked, seen
 
-# %% ../../nbs/methods/guarded_irt.ipynb #dac30331
-@patch
-def adapt(
-    self: GuardedIRT,
-    models: list[IRT],
-    seen: np.ndarray,  # scores on the first part, NaN: unscored
-    trials: np.ndarray,  # runs behind the answer to every item, filled in as they come
-) -> Generator:  # yields items, is told scores; in the end all of both
-    "The target is in range: ask what tells most, in a few rounds"
-    asked, total = self.first_, len(self.first_) + len(self.reserve_)
-    for left in range(max(1, self.rounds - 1), 0, -1):
-        count = -(-(total - len(asked)) // left)
-        if count < 1:
-            break
+    def run(self, rng: np.random.Generator) -> Generator:
+        "Ask the first part, ask the guard, then the model's items or the reserve"
+        seen = yield self.first_
+        models = [IRT(**dict(arrays)) for arrays in self.banks_]
+        if self.few_:
+            return self.conclude(models, self.first_, seen)
         known = ~np.isnan(seen)
-        told = asked[known], seen[known], trials[asked[known]]
-        posterior = sample_posterior(models[-1], *told)
-        best = (models[-1], posterior, asked, count, trials[asked])
-        wanted = most_informative_items(*best)
-        answers = yield wanted
-        asked, seen = np.append(asked, wanted), np.append(seen, answers)
-    return asked, seen
+        outside, fit = self.judge(models, self.first_[known], seen[known])
+        odd = fit < self.misfit_limit
+        if outside <= self.limit and not odd:
+            part = self.adapt(models, seen, self.trials_of())
+            return self.in_range(models, *(yield from part))
+        if len(self.reserve_):
+            seen = np.append(seen, (yield self.reserve_))
+        return self.conclude(models, np.append(self.first_, self.reserve_), seen, odd)
 
-# %% ../../nbs/methods/guarded_irt.ipynb #e5f09b45
-@patch
-def run(self: GuardedIRT, rng: np.random.Generator) -> Generator:
-    "Ask the first part, ask the guard, then the model's items or the reserve"
-    seen = yield self.first_
-    models = [IRT(**dict(arrays)) for arrays in self.banks_]
-    if self.few_:
-        return self.conclude(models, self.first_, seen)
-    known = ~np.isnan(seen)
-    outside, fit = self.judge(models, self.first_[known], seen[known])
-    odd = fit < self.misfit_limit
-    if outside <= self.limit and not odd:
-        talk = self.adapt(models, seen, self.trials_of())
-        return self.in_range(models, *(yield from talk))
-    asked = np.append(self.first_, self.reserve_)
-    if len(self.reserve_):
-        seen = np.append(seen, (yield self.reserve_))
-    return self.conclude(models, asked, seen, odd)
+    def in_range(
+        self,
+        models: list[IRT],
+        asked: np.ndarray,  # positions of the items asked
+        seen: np.ndarray,  # their scores, NaN: unscored
+    ) -> Estimate:
+        "The model's prediction, its standard error calibrated"
+        known = ~np.isnan(seen)
+        if not known.any():
+            return Estimate(np.nan)
+        answers = asked[known], seen[known], self.trials_of(asked[known])
+        model = average_prediction(models, *answers)
+        se = self.stretch_ * np.sqrt(model.variance)
+        kind = IntervalKind.CONFORMAL if self.folds else IntervalKind.MODEL
+        how = "item response model: standard error times what held-out sources need"
+        ends = model.score, se, model.per_item
+        return self.finish(*ends, asked, seen, kind=kind, how=how)
 
-# %% ../../nbs/methods/guarded_irt.ipynb #49c1a197
-@patch
-def in_range(
-    self: GuardedIRT,
-    models: list[IRT],
-    asked: np.ndarray,  # positions of the items asked
-    seen: np.ndarray,  # their scores, NaN: unscored
-) -> Estimate:
-    "The model's prediction, its standard error calibrated"
-    known = ~np.isnan(seen)
-    if not known.any():
-        return Estimate(np.nan)
-    told = asked[known], seen[known], self.trials_of(asked[known])
-    says = average_prediction(models, *told)
-    se = self.stretch_ * np.sqrt(says.variance)
-    kind = IntervalKind.CONFORMAL if self.folds else IntervalKind.MODEL
-    how = "item response model: standard error times what held-out sources need"
-    return self.finish(says.score, se, says.per_item, asked, seen, kind=kind, how=how)
+    def conclude(
+        self,
+        models: list[IRT],  # none: there are few sources
+        asked: np.ndarray,  # positions of the items asked, all drawn at random
+        seen: np.ndarray,  # their scores, NaN: unscored
+        odd: bool = False,  # the target was found to be different
+    ) -> Estimate:
+        "The design-based estimate, or a mixture of it with the model's prediction"
+        known = ~np.isnan(seen)
+        if not known.any():
+            return Estimate(np.nan)
+        answers, trials = (asked[known], seen[known]), self.trials_of(asked[known])
+        score, se, predicted = self.sample_estimate(*answers)
+        weight, flag = 1.0, Flag.MISFIT if odd else Flag.OUT_OF_RANGE
+        if models:
+            outside, fit = self.judge(models, *answers)
+            weight = 1.0 if odd or fit < self.misfit_limit else min(1.0, 2 * outside)
+        if weight < 1:
+            model = average_prediction(models, *answers, trials)
+            apart = weight * (1 - weight) * (score - model.score) ** 2
+            inside = self.stretch_**2 * model.variance
+            se = np.sqrt(weight * se**2 + (1 - weight) * inside + apart)
+            score = weight * score + (1 - weight) * model.score
+            predicted = weight * predicted + (1 - weight) * model.per_item
+        flag = flag if models else Flag.FEW_SOURCES
+        design = weight == 1 and not self.ranking
+        often = design and (trials > 1).any()
+        settings = dict(
+            kind=IntervalKind.DESIGN if design else IntervalKind.MODEL,
+            interval_of=IntervalOf.EXPECTED if often else IntervalOf.RUN,
+            flags=frozenset({flag}),
+            how="model-assisted estimate from a balanced random sample",
+            notes=(FALLBACK_REASONS[flag].format(self.few_),),
+        )
+        return self.finish(score, se, predicted, asked, seen, **settings)
 
-# %% ../../nbs/methods/guarded_irt.ipynb #ee9403e5
-FALLBACK_REASONS = {
-    Flag.MISFIT: "it answers unlike the sources: estimated from the random sample",
-    Flag.OUT_OF_RANGE: "it may be stronger than the sources: estimated from the random "
-    "sample",
-    Flag.FEW_SOURCES: "{} sources are too few for an item response model "
-    f"({FEWEST} are needed): estimated from the random sample",
-}
+    def finish(
+        self,
+        score: float,
+        se: float,  # its standard error
+        predicted: np.ndarray,  # a score for every item
+        asked: np.ndarray,  # positions of the items asked
+        seen: np.ndarray,  # their scores, NaN: unscored
+        **settings,  # what else the Estimate holds
+    ) -> Estimate:
+        "An estimate whose predicted items have its score as their mean"
+        known, full = ~np.isnan(seen), np.array(predicted, dtype=float)
+        left = np.ones(len(full), dtype=bool)
+        full[asked[known]], left[asked[known]] = seen[known], False
+        mass = self.weights_[left].sum()
+        if mass > 1e-9:
+            full[left] += (np.clip(score, 0, 1) - full @ self.weights_) / mass
+        half = ndtri((1 + self.level) / 2) * se
+        settings |= dict(level=self.level, predicted=np.clip(full, 0, 1))
+        return Estimate(score, (score - half, score + half), **settings)
 
-# %% ../../nbs/methods/guarded_irt.ipynb #506d3747
-@patch
-def conclude(
-    self: GuardedIRT,
-    models: list[IRT],  # none: there are few sources
-    asked: np.ndarray,  # positions of the items asked, all drawn at random
-    seen: np.ndarray,  # their scores, NaN: unscored
-    odd: bool = False,  # the target was found to be different
-) -> Estimate:
-    "The design-based estimate, or a mixture of it with the model's prediction"
-    known = ~np.isnan(seen)
-    if not known.any():
-        return Estimate(np.nan)
-    some = asked[known], seen[known]
-    score, se, predicted = self.sample_estimate(*some)
-    weight, flag = 1.0, Flag.MISFIT if odd else Flag.OUT_OF_RANGE
-    if models:
-        outside, fit = self.judge(models, *some)
-        weight = 1.0 if odd or fit < self.misfit_limit else min(1.0, 2 * outside)
-    if weight < 1:
-        model = average_prediction(models, *some, self.trials_of(some[0]))
-        apart = weight * (1 - weight) * (score - model.score) ** 2
-        inside = self.stretch_**2 * model.variance
-        se = np.sqrt(weight * se**2 + (1 - weight) * inside + apart)
-        score = weight * score + (1 - weight) * model.score
-        predicted = weight * predicted + (1 - weight) * model.per_item
-    flag = flag if models else Flag.FEW_SOURCES
-    design = weight == 1 and not self.ranking
-    often = design and (self.trials_of(some[0]) > 1).any()
-    settings = dict(
-        kind=IntervalKind.DESIGN if design else IntervalKind.MODEL,
-        interval_of=IntervalOf.EXPECTED if often else IntervalOf.RUN,
-        flags=frozenset({flag}),
-        how="model-assisted estimate from a balanced random sample",
-        notes=(FALLBACK_REASONS[flag].format(self.few_),),
-    )
-    return self.finish(score, se, predicted, asked, seen, **settings)
-
-# %% ../../nbs/methods/guarded_irt.ipynb #f7f1c79a
-@patch
-def finish(
-    self: GuardedIRT,
-    score: float,
-    se: float,  # its standard error
-    predicted: np.ndarray,  # a score for every item
-    asked: np.ndarray,  # positions of the items asked
-    seen: np.ndarray,  # their scores, NaN: unscored
-    **settings,  # what else the Estimate holds
-) -> Estimate:
-    "An estimate whose predicted items have its score as their mean"
-    known, full = ~np.isnan(seen), np.array(predicted, dtype=float)
-    full[asked[known]] = seen[known]
-    left = np.ones(len(full), dtype=bool)
-    left[asked[known]] = False
-    mass = self.weights_[left].sum()
-    if mass > 1e-9:
-        full[left] += (np.clip(score, 0, 1) - full @ self.weights_) / mass
-    half = ndtri((1 + self.level) / 2) * se
-    settings |= dict(level=self.level, predicted=np.clip(full, 0, 1))
-    return Estimate(score, (score - half, score + half), **settings)
-
-# %% ../../nbs/methods/guarded_irt.ipynb #15e52b80
-@patch
-def inclusion_probabilities(
-    self: GuardedIRT, asked: np.ndarray  # positions of the items asked, in order
-) -> RandomDraw:
-    "The sample with its reserve if both were asked, else the first part alone"
-    whole = np.append(self.first_, self.reserve_)
-    if set(whole) <= set(asked):
-        return RandomDraw(whole, self.chance_)
-    return RandomDraw(self.first_, self.chance_ * len(self.first_) / len(whole))
+    def inclusion_probabilities(self, asked: np.ndarray) -> RandomDraw:
+        "The sample with its reserve if both were asked, else only the first part"
+        whole = np.append(self.first_, self.reserve_)
+        if set(whole) <= set(asked):
+            return RandomDraw(whole, self.chance_)
+        return RandomDraw(self.first_, self.chance_ * len(self.first_) / len(whole))
 
 # %% ../../nbs/methods/guarded_irt.ipynb #a8a7db77
 @register

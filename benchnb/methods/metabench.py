@@ -10,7 +10,6 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from fastcore.basics import patch
 
 from ..data.scores import item_means
 from ..evaluation.learned_coresets import Candidate, RandomCurve
@@ -92,10 +91,10 @@ def thinned(
     chosen = np.sort(one_per_quantile(bank.information(places)))
     return chosen, bank.select(chosen)
 
-# %% ../../nbs/methods/metabench.ipynb #89cb40cf
+# %% ../../nbs/methods/metabench.ipynb #a36fba11
 POOLS = (1.0, 1.25, 1.5, 2.0)  # sizes of pools to try, in budgets
 
-# %% ../../nbs/methods/metabench.ipynb #a36fba11
+
 @register
 @dataclass(eq=False)
 class Metabench(RandomCurve):
@@ -105,41 +104,23 @@ class Metabench(RandomCurve):
         1000, "random subsets drawn, over all pools", low=1, whole=True
     )
     pool: int | None = param(
-        None, "items in a random subset; None: tried", low=1, whole=True, optional=True
+        None, "items in a random subset; None: tried", low=1, whole=True
     )
 
     name = "metabench"
     packages = ("pygam",)
 
-# %% ../../nbs/methods/metabench.ipynb #f0d0cc65
-@patch
-def choose(self: Metabench, values, truth, budget, rng) -> Candidate:
-    "The best candidate over all sizes of pools"
-    total = values.shape[1]
-    sizes = [self.pool] if self.pool else [round(f * budget) for f in POOLS]
-    sizes = np.unique(np.clip(sizes, budget, total))
-    count = max(1, self.subsets // len(sizes))
-    found = [self.from_pool(values, truth, budget, s, count, rng) for s in sizes]
-    return min(found, key=lambda candidate: candidate.loss)
+    def choose(self, values, truth, budget, rng) -> Candidate:
+        "Of every size of pool the best of many, thinned; the best of these"
+        sizes = [self.pool] if self.pool else [round(f * budget) for f in POOLS]
+        sizes = np.unique(np.clip(sizes, budget, values.shape[1]))
+        count, found = max(1, self.subsets // len(sizes)), []
+        for size in sizes:
+            pool = best_subset(values, truth, size, count, rng, self.splines)
+            chosen, bank = thinned(values[:, pool], budget)
+            found.append(self.candidate(values, truth, pool[chosen], bank))
+        return min(found, key=lambda candidate: candidate.loss)
 
-# %% ../../nbs/methods/metabench.ipynb #8c718638
-@patch
-def from_pool(
-    self: Metabench,
-    values: np.ndarray,  # models x items
-    truth: np.ndarray,  # full scores, NaN where unknown
-    budget: int,  # items to choose
-    size: int,  # items in the pool
-    count: int,  # pools drawn
-    rng: np.random.Generator,
-) -> Candidate:
-    "The best of many pools, thinned to its most informative items"
-    pool = best_subset(values, truth, size, count, rng, self.splines)
-    chosen, bank = thinned(values[:, pool], budget)
-    return self.candidate(values, truth, pool[chosen], bank)
-
-# %% ../../nbs/methods/metabench.ipynb #3fe99863
-@patch
-def bank(self: Metabench) -> IRT | None:
-    "The item response model of the coreset, if there is one"
-    return IRT(**dict(self.bank_)) if self.bank_ else None
+    def bank(self) -> IRT | None:
+        "The item response model of the coreset, if there is one"
+        return IRT(**dict(self.bank_)) if self.bank_ else None

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from fastcore.basics import patch
 from scipy.special import ndtri
 
 from ..data.scores import Scores, item_means
@@ -33,7 +32,7 @@ class ScorePrior(NamedTuple):
         "Prior covariance of every item with those asked"
         return self.features.T @ self.features[:, asked]
 
-# %% ../../nbs/methods/proeval.ipynb #b0e0000f
+
 def score_prior(
     values: np.ndarray,  # scores of earlier models, sources x items, NaN: not asked
 ) -> ScorePrior:
@@ -55,8 +54,8 @@ def condition_on(
     "What the answers say of all items, and of the score (equation 2)"
     toward = cross.T @ weights
     given = np.column_stack([seen - mean[asked], toward])
-    told = np.linalg.solve(cross[asked] + noise * np.eye(len(asked)), given)
-    return mean + cross @ told[:, 0], float(toward @ told[:, 1])
+    solved = np.linalg.solve(cross[asked] + noise * np.eye(len(asked)), given)
+    return mean + cross @ solved[:, 0], float(toward @ solved[:, 1])
 
 # %% ../../nbs/methods/proeval.ipynb #b0e00019
 def choose_items(
@@ -94,22 +93,12 @@ class ProEval(Coreset):
 
     noise: float = param(0.3, "variance of an answer", low=0, open=True)
     choice_noise: float | None = param(
-        None,
-        "the same, where items are chosen; None: noise",
-        low=0,
-        open=True,
-        optional=True,
+        None, "the same, where items are chosen; None: noise", low=0, open=True
     )
-    active: bool = param(
-        True, "choose items by equation 3; False: at random", choices=(True, False)
-    )
-    rounded: bool = param(
-        False, "round the prediction of every item", choices=(True, False)
-    )
+    active: bool = param(True, "choose items by equation 3; False: at random")
+    rounded: bool = param(False, "round the prediction of every item")
     keep_answers: bool = param(
-        True,
-        "items asked count as answered; False: as predicted",
-        choices=(True, False),
+        True, "items asked count as answered; False: as predicted"
     )
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
     folds: int = param(
@@ -122,117 +111,98 @@ class ProEval(Coreset):
 
     name = "proeval"
 
-# %% ../../nbs/methods/proeval.ipynb #b0e00021
-@patch
-def estimates_only(self: ProEval) -> ProEval:
-    "A copy, not fitted, with the same estimates: the folds serve its interval alone"
-    return replace(self, folds=0)
+    def estimates_only(self) -> "ProEval":
+        "A copy, not fitted, with the same estimates: the folds serve only the interval"
+        return replace(self, folds=0)
 
-# %% ../../nbs/methods/proeval.ipynb #b0e00022
-@patch
-def fit(self: ProEval, source: Scores, side: object = None) -> ProEval:
-    "Keep the sources' scores for `prepare`; they are not saved with the method"
-    Coreset.fit(self, source)
-    some = ~np.isnan(source.values).all(axis=1)
-    self._sources = source.values[some].astype(float)
-    self._copies = source.near_copies()[some] if self.folds else None
-    few = len(self._sources) if len(self._sources) < FEWEST_SOURCES else 0
-    self.few_ = f"{few} sources are too few for a covariance" if few else ""
-    return self
+    def fit(self, source: Scores, side: object = None) -> "ProEval":
+        "Keep the sources' scores for `prepare`; they are not saved with the method"
+        super().fit(source)
+        some = ~np.isnan(source.values).all(axis=1)
+        self._sources = source.values[some].astype(float)
+        self._copies = source.near_copies()[some] if self.folds else None
+        few = len(self._sources) if len(self._sources) < FEWEST_SOURCES else 0
+        self.few_ = f"{few} sources are too few for a covariance" if few else ""
+        return self
 
-# %% ../../nbs/methods/proeval.ipynb #b0e00024
-@patch
-def chosen(
-    self: ProEval,
-    prior: ScorePrior,
-    rng: np.random.Generator,  # draws the items, where they are not chosen
-) -> np.ndarray:  # item positions, shape (budget,)
-    "The items to ask"
-    if not self.active:
-        return rng.permutation(len(prior.mean))[: self.budget_]
-    noise = self.noise if self.choice_noise is None else self.choice_noise
-    return choose_items(prior, self.weights_, self.budget_, noise)
+    def chosen(
+        self,
+        prior: ScorePrior,
+        rng: np.random.Generator,  # draws the items, where they are not chosen
+    ) -> np.ndarray:  # item positions, shape (budget,)
+        "The items to ask"
+        if not self.active:
+            return rng.permutation(len(prior.mean))[: self.budget_]
+        noise = self.noise if self.choice_noise is None else self.choice_noise
+        return choose_items(prior, self.weights_, self.budget_, noise)
 
-# %% ../../nbs/methods/proeval.ipynb #b0e00025
-@patch
-def prepare(self: ProEval, budget: int, rng: np.random.Generator) -> ProEval:
-    "Learn the prior, choose the items, set the interval by sources left out"
-    Coreset.prepare(self, budget, rng)
-    self.check_sources("_sources")
-    prior = score_prior(self._sources)
-    self.coreset_ = self.chosen(prior, rng)
-    self.mean_, self.cross_ = prior.mean, prior.covariance(self.coreset_)
-    self.variance_ = float(((prior.features @ self.weights_) ** 2).sum())
-    self.radius_ = self.radius(rng)
-    return self
+    def prepare(self, budget: int, rng: np.random.Generator) -> "ProEval":
+        "Learn the prior, choose the items, set the interval by sources left out"
+        super().prepare(budget, rng)
+        self.check_sources("_sources")
+        prior = score_prior(self._sources)
+        self.coreset_ = self.chosen(prior, rng)
+        self.mean_, self.cross_ = prior.mean, prior.covariance(self.coreset_)
+        self.variance_ = float(((prior.features @ self.weights_) ** 2).sum())
+        self.radius_ = self.radius(rng)
+        return self
 
-# %% ../../nbs/methods/proeval.ipynb #b0e00027
-@patch
-def predictions(
-    self: ProEval,
-    mean: np.ndarray,  # prior mean of each item
-    cross: np.ndarray,  # prior covariance of every item with those asked, items x n
-    asked: np.ndarray,  # item positions, shape (n,)
-    seen: np.ndarray,  # their scores, NaN: unscored
-) -> tuple[np.ndarray, float]:  # of each item; variance taken from the score's
-    "Posterior mean from the answers that were scored"
-    known = ~np.isnan(seen)
-    noise = self.noise / self.trials_of(asked[known])
-    given = (mean, cross[:, known], asked[known], seen[known], noise)
-    predicted, less = condition_on(*given, self.weights_)
-    predicted = np.round(predicted) if self.rounded else predicted
-    if self.keep_answers:
-        predicted[asked[known]] = seen[known]
-    return predicted, less
+    def predictions(
+        self,
+        mean: np.ndarray,  # prior mean of each item
+        cross: np.ndarray,  # prior covariance of every item with those asked, items x n
+        asked: np.ndarray,  # item positions, shape (n,)
+        seen: np.ndarray,  # their scores, NaN: unscored
+    ) -> tuple[np.ndarray, float]:  # of each item; variance taken from the score's
+        "Posterior mean from the answers that were scored"
+        known = ~np.isnan(seen)
+        noise = self.noise / self.trials_of(asked[known])
+        given = (mean, cross[:, known], asked[known], seen[known], noise)
+        predicted, less = condition_on(*given, self.weights_)
+        predicted = np.round(predicted) if self.rounded else predicted
+        if self.keep_answers:
+            predicted[asked[known]] = seen[known]
+        return predicted, less
 
-# %% ../../nbs/methods/proeval.ipynb #b0e00028
-@patch
-def errors_without(
-    self: ProEval,
-    fit: np.ndarray,  # True: prior and items come from this source
-    held: np.ndarray,  # positions of the sources to estimate
-    rng: np.random.Generator,
-) -> np.ndarray:  # estimate - truth of each of these
-    "Errors on sources that had no part in prior and items"
-    prior = score_prior(self._sources[fit])
-    items, rows = self.chosen(prior, rng), self._sources[held]
-    given = (prior.mean, prior.covariance(items), items)
-    predicted = [self.predictions(*given, row[items])[0] for row in rows]
-    weights = self.weights_ * ~np.isnan(rows)
-    share = np.maximum(weights.sum(axis=1), 1e-12)
-    return (weights * np.nan_to_num(predicted - rows)).sum(axis=1) / share
+    def errors_without(
+        self,
+        fit: np.ndarray,  # True: prior and items come from this source
+        held: np.ndarray,  # positions of the sources to estimate
+        rng: np.random.Generator,
+    ) -> np.ndarray:  # estimate - truth of each of these
+        "Errors on sources that had no part in prior and items"
+        prior = score_prior(self._sources[fit])
+        items, rows = self.chosen(prior, rng), self._sources[held]
+        given = (prior.mean, prior.covariance(items), items)
+        predicted = [self.predictions(*given, row[items])[0] for row in rows]
+        weights = self.weights_ * ~np.isnan(rows)
+        share = np.maximum(weights.sum(axis=1), 1e-12)
+        return (weights * np.nan_to_num(predicted - rows)).sum(axis=1) / share
 
+    def radius(self, rng: np.random.Generator) -> float:  # inf: too few sources
+        "Half the width of the interval, from errors on sources left out"
+        enough = np.isfinite(conformal_radius(np.zeros(len(self._sources)), self.level))
+        if not self.folds or not enough:
+            return np.inf
+        parts = hold_out(self._sources, self.folds, rng, groups=self._copies)
+        errors = [self.errors_without(*part, rng) for part in parts]
+        return conformal_radius(np.concatenate([np.zeros(0), *errors]), self.level)
 
-@patch
-def radius(self: ProEval, rng: np.random.Generator) -> float:  # inf: too few sources
-    "Half the width of the interval, from errors on sources left out"
-    enough = np.isfinite(conformal_radius(np.zeros(len(self._sources)), self.level))
-    if not self.folds or not enough:
-        return np.inf
-    parts = hold_out(self._sources, self.folds, rng, groups=self._copies)
-    errors = [self.errors_without(*part, rng) for part in parts]
-    return conformal_radius(np.concatenate([np.zeros(0), *errors]), self.level)
-
-# %% ../../nbs/methods/proeval.ipynb #b0e0002a
-@patch
-def estimate(
-    self: ProEval,
-    seen: np.ndarray,  # scores on coreset_, in its order; NaN: unscored
-) -> Estimate:  # of NaN if nothing was scored
-    "The weighted sum of the posterior mean"
-    if np.isnan(seen).all():
-        return Estimate(np.nan)
-    given = (self.mean_, self.cross_, self.coreset_, seen)
-    predicted, less = self.predictions(*given)
-    score, notes, flags = float(self.weights_ @ predicted), (), frozenset()
-    kind, half = IntervalKind.CONFORMAL, self.radius_
-    how = "errors on sources left out"
-    if not np.isfinite(half):
-        kind, how = IntervalKind.MODEL, "variance of the Gaussian process"
-        left = max(self.variance_ - less, 0.0)
-        half = ndtri((1 + self.level) / 2) * np.sqrt(left)
-    if self.few_:
-        half, notes, flags = 1.0, (self.few_,), frozenset({Flag.FEW_SOURCES})
-    settings = dict(level=self.level, kind=kind, how=how, notes=notes, flags=flags)
-    ends = (score - half, score + half)
-    return Estimate(score, ends, np.clip(predicted, 0, 1), **settings)
+    def estimate(self, seen: np.ndarray) -> Estimate:
+        "The weighted sum of the posterior mean"
+        if np.isnan(seen).all():
+            return Estimate(np.nan)
+        given = (self.mean_, self.cross_, self.coreset_, seen)
+        predicted, less = self.predictions(*given)
+        score, notes, flags = float(self.weights_ @ predicted), (), frozenset()
+        kind, half = IntervalKind.CONFORMAL, self.radius_
+        how = "errors on sources left out"
+        if not np.isfinite(half):
+            kind, how = IntervalKind.MODEL, "variance of the Gaussian process"
+            left = max(self.variance_ - less, 0.0)
+            half = ndtri((1 + self.level) / 2) * np.sqrt(left)
+        if self.few_:
+            half, notes, flags = 1.0, (self.few_,), frozenset({Flag.FEW_SOURCES})
+        settings = dict(level=self.level, kind=kind, how=how, notes=notes, flags=flags)
+        ends = (score - half, score + half)
+        return Estimate(score, ends, np.clip(predicted, 0, 1), **settings)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['RIDGE_PENALTIES', 'draw_items', 'Sample', 'RandomSampling', 'task_means', 'by_stratum', 'neighbour_variance',
-           'Informed', 'StratifiedSampling', 'regression_slope', 'DifferenceEstimator', 'centred_eigen', 'ridge_loo',
-           'cross_kernel', 'AIPW']
+           'Informed', 'StratifiedSampling', 'DifferenceEstimator', 'centred_eigen', 'ridge_loo', 'cross_kernel',
+           'AIPW']
 
 # %% ../../nbs/methods/sampling.ipynb #4282d4a3
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps, item_means
 from benchnb.evaluation.method import (
@@ -53,7 +52,7 @@ def draw_items(
     share = weight[items] / probabilities[items]
     return items, share / share.sum()
 
-# %% ../../nbs/methods/sampling.ipynb #d6f245a6
+# %% ../../nbs/methods/sampling.ipynb #c49c5034
 class Sample(NamedTuple):
     "The items asked that have a score"
 
@@ -61,7 +60,7 @@ class Sample(NamedTuple):
     share: np.ndarray  # what each counts in the estimate, sums to 1
     seen: np.ndarray  # scores, in [0, 1]
 
-# %% ../../nbs/methods/sampling.ipynb #2d6ac834
+
 @register
 @dataclass(eq=False)
 class RandomSampling(Coreset):
@@ -89,77 +88,62 @@ class RandomSampling(Coreset):
         chance = inclusion_probabilities(self.weights_, self.budget_)
         return RandomDraw(asked, chance)
 
-# %% ../../nbs/methods/sampling.ipynb #9df4938c
-@patch
-def estimate(
-    self: RandomSampling,
-    seen: np.ndarray,  # scores on the drawn items; NaN: unscored
-) -> Estimate:  # NaN if nothing was scored
-    "Leave out what has no score, then conclude"
-    sample = self.scored(seen)
-    return self.conclude(sample) if len(sample.items) else Estimate(np.nan)
+    def estimate(self, seen: np.ndarray) -> Estimate:
+        "Leave out what has no score, then conclude"
+        sample = self.scored(seen)
+        return self.conclude(sample) if len(sample.items) else Estimate(np.nan)
 
-# %% ../../nbs/methods/sampling.ipynb #df91d216
-@patch
-def scored(
-    self: RandomSampling,
-    seen: np.ndarray,  # scores on the drawn items; NaN: unscored
-) -> Sample:  # empty: none has a score
-    "The drawn items that have a score, and what each of them counts"
-    known = ~np.isnan(seen)
-    share = self.share_[known]
-    return Sample(self.coreset_[known], share / share.sum(), seen[known])
+    def scored(
+        self,
+        seen: np.ndarray,  # scores on the drawn items; NaN: unscored
+    ) -> Sample:  # empty: none has a score
+        "The drawn items that have a score, and what each of them counts"
+        known = ~np.isnan(seen)
+        share = self.share_[known]
+        return Sample(self.coreset_[known], share / share.sum(), seen[known])
 
-# %% ../../nbs/methods/sampling.ipynb #0ba35951
-@patch
-def conclude(self: RandomSampling, sample: Sample) -> Estimate:
-    "The weighted mean of the answers"
-    per_task = task_means(self.items_["task"], sample)
-    left = self.unexplained(sample.seen)
-    return self.finish(sample, sample.share @ sample.seen, left, per_task=per_task)
+    def conclude(self, sample: Sample) -> Estimate:
+        "The weighted mean of the answers"
+        per_task = task_means(self.items_["task"], sample)
+        left = self.unexplained(sample.seen)
+        return self.finish(sample, sample.share @ sample.seen, left, per_task=per_task)
 
-# %% ../../nbs/methods/sampling.ipynb #5f1d40fe
-@patch
-def residuals(self: RandomSampling, sample: Sample) -> np.ndarray:
-    "What the estimate leaves unexplained of each answer, shape (n,)"
-    return sample.seen - sample.share @ sample.seen
+    def residuals(self, sample: Sample) -> np.ndarray:
+        "What the estimate leaves unexplained of each answer, shape (n,)"
+        return sample.seen - sample.share @ sample.seen
 
-# %% ../../nbs/methods/sampling.ipynb #bd447a91
-@patch
-def unexplained(self: RandomSampling, seen: np.ndarray) -> float | None:
-    "Variance of the answers that the draw does not account for; None: all of it"
-    return None
+    def unexplained(self, seen: np.ndarray) -> float | None:
+        "Variance of the answers that the draw does not account for; None: all of it"
+        return None
 
-# %% ../../nbs/methods/sampling.ipynb #6821e873
-@patch
-def finish(
-    self: RandomSampling,
-    sample: Sample,
-    score: float,  # the estimate
-    left: float | None = None,  # variance of the answers it leaves unexplained
-    **more,  # what else the Estimate holds
-) -> Estimate:
-    "An interval around an estimate; with repeated runs for the expected score"
-    total = np.count_nonzero(self.weights_)
-    weight, trials = self.weights_[sample.items], self.trials_of(sample.items)
-    size, kind = weighted_size(sample.share, weight, total), IntervalOf.RUN
-    if (trials > 1).any():
-        kind = IntervalOf.EXPECTED
-        noise = run_noise(sample.seen, trials, sample.share, weight)
-        ends = runs_interval(score, sample.seen, noise, left, size, self.level)
-    else:
-        ends = residual_interval(score, sample.seen, left, size, self.level)
-    return Estimate(
-        float(np.clip(score, 0, 1)),
-        tuple(ends.tolist()),
-        level=self.level,
-        kind=IntervalKind.DESIGN,
-        how="a random draw",
-        interval_of=kind,
-        **more,
-    )
+    def finish(
+        self,
+        sample: Sample,
+        score: float,  # the estimate
+        left: float | None = None,  # variance of the answers it leaves unexplained
+        **more,  # what else the Estimate holds
+    ) -> Estimate:
+        "An interval around an estimate; with repeated runs for the expected score"
+        total = np.count_nonzero(self.weights_)
+        weight, trials = self.weights_[sample.items], self.trials_of(sample.items)
+        size, kind = weighted_size(sample.share, weight, total), IntervalOf.RUN
+        if (trials > 1).any():
+            kind = IntervalOf.EXPECTED
+            noise = run_noise(sample.seen, trials, sample.share, weight)
+            ends = runs_interval(score, sample.seen, noise, left, size, self.level)
+        else:
+            ends = residual_interval(score, sample.seen, left, size, self.level)
+        return Estimate(
+            float(np.clip(score, 0, 1)),
+            tuple(ends.tolist()),
+            level=self.level,
+            kind=IntervalKind.DESIGN,
+            how="a random draw",
+            interval_of=kind,
+            **more,
+        )
 
-# %% ../../nbs/methods/sampling.ipynb #c49c5034
+
 def task_means(
     task: pd.Series,  # the task of each item of the benchmark
     sample: Sample,
@@ -185,14 +169,14 @@ def by_stratum(
     stratum = np.floor(np.cumsum(length) - length / 2)
     return order[np.lexsort([rng.random(len(order)), stratum])]
 
-# %% ../../nbs/methods/sampling.ipynb #9dfcd255
+# %% ../../nbs/methods/sampling.ipynb #0d3a70c5
 def neighbour_variance(
     seen: np.ndarray,  # scores in the order of the strata, shape (n,)
 ) -> float | None:  # variance within strata; None for a single score
     "Half the mean squared difference of neighbours (equation 3)"
     return float((np.diff(seen) ** 2).mean() / 2) if len(seen) > 1 else None
 
-# %% ../../nbs/methods/sampling.ipynb #0d3a70c5
+
 @dataclass(eq=False)
 class Informed(RandomSampling):
     "A draw, random or stratified, and what the sources found easy"
@@ -220,7 +204,7 @@ class Informed(RandomSampling):
         known = (self.weights_, draw.probabilities, guess, sample.items, sample.seen)
         return model_assisted_estimate(*known, residuals).score
 
-# %% ../../nbs/methods/sampling.ipynb #d957ec32
+
 @register
 @dataclass(eq=False)
 class StratifiedSampling(Informed):
@@ -234,22 +218,13 @@ class StratifiedSampling(Informed):
         "The mean varies only within strata (equation 3)"
         return neighbour_variance(seen)
 
-# %% ../../nbs/methods/sampling.ipynb #a98ea2c6
-def regression_slope(
-    x: np.ndarray,  # guesses on the drawn items, shape (n,)
-    y: np.ndarray,  # answers to them, shape (n,)
-) -> float:  # b; 1 if the guesses do not differ
-    "Slope of the least squares line through guesses and answers"
-    x = x - x.mean()
-    return float(x @ y / (x @ x)) if x @ x > 1e-12 else 1.0
-
 # %% ../../nbs/methods/sampling.ipynb #5859b929
 @register
 @dataclass(eq=False)
 class DifferenceEstimator(Informed):
     "The sources' mean over all items plus the mean difference on the drawn (eq. 4)"
 
-    slope: bool = param(False, "fit a slope to the guesses", choices=(True, False))
+    slope: bool = param(False, "fit a slope to the guesses")
 
     name = "difference"
 
@@ -257,8 +232,9 @@ class DifferenceEstimator(Informed):
         "Equation 4, with an interval from the variance of the differences"
         guess, fitted, count = self.easiness_, 1, len(sample.seen)
         if self.slope and count > 2:
-            fitted = 2
-            guess = guess * regression_slope(guess[sample.items], sample.seen)
+            x = guess[sample.items] - guess[sample.items].mean()
+            guess = guess * (x @ sample.seen / (x @ x) if x @ x > 1e-12 else 1.0)
+            fitted = 2  # the slope of the least squares line through the answers
         apart = sample.seen - guess[sample.items]
         score = self.assisted_score(sample, guess, apart)
         left = apart.var() * count / (count - fitted) if count > 1 else None
@@ -278,7 +254,7 @@ def centred_eigen(
     values, vectors = np.linalg.eigh(kernel)
     return np.maximum(values, 0), vectors
 
-# %% ../../nbs/methods/sampling.ipynb #2894b2c9
+
 def ridge_loo(
     values: np.ndarray,  # eigenvalues of the kernel, shape (n,)
     vectors: np.ndarray,  # its eigenvectors, shape (n, n)
@@ -314,7 +290,7 @@ class AIPW(Informed):
     "Ridge predictions from the sources, corrected by leave-one-out residuals (eq. 8)"
 
     penalty: float | None = param(
-        None, "of the ridge; None: chosen for each target", low=0, optional=True
+        None, "of the ridge; None: chosen for each target", low=0
     )
 
     name = "aipw"
@@ -335,33 +311,27 @@ class AIPW(Informed):
         )
         return self
 
-# %% ../../nbs/methods/sampling.ipynb #380b761f
-@patch
-def predict(
-    self: AIPW, sample: Sample
-) -> tuple[np.ndarray, np.ndarray]:  # of all items; leave-one-out residuals (n,)
-    "Ridge predictions of a target from its answers"
-    known = np.isin(self.coreset_, sample.items)
-    cross, values, vectors = self.cross_, self.values_, self.vectors_
-    if not known.all():
-        cross = cross[:, known]
-        values, vectors = centred_eigen(cross[sample.items].astype(np.float64))
-    penalties = RIDGE_PENALTIES if self.penalty is None else (self.penalty,)
-    alpha, left_out = ridge_loo(values, vectors, sample.seen, penalties)
-    guess = (cross @ alpha.astype(np.float32)).astype(np.float64)
-    return guess + sample.seen.mean() - guess[sample.items].mean(), left_out
+    def predict(
+        self, sample: Sample
+    ) -> tuple[np.ndarray, np.ndarray]:  # of all items; leave-one-out residuals (n,)
+        "Ridge predictions of a target from its answers"
+        known = np.isin(self.coreset_, sample.items)
+        cross, values, vectors = self.cross_, self.values_, self.vectors_
+        if not known.all():
+            cross = cross[:, known]
+            values, vectors = centred_eigen(cross[sample.items].astype(np.float64))
+        penalties = RIDGE_PENALTIES if self.penalty is None else (self.penalty,)
+        alpha, left_out = ridge_loo(values, vectors, sample.seen, penalties)
+        guess = (cross @ alpha.astype(np.float32)).astype(np.float64)
+        return guess + sample.seen.mean() - guess[sample.items].mean(), left_out
 
-# %% ../../nbs/methods/sampling.ipynb #b26a9e96
-@patch
-def residuals(self: AIPW, sample: Sample) -> np.ndarray:
-    "Each answer less its prediction from the others"
-    return self.predict(sample)[1]
+    def residuals(self, sample: Sample) -> np.ndarray:
+        "Each answer less its prediction from the others"
+        return self.predict(sample)[1]
 
-# %% ../../nbs/methods/sampling.ipynb #f8d7f391
-@patch
-def conclude(self: AIPW, sample: Sample) -> Estimate:
-    "Equation 8, with an interval from the leave-one-out residuals"
-    guess, left_out = self.predict(sample)
-    score = self.assisted_score(sample, guess, left_out)
-    left = (left_out**2).mean() if len(left_out) > 1 else None
-    return self.finish(sample, score, left, predicted=np.clip(guess, 0, 1))
+    def conclude(self, sample: Sample) -> Estimate:
+        "Equation 8, with an interval from the leave-one-out residuals"
+        guess, left_out = self.predict(sample)
+        score = self.assisted_score(sample, guess, left_out)
+        left = (left_out**2).mean() if len(left_out) > 1 else None
+        return self.finish(sample, score, left, predicted=np.clip(guess, 0, 1))

@@ -9,7 +9,6 @@ __all__ = ['THRESHOLDS', 'by_difficulty', 'even_steps', 'possible_edges', 'count
 from dataclasses import dataclass
 
 import numpy as np
-from fastcore.basics import patch
 
 from ..data.scores import fill_gaps, item_means
 from ..evaluation.learned_coresets import LearnedCoreset
@@ -75,7 +74,7 @@ def search_edge(
     best = gain >= gain.max(axis=-1, keepdims=True) - 1e-9
     return best @ edges / best.sum(axis=-1)
 
-# %% ../../nbs/methods/sort_and_search.ipynb #272c7ce7
+
 THRESHOLDS = {"count": count_edge, "search": search_edge}
 
 # %% ../../nbs/methods/sort_and_search.ipynb #6de5e66a
@@ -98,36 +97,29 @@ class SortAndSearch(LearnedCoreset):
         places, share = even_steps(self.weights_[order], self.budget_, rng)
         return order, order[places], share
 
-# %% ../../nbs/methods/sort_and_search.ipynb #374cc97d
-@patch
-def prepare(self: SortAndSearch, budget: int, rng: np.random.Generator) -> Coreset:
-    "Sort the items, choose which to ask, and measure errors on sources left out"
-    LearnedCoreset.prepare(self, budget, rng)
-    values, weights = fill_gaps(self._source.values), self.weights_
-    truth = (values @ weights.astype(np.float32)).astype(np.float64)
-    order, self.coreset_, self.share_ = self.choose(item_means(values), rng)
-    self.place_ = np.empty(len(order))  # an item's middle in the sorted list
-    self.place_[order] = np.cumsum(weights[order]) - weights[order] / 2
+    def prepare(self, budget: int, rng: np.random.Generator) -> Coreset:
+        "Sort the items, choose which to ask, and measure errors on sources left out"
+        super().prepare(budget, rng)
+        values, weights = fill_gaps(self._source.values), self.weights_
+        truth = (values @ weights.astype(np.float32)).astype(np.float64)
+        order, self.coreset_, self.share_ = self.choose(item_means(values), rng)
+        self.place_ = np.empty(len(order))  # an item's middle in the sorted list
+        self.place_[order] = np.cumsum(weights[order]) - weights[order] / 2
 
-    def errors(fit, held):
-        _, items, share = self.choose(item_means(values[fit]), rng)
-        edges = possible_edges(share, np.ones(len(share), dtype=bool))
-        seen = values[np.ix_(held, items)].astype(np.float64)
-        return THRESHOLDS[self.threshold](seen, edges) - truth[held]
+        def errors(fit, held):
+            _, items, share = self.choose(item_means(values[fit]), rng)
+            edges = possible_edges(share, np.ones(len(share), dtype=bool))
+            seen = values[np.ix_(held, items)].astype(np.float64)
+            return THRESHOLDS[self.threshold](seen, edges) - truth[held]
 
-    self.radius_ = self.held_out_radius(errors, rng)
-    return self
+        self.radius_ = self.held_out_radius(errors, rng)
+        return self
 
-# %% ../../nbs/methods/sort_and_search.ipynb #69e13060
-@patch
-def estimate(
-    self: SortAndSearch,
-    seen: np.ndarray,  # scores on the asked items, from easy to hard; NaN: unscored
-) -> Estimate:  # NaN if nothing was scored
-    "Find the edge; predict 1 before it and 0 behind it"
-    scored = ~np.isnan(seen)
-    if not scored.any():
-        return Estimate(np.nan)
-    edges = possible_edges(self.share_, scored)
-    score = float(THRESHOLDS[self.threshold](seen[scored], edges))
-    return self.with_interval(score, predicted=(self.place_ < score).astype(float))
+    def estimate(self, seen: np.ndarray) -> Estimate:
+        "Find the edge; predict 1 before it and 0 behind it"
+        scored = ~np.isnan(seen)
+        if not scored.any():
+            return Estimate(np.nan)
+        edges = possible_edges(self.share_, scored)
+        score = float(THRESHOLDS[self.threshold](seen[scored], edges))
+        return self.with_interval(score, predicted=(self.place_ < score).astype(float))

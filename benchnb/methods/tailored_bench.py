@@ -11,7 +11,6 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
-from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps
 from ..evaluation.method import Cohort, Estimate, Method, param
@@ -82,22 +81,14 @@ class TailoredBench(Method):
         "n-bar natives; dynamic: all within d-bar, if more",
         choices=("standard", "dynamic"),
     )
-    calibrate: bool = param(
-        True, "equations 8 and 9; False: the medoid's answer", choices=(True, False)
-    )
-    keep_probe: bool = param(
-        True, "the probe's items stay medoids", choices=(True, False)
-    )
-    transductive: bool = param(
-        False, "n-bar from all targets' probe answers", choices=(True, False)
-    )
+    calibrate: bool = param(True, "equations 8 and 9; False: the medoid's answer")
+    keep_probe: bool = param(True, "the probe's items stay medoids")
+    transductive: bool = param(False, "n-bar from all targets' probe answers")
     ties: str = param(
         "stronger", "which of equally near sources", choices=("stronger", "random")
     )
     search: str = param("fasterpam", "of medoids", choices=SEARCHES)
-    fresh_per_target: bool = param(
-        False, "other random numbers for every target", choices=(True, False)
-    )
+    fresh_per_target: bool = param(False, "other random numbers for every target")
     exact_up_to: int = param(5000, "items whose distances fit", low=1, whole=True)
 
     name = "tailored_bench"
@@ -109,120 +100,98 @@ class TailoredBench(Method):
         self.strength_ = self.table_ @ self.weights_
         return self
 
-# %% ../../nbs/methods/tailored_bench.ipynb #1021a296
-@patch
-def choose(
-    self: TailoredBench,
-    described: np.ndarray,  # models x items, standardised
-    k: int,  # medoids
-    rng: np.random.Generator,
-    fixed: np.ndarray | None = None,  # medoids that are given
-) -> Medoids:
-    "k-medoids with this method's settings"
-    settings = dict(exact_up_to=self.exact_up_to, search=self.search)
-    return cluster_items(described, k, rng, self.metric, fixed, **settings)
+    def choose(
+        self,
+        described: np.ndarray,  # models x items, standardised
+        k: int,  # medoids
+        rng: np.random.Generator,
+        fixed: np.ndarray | None = None,  # medoids that are given
+    ) -> Medoids:
+        "k-medoids with this method's settings"
+        settings = dict(exact_up_to=self.exact_up_to, search=self.search)
+        return cluster_items(described, k, rng, self.metric, fixed, **settings)
 
-# %% ../../nbs/methods/tailored_bench.ipynb #cc00a4f6
-@patch
-def prepare(
-    self: TailoredBench, budget: int, rng: np.random.Generator
-) -> TailoredBench:
-    "Choose the probe by k-medoids on all sources (section 3.2)"
-    Method.prepare(self, budget, rng)
-    size = self.probe_size if self.probe_size < budget else max(budget // 2, 1)
-    if size < self.probe_size:
-        warnings.warn(
-            f"tailored_bench: a budget of {budget} pays a probe of {size} items "
-            f"instead of {self.probe_size}",
-            stacklevel=2,
+    def prepare(self, budget: int, rng: np.random.Generator) -> "TailoredBench":
+        "Choose the probe by k-medoids on all sources (section 3.2)"
+        super().prepare(budget, rng)
+        size = self.probe_size if self.probe_size < budget else max(budget // 2, 1)
+        if size < self.probe_size:
+            warnings.warn(
+                f"tailored_bench: a budget of {budget} pays a probe of {size} items "
+                f"instead of {self.probe_size}",
+                stacklevel=2,
+            )
+        self.probe_ = self.choose(standardize(self.table_), size, rng).medoids
+        return self
+
+    def ranked_sources(
+        self,
+        rows: np.ndarray,  # answers to the probe, targets x items, the own row first
+        rng: np.random.Generator,  # for ties = "random"
+    ) -> tuple[np.ndarray, int]:  # all sources, nearest first; how many are native
+        "Sources by how much they answered the probe like the target (section 3.3)"
+        scored, total = ~np.isnan(rows[0]), len(self.table_)
+        if not scored.any():
+            return np.arange(total), total  # nothing is known: all are native
+        known = self.table_[:, self.probe_[scored]]
+        rows = np.where(np.isnan(rows), self.table_[:, self.probe_].mean(axis=0), rows)
+        distance = model_distances(np.vstack([known, rows[:, scored]]), self.metric)
+        number, d_bar = native_number(distance, total, self.transductive)
+        own = distance[total, :total]
+        if self.number == "dynamic":
+            number = max(number, int((own <= d_bar).sum()))
+        tie_break = rng.random(total) if self.ties == "random" else self.strength_
+        return nearest_sources(own, total, tie_break), number
+
+    def native_sources(
+        self, rows: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:  # positions of the native sources, nearest first
+        "The sources whose answers to the probe are most like the target's"
+        order, number = self.ranked_sources(rows, rng)
+        return order[:number]
+
+    def run(self, rng: np.random.Generator) -> Generator:
+        "Ask the probe, find the native sources, ask what they find representative"
+        if self.transductive:
+            rows = yield Cohort(self.probe_)
+        else:
+            rows = (yield self.probe_)[np.newaxis]
+        native = self.native_sources(rows, rng)
+        described = standardize(self.table_[native])
+        size, fixed = self.budget_, self.probe_
+        if not self.keep_probe:  # any item may be a medoid
+            size, fixed = max(self.budget_ - len(self.probe_), 1), None
+        clusters = self.choose(described, size, rng, fixed)
+        answers = dict(zip(self.probe_, rows[0], strict=True))
+        new = clusters.medoids[~np.isin(clusters.medoids, self.probe_)]
+        if len(new):
+            answers.update(zip(new, (yield new), strict=True))
+        seen = np.array([answers[item] for item in clusters.medoids])
+        return self.estimate(native, described, clusters, seen)
+
+    def estimate(
+        self,
+        native: np.ndarray,  # positions of the native sources
+        described: np.ndarray,  # natives x items, standardised
+        clusters: Medoids,  # the N-set
+        seen: np.ndarray,  # the target's scores on its medoids, NaN: unscored
+    ) -> Estimate:
+        "The calibrated score (section 3.5)"
+        scored = ~np.isnan(seen)
+        if not scored.any():
+            return Estimate(np.nan)
+        if not scored.all():
+            left = clusters.medoids[scored]
+            labels = item_distances(described, self.metric, left).argmin(axis=1)
+            labels[left] = np.arange(len(left))
+            clusters, seen = Medoids(left, labels, np.nan), seen[scored]
+        predicted = seen[clusters.labels]
+        if self.calibrate:
+            means = self.table_[native].mean(axis=0, dtype=np.float64)
+            predicted = calibrated(means, clusters, seen)
+        return Estimate(
+            float(predicted @ self.weights_), predicted=predicted.clip(0, 1)
         )
-    self.probe_ = self.choose(standardize(self.table_), size, rng).medoids
-    return self
-
-# %% ../../nbs/methods/tailored_bench.ipynb #e487f0c7
-@patch
-def ranked_sources(
-    self: TailoredBench,
-    rows: np.ndarray,  # answers to the probe, targets x probe items, the own row first
-    rng: np.random.Generator,  # for ties = "random"
-) -> tuple[np.ndarray, int]:  # all sources, nearest first; how many are native
-    "Sources by how much they answered the probe like the target (section 3.3)"
-    scored, total = ~np.isnan(rows[0]), len(self.table_)
-    if not scored.any():
-        return np.arange(total), total  # nothing is known: all are native
-    known = self.table_[:, self.probe_[scored]]
-    rows = np.where(np.isnan(rows), self.table_[:, self.probe_].mean(axis=0), rows)
-    distance = model_distances(np.vstack([known, rows[:, scored]]), self.metric)
-    number, d_bar = native_number(distance, total, self.transductive)
-    own = distance[total, :total]
-    if self.number == "dynamic":
-        number = max(number, int((own <= d_bar).sum()))
-    tie_break = rng.random(total) if self.ties == "random" else self.strength_
-    return nearest_sources(own, total, tie_break), number
-
-# %% ../../nbs/methods/tailored_bench.ipynb #6735e62a
-@patch
-def native_sources(
-    self: TailoredBench, rows: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:  # positions of the native sources, nearest first
-    "The sources whose answers to the probe are most like the target's"
-    order, number = self.ranked_sources(rows, rng)
-    return order[:number]
-
-# %% ../../nbs/methods/tailored_bench.ipynb #62664449
-@patch
-def grow(
-    self: TailoredBench,
-    described: np.ndarray,  # items as the native sources see them, natives x items
-    rng: np.random.Generator,
-) -> Medoids:  # the N-set, the probe first if it is kept
-    "Extend the probe to the N-set by k-medoids with fixed medoids (section 3.4)"
-    if self.keep_probe:
-        return self.choose(described, self.budget_, rng, self.probe_)
-    size = self.budget_ - len(self.probe_)  # any item may be a medoid
-    return self.choose(described, max(size, 1), rng)
-
-# %% ../../nbs/methods/tailored_bench.ipynb #43634eb9
-@patch
-def run(self: TailoredBench, rng: np.random.Generator) -> Generator:
-    "Ask the probe, find the native sources, ask what they find representative"
-    if self.transductive:
-        rows = yield Cohort(self.probe_)
-    else:
-        rows = (yield self.probe_)[np.newaxis]
-    native = self.native_sources(rows, rng)
-    described = standardize(self.table_[native])
-    clusters = self.grow(described, rng)
-    answers = dict(zip(self.probe_, rows[0], strict=True))
-    new = clusters.medoids[~np.isin(clusters.medoids, self.probe_)]
-    if len(new):
-        answers.update(zip(new, (yield new), strict=True))
-    seen = np.array([answers[item] for item in clusters.medoids])
-    return self.estimate(native, described, clusters, seen)
-
-# %% ../../nbs/methods/tailored_bench.ipynb #0789d563
-@patch
-def estimate(
-    self: TailoredBench,
-    native: np.ndarray,  # positions of the native sources
-    described: np.ndarray,  # natives x items, standardised
-    clusters: Medoids,  # the N-set
-    seen: np.ndarray,  # the target's scores on its medoids, NaN: unscored
-) -> Estimate:
-    "The calibrated score (section 3.5)"
-    scored = ~np.isnan(seen)
-    if not scored.any():
-        return Estimate(np.nan)
-    if not scored.all():
-        left = clusters.medoids[scored]
-        labels = item_distances(described, self.metric, left).argmin(axis=1)
-        labels[left] = np.arange(len(left))
-        clusters, seen = Medoids(left, labels, np.nan), seen[scored]
-    predicted = seen[clusters.labels]
-    if self.calibrate:
-        means = self.table_[native].mean(axis=0, dtype=np.float64)
-        predicted = calibrated(means, clusters, seen)
-    return Estimate(float(predicted @ self.weights_), predicted=predicted.clip(0, 1))
 
 # %% ../../nbs/methods/tailored_bench.ipynb #pub0code
 @register
@@ -230,13 +199,9 @@ def estimate(
 class TailoredBenchPublished(TailoredBench):
     "TailoredBench as its authors ran it: for the printed figures"
 
-    transductive: bool = param(
-        True, "n-bar from all targets' probe answers", choices=(True, False)
-    )
+    transductive: bool = param(True, "n-bar from all targets' probe answers")
     search: str = param("pam", "of medoids", choices=SEARCHES)
-    fresh_per_target: bool = param(
-        True, "other random numbers for every target", choices=(True, False)
-    )
+    fresh_per_target: bool = param(True, "other random numbers for every target")
 
     name = "tailored_bench_published"
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps, weighted_means
 from ..data.splits import copy_groups
@@ -24,7 +23,7 @@ from ..stats.intervals import conformal_radius
 from ..stats.irt import IRT, fit_bank, validation_error
 from ..stats.medoids import Medoids, distinct_columns
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #1b1f2138
+# %% ../../nbs/methods/tiny_benchmarks.ipynb #89e6349a
 ANCHORS = ("random", "correctness", "irt")  # ways to choose them
 
 
@@ -35,7 +34,7 @@ class Anchors(NamedTuple):
     share: np.ndarray  # weight of each answer in the mean, sums to 1
     labels: np.ndarray | None = None  # each item's anchor, 0 to n - 1; None: no groups
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #e561d818
+
 def grouped(
     points: np.ndarray,  # items x features
     k: int,  # groups
@@ -53,7 +52,7 @@ def grouped(
     centre = means.cluster_centers_[means.labels_]
     return means.labels_, np.linalg.norm(points - centre, axis=1)
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #89e6349a
+
 def k_means_anchors(
     points: np.ndarray,  # what is known of each item, items x features, no NaN
     k: int,  # anchors
@@ -149,9 +148,7 @@ class TinyBenchmarks(Coreset):
     "What the three estimators of tinyBenchmarks share"
 
     anchors: str = param("correctness", "how items are chosen", choices=ANCHORS)
-    dims: int | None = param(
-        None, "abilities; None: chosen", low=1, whole=True, optional=True
-    )
+    dims: int | None = param(None, "abilities; None: chosen", low=1, whole=True)
     spread: float = param(2.0, "deviation of the prior on abilities", low=0, open=True)
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
     folds: int = param(
@@ -165,162 +162,130 @@ class TinyBenchmarks(Coreset):
         "The weight of the anchors' mean; the rest is that of p-IRT"
         return np.ones(np.shape(size))
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #deb82258
-@patch
-def fit(self: TinyBenchmarks, source: Scores, side: object = None) -> TinyBenchmarks:
-    "Learn the curves; the sources are kept for `prepare`, and not saved"
-    Coreset.fit(self, source)
-    values, weights = source.values, self.weights_[:, np.newaxis]
-    self._values, self._truth = values, source.performance().to_numpy()
-    self._trials = source.trials
-    self.learn(values)
-    apart = values - weighted_means(values, weights)
-    self.variance_ = float(np.nanmean(weighted_means(apart**2, weights)))
-    return self
+    def fit(self, source: Scores, side: object = None) -> "TinyBenchmarks":
+        "Curves from all sources for the targets, and from parts of them for the errors"
+        super().fit(source)
+        values, weights = source.values, self.weights_[:, np.newaxis]
+        self._values, self._truth = values, source.performance().to_numpy()
+        self._trials = np.ones(values.shape, dtype=np.int8)
+        if source.trials is not None:
+            self._trials = source.trials
+        apart = values - weighted_means(values, weights)
+        self.variance_ = float(np.nanmean(weighted_means(apart**2, weights)))
+        self.dims_, self.error_, self._banks = self.dims or 1, np.nan, []
+        copies = copy_groups(values)
+        self._parts = hold_out(values, self.folds, groups=copies)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what has not settled is flagged
+            if copies.any():  # the sources are not all copies of one
+                tried = DIMS_TRIED if self.dims is None else (self.dims,)
+                known = (values, self.weights_, tried, self._trials, copies)
+                self.dims_, self.error_, first = choose_dims(*known)
+                how = dict(dims=self.dims_, tolerance=SETTLED)
+                self._banks = [first] if self.folds == 5 else []
+                for fit, _ in self._parts[len(self._banks) :]:
+                    bank = fit_bank(values[fit], trials=self._trials[fit], **how)
+                    self._banks.append(bank)
+            how = dict(dims=self.dims_, tolerance=SETTLED, trials=self._trials)
+            bank = fit_bank(values, **how)
+        self.bank_, self.notes_ = list(bank.arrays().items()), list(bank.notes)
+        if not all(part.converged for part in self._banks):
+            self.notes_.append("curves for the interval had not settled: it is rough")
+        settled = bank.converged and all(part.converged for part in self._banks)
+        flags = {Flag.FEW_SOURCES: bank.theta is None, Flag.NOT_CONVERGED: not settled}
+        self.flags_ = [str(flag) for flag, raised in flags.items() if raised]
+        return self
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #cfb1a644
-@patch
-def curves(
-    self: TinyBenchmarks,
-    values: np.ndarray,  # sources x items
-    some: np.ndarray | slice = slice(None),  # which sources; all
-) -> IRT:
-    "The curves of some sources"
-    trials = None if self._trials is None else self._trials[some]
-    return fit_bank(values[some], dims=self.dims_, tolerance=SETTLED, trials=trials)
+    @property
+    def bank(self) -> IRT:
+        "The curves"
+        return IRT(**dict(self.bank_))
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #17d421fd
-@patch
-def learn(
-    self: TinyBenchmarks,
-    values: np.ndarray,  # sources x items
-) -> None:
-    "Curves from all sources for the targets, and from parts of them for the errors"
-    self.dims_, self.error_, self._banks = self.dims or 1, np.nan, []
-    copies = copy_groups(values)
-    self._parts = hold_out(values, self.folds, groups=copies)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what has not settled is flagged
-        if copies.any():  # the sources are not all copies of one
-            tried = DIMS_TRIED if self.dims is None else (self.dims,)
-            known = (values, self.weights_, tried, self._trials, copies)
-            self.dims_, self.error_, first = choose_dims(*known)
-            self._banks = [first] if self.folds == 5 else []
-            for part in self._parts[len(self._banks) :]:
-                self._banks.append(self.curves(values, part.fit))
-    bank = self.curves(values)
-    self.bank_, self.notes_ = list(bank.arrays().items()), list(bank.notes)
-    if not all(part.converged for part in self._banks):
-        self.notes_.append("curves for the interval had not settled: it is rough")
-    settled = bank.converged and all(part.converged for part in self._banks)
-    flags = {Flag.FEW_SOURCES: bank.theta is None, Flag.NOT_CONVERGED: not settled}
-    self.flags_ = [str(flag) for flag, raised in flags.items() if raised]
+    def choose(
+        self,
+        bank: IRT,  # curves of all items
+        values: np.ndarray,  # the models they were learned from, models x items
+        rng: np.random.Generator,
+    ) -> Anchors:
+        "The items to ask, by what some models have shown"
+        if self.anchors == "random":
+            return draw_anchors(self.budget_, rng, self.weights_)
+        points = np.column_stack([bank.slopes, bank.intercepts])
+        if self.anchors == "correctness":
+            points = fill_gaps(values).T
+        return k_means_anchors(points, self.budget_, rng, self.weights_)
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #c41bad99
-@patch(as_prop=True)
-def bank(self: TinyBenchmarks) -> IRT:
-    "The curves"
-    return IRT(**dict(self.bank_))
+    def conclude(
+        self,
+        bank: IRT,
+        anchors: Anchors,
+        seen: np.ndarray,  # answers to the anchors, NaN: unscored, models x n
+        trials: np.ndarray | float = 1.0,  # runs behind these, like seen
+    ) -> tuple[np.ndarray, np.ndarray]:  # scores (models,), completed models x items
+        "Trust times the anchors' mean plus the rest times p-IRT, for many models"
+        known = dict(spread=self.spread, trials=trials)
+        theta = bank.abilities(seen, anchors.items, **known).theta
+        full = bank.completed(theta, anchors.items, seen)
+        trust = self.trust((~np.isnan(seen)).sum(axis=1))
+        mean = anchor_mean(seen, anchors.share)
+        return trust * mean + (1 - trust) * (full @ self.weights_), full
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #6e3b9b22
-@patch
-def choose(
-    self: TinyBenchmarks,
-    bank: IRT,  # curves of all items
-    values: np.ndarray,  # the models they were learned from, models x items
-    rng: np.random.Generator,
-) -> Anchors:
-    "The items to ask, by what some models have shown"
-    if self.anchors == "random":
-        return draw_anchors(self.budget_, rng, self.weights_)
-    points = np.column_stack([bank.slopes, bank.intercepts])
-    if self.anchors == "correctness":
-        points = fill_gaps(values).T
-    return k_means_anchors(points, self.budget_, rng, self.weights_)
+    def prepare(self, budget: int, rng: np.random.Generator) -> "TinyBenchmarks":
+        "Choose the anchors, and measure the errors on sources left out"
+        super().prepare(budget, rng)
+        self.check_sources("_values")
+        chosen = self.choose(self.bank, self._values, rng)
+        self.coreset_, self.share_, self.labels_ = chosen
+        self.radius_ = np.nan
+        if self._banks:
+            errors = self.source_errors(chosen, rng)
+            self.radius_ = conformal_radius(errors[~np.isnan(errors)], self.level)
+        return self
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #c7c471ec
-@patch
-def conclude(
-    self: TinyBenchmarks,
-    bank: IRT,
-    anchors: Anchors,
-    seen: np.ndarray,  # answers to the anchors, NaN: unscored, models x n
-    trials: np.ndarray | float = 1.0,  # runs behind these, like seen
-) -> tuple[np.ndarray, np.ndarray]:  # scores (models,), completed models x items
-    "Trust times the anchors' mean plus the rest times p-IRT, for many models"
-    known = dict(spread=self.spread, trials=trials)
-    theta = bank.abilities(seen, anchors.items, **known).theta
-    full = bank.completed(theta, anchors.items, seen)
-    trust = self.trust((~np.isnan(seen)).sum(axis=1))
-    mean = anchor_mean(seen, anchors.share)
-    return trust * mean + (1 - trust) * (full @ self.weights_), full
+    def source_errors(
+        self,
+        chosen: Anchors,  # the targets' anchors
+        rng: np.random.Generator,
+    ) -> np.ndarray:  # estimate - truth, one per source; NaN where nothing is known
+        "Errors on each source, from curves and anchors that have not seen it"
+        errors = np.full(len(self._values), np.nan)
+        for (fit, held), bank in zip(self._parts, self._banks, strict=True):
+            anchors = chosen
+            if self.anchors != "random":
+                anchors = self.choose(bank, self._values[fit], rng)
+            some = np.ix_(held, anchors.items)
+            seen, runs = self._values[some].astype(np.float64), self._trials[some]
+            scores = self.conclude(bank, anchors, seen, runs)[0]
+            errors[held] = scores - self._truth[held]
+        return errors
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #f05eb60d
-@patch
-def prepare(self: TinyBenchmarks, budget: int, rng: np.random.Generator) -> Coreset:
-    "Choose the anchors, and measure the errors on sources left out"
-    Coreset.prepare(self, budget, rng)
-    self.check_sources("_values")
-    chosen = self.choose(self.bank, self._values, rng)
-    self.coreset_, self.share_, self.labels_ = chosen
-    self.radius_ = np.nan
-    if self._banks:
-        errors = self.source_errors(chosen, rng)
-        self.radius_ = conformal_radius(errors[~np.isnan(errors)], self.level)
-    return self
+    def estimate(self, seen: np.ndarray) -> Estimate:
+        "The estimate for one target, with what is predicted for every item"
+        anchors = Anchors(self.coreset_, self.share_, self.labels_)
+        seen = np.asarray(seen, dtype=np.float64)[np.newaxis]
+        if np.isnan(seen).all():
+            return Estimate(np.nan, level=self.level)
+        runs = self.trials_of(self.coreset_)
+        scores, full = self.conclude(self.bank, anchors, seen, runs)
+        score = float(scores[0])
+        return Estimate(
+            score,
+            (score - self.radius_, score + self.radius_),
+            predicted=self.per_item(seen[0], full[0]),
+            level=self.level,
+            kind=IntervalKind.CONFORMAL,
+            flags=frozenset(map(Flag, self.flags_)),
+            how="errors of left-out sources" if self.radius_ > 0 else "",
+            notes=tuple(self.notes_),
+        )
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #c3fbc168
-@patch
-def source_errors(
-    self: TinyBenchmarks,
-    chosen: Anchors,  # the targets' anchors
-    rng: np.random.Generator,
-) -> np.ndarray:  # estimate - truth, one per source; NaN where nothing is known
-    "Errors on each source, from curves and anchors that have not seen it"
-    errors = np.full(len(self._values), np.nan)
-    for (fit, held), bank in zip(self._parts, self._banks, strict=True):
-        anchors = chosen
-        if self.anchors != "random":
-            anchors = self.choose(bank, self._values[fit], rng)
-        seen = self._values[held][:, anchors.items].astype(np.float64)
-        runs = 1.0 if self._trials is None else self._trials[held][:, anchors.items]
-        errors[held] = self.conclude(bank, anchors, seen, runs)[0] - self._truth[held]
-    return errors
-
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #f726e2fc
-@patch
-def estimate(
-    self: TinyBenchmarks,
-    seen: np.ndarray,  # answers to the anchors, NaN: unscored
-) -> Estimate:  # NaN if nothing was scored
-    "The estimate for one target, with what is predicted for every item"
-    anchors = Anchors(self.coreset_, self.share_, self.labels_)
-    seen = np.asarray(seen, dtype=np.float64)[np.newaxis]
-    if np.isnan(seen).all():
-        return Estimate(np.nan, level=self.level)
-    runs = self.trials_of(self.coreset_)
-    scores, full = self.conclude(self.bank, anchors, seen, runs)
-    score = float(scores[0])
-    return Estimate(
-        score,
-        (score - self.radius_, score + self.radius_),
-        predicted=self.per_item(seen[0], full[0]),
-        level=self.level,
-        kind=IntervalKind.CONFORMAL,
-        flags=frozenset(map(Flag, self.flags_)),
-        how="errors of left-out sources" if self.radius_ > 0 else "",
-        notes=tuple(self.notes_),
-    )
-
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #dae41561
-@patch
-def per_item(
-    self: TinyBenchmarks,
-    seen: np.ndarray,  # answers, shape (n,)
-    full: np.ndarray,  # answers and probabilities, shape (items,)
-) -> np.ndarray | None:  # a score for every item
-    "What the curves say of each item"
-    return full
+    def per_item(
+        self,
+        seen: np.ndarray,  # answers, shape (n,)
+        full: np.ndarray,  # answers and probabilities, shape (items,)
+    ) -> np.ndarray | None:  # a score for every item
+        "What the curves say of each item"
+        return full
 
 # %% ../../nbs/methods/tiny_benchmarks.ipynb #44f1d4b2
 @register
@@ -339,7 +304,7 @@ class AnchorIRT(TinyBenchmarks):
         groups = Medoids(self.coreset_, self.labels_, np.nan)
         return groups.predict(seen, self.weights_)
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #9dd753a7
+
 @register
 @dataclass(eq=False)
 class PIRT(TinyBenchmarks):
@@ -351,7 +316,7 @@ class PIRT(TinyBenchmarks):
         "None: the anchors are merely observed items"
         return np.zeros(np.shape(size))
 
-# %% ../../nbs/methods/tiny_benchmarks.ipynb #c8a75ff4
+
 @register
 @dataclass(eq=False)
 class GPIRT(TinyBenchmarks):

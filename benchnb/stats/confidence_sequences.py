@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data.scores import fill_gaps, item_means
 
-# %% ../../nbs/stats/confidence_sequences.ipynb #5339d3e0
+# %% ../../nbs/stats/confidence_sequences.ipynb #a0d10018
 class Answers(NamedTuple):
     "Answers in random order, and what was predicted before each; shape (..., n)"
 
@@ -25,7 +25,7 @@ class Answers(NamedTuple):
         "The same with the opposite sign"
         return Answers(-self.seen, -self.guess, -self.rest, self.swing)
 
-# %% ../../nbs/stats/confidence_sequences.ipynb #a0d10018
+
 BETS = tuple(0.02 * 2.0 ** np.arange(7))  # shares that are staked: .02 to 1.28
 
 
@@ -70,7 +70,7 @@ def confidence_sequence(
     upper = np.where(above, claims - step, high).min(axis=0)
     return np.clip(lower - step, low, high), np.clip(upper + step, low, high)
 
-# %% ../../nbs/stats/confidence_sequences.ipynb #10a11685
+# %% ../../nbs/stats/confidence_sequences.ipynb #25d36c38
 def source_predictions(
     values: np.ndarray,  # sources x items; NaN: unknown
     asked: np.ndarray,  # positions of the items answered, shape (n,)
@@ -86,7 +86,7 @@ def source_predictions(
     weights = np.linalg.solve(inner, some @ (seen - start[asked]).T)
     return start + (apart.T @ weights).T
 
-# %% ../../nbs/stats/confidence_sequences.ipynb #25d36c38
+
 def with_predictions(
     values: np.ndarray,  # sources x items
     order: np.ndarray,  # positions of the items asked, in their random order, (n,)
@@ -100,17 +100,15 @@ def with_predictions(
     guess, rest, swing = (np.zeros(seen.shape) for _ in range(3))
     begin, end = 0, min(first, count)
     while begin < count:
-        told = order[:begin], seen[..., :begin]
-        expected = source_predictions(values, *told, start)
+        known = order[:begin], seen[..., :begin]
+        expected = source_predictions(values, *known, start)
         part = expected[..., order[begin:end]]
         sums = np.delete(expected, order[:begin], axis=-1).sum(axis=-1, keepdims=True)
         left = total - np.arange(begin, end)
         guess[..., begin:end] = part
         rest[..., begin:end] = (sums - part.cumsum(axis=-1) + part) / left
-        ends = expected.max(axis=-1, keepdims=True), expected.min(
-            axis=-1, keepdims=True
-        )
+        low, high = (f(expected, axis=-1, keepdims=True) for f in (np.min, np.max))
         now = rest[..., begin:end]
-        swing[..., begin:end] = np.maximum(ends[0] - now, now - ends[1])
+        swing[..., begin:end] = np.maximum(high - now, now - low)
         begin, end = end, min(count, max(end + 1, end + end // 2))
     return Answers(seen, guess, rest, swing)

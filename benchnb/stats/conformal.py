@@ -58,7 +58,7 @@ def pair_interval(
     better = (0.5 + pairs * below) / (1 + pairs)
     return max(-1.0, difference - radius), min(1.0, difference + radius), float(better)
 
-# %% ../../nbs/stats/conformal.ipynb #bl000002
+# %% ../../nbs/stats/conformal.ipynb #7145da81
 def mixture(
     first: np.ndarray,  # errors of one estimate on other models, shape (m,)
     second: np.ndarray,  # errors of another on the same models
@@ -70,7 +70,7 @@ def mixture(
     share = float(np.clip(share, 0, 1))
     return share, float((first - share * gap).mean())
 
-# %% ../../nbs/stats/conformal.ipynb #7145da81
+
 def blend(
     first: np.ndarray,  # errors of one estimate on other models, shape (m,)
     second: np.ndarray,  # errors of another on the same models

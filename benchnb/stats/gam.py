@@ -55,7 +55,7 @@ def leave_one_out_errors(
     fit = (basis @ coef[..., np.newaxis])[..., 0]
     return (truth - fit) / np.maximum(1 - leverage, 1e-6), coef
 
-# %% ../../nbs/stats/gam.ipynb #3aa2bdc9
+# %% ../../nbs/stats/gam.ipynb #d3c637e4
 class Curve(NamedTuple):
     "A fitted GAM as plain arrays (equation 4)"
 
@@ -70,7 +70,7 @@ class Curve(NamedTuple):
         basis = spline_basis(features, self.low, self.high, splines)
         return self.constant + np.einsum("mkq,kq->m", basis, self.coef)
 
-# %% ../../nbs/stats/gam.ipynb #d3c637e4
+
 def straight(
     slope: np.ndarray,  # of each feature, shape (features,)
     constant: float,  # value where all features are 0
@@ -116,7 +116,7 @@ def fit_gam(
         raise ValueError("its coefficients are not finite")
     return Curve(low, high, coef, np.array(gam.coef_[-1])), loss
 
-# %% ../../nbs/stats/gam.ipynb #db32dc2a
+# %% ../../nbs/stats/gam.ipynb #f221227d
 def fit_line(
     features: np.ndarray,  # shape (models, features)
     truth: np.ndarray,  # shape (models,)
@@ -130,7 +130,7 @@ def fit_line(
     loss = float(np.sqrt(np.mean(errors**2)))
     return straight(slope, coef[-1] - slope @ centre), loss
 
-# %% ../../nbs/stats/gam.ipynb #f221227d
+
 def fit_curve(
     features: np.ndarray,  # shape (models, features); the last is the subset's mean
     truth: np.ndarray,  # full scores, NaN where unknown; shape (models,)
@@ -153,11 +153,8 @@ def fit_curve(
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         curve, loss = fit_line(features[:, varies], truth)
         note = f"{error}: a line instead of a GAM"
-    low, high, coef = (
-        np.zeros(count),
-        np.ones(count),
-        np.zeros((count, curve.coef.shape[1])),
-    )
+    low, high = np.zeros(count), np.ones(count)
+    coef = np.zeros((count, curve.coef.shape[1]))
     low[varies], high[varies], coef[varies] = curve.low, curve.high, curve.coef
     return Curve(low, high, coef, curve.constant), loss, note
 

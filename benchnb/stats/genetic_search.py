@@ -97,7 +97,7 @@ def repaired(
     chosen = np.argpartition(keys, -size, axis=1)[:, -size:]
     return as_masks(chosen, masks.shape[1])
 
-# %% ../../nbs/stats/genetic_search.ipynb #cdbeec3a
+# %% ../../nbs/stats/genetic_search.ipynb #d9899333
 @dataclass(frozen=True)
 class Settings:
     "Sizes and limits of a genetic search"
@@ -112,13 +112,12 @@ class Settings:
     def __post_init__(self):
         lows = dict(population=2, generations=0, elite=1, rivals=1, flips=0, patience=1)
         for name, low in lows.items():
-            if not getattr(self, name) >= low:
-                got = getattr(self, name)
+            if not (got := getattr(self, name)) >= low:
                 raise ValueError(f"{name} must be at least {low}, got {got}")
         if self.elite >= self.population:
             raise ValueError(f"elite must be below the population, got {self.elite}")
 
-# %% ../../nbs/stats/genetic_search.ipynb #d9899333
+
 def next_generation(
     masks: np.ndarray,  # the population, individuals x items
     fitness: np.ndarray,  # of each individual
@@ -134,7 +133,7 @@ def next_generation(
     children = mutated(children, settings.flips, rng)
     return np.concatenate([masks[best], repaired(children, size, rng)])
 
-# %% ../../nbs/stats/genetic_search.ipynb #eb023296
+# %% ../../nbs/stats/genetic_search.ipynb #49eca8b4
 class Search(NamedTuple):
     "Where a search stands, and what it has found"
 
@@ -159,7 +158,7 @@ class Search(NamedTuple):
         order = np.argsort(-self.votes, kind="stable")
         return np.sort(order[: len(self.items)])
 
-# %% ../../nbs/stats/genetic_search.ipynb #c27fed3d
+
 def first_population(
     total: int,  # items to choose from
     size: int,  # items to choose
@@ -173,7 +172,7 @@ def first_population(
     unknown = np.zeros(number), subsets[0], -np.inf, 0, np.zeros(0), np.zeros(total)
     return Search(-1, masks, *unknown)
 
-# %% ../../nbs/stats/genetic_search.ipynb #49eca8b4
+
 def judged_generation(
     search: Search,
     masks: np.ndarray,  # the new population
@@ -182,17 +181,17 @@ def judged_generation(
 ) -> Search:
     "The search after one more generation"
     best = int(np.argmax(fitness))
-    course = np.append(search.course, fitness[best])
-    found = Search(
-        search.generation + 1, masks, fitness, *search[3:6], course, search.votes
+    course, number = np.append(search.course, fitness[best]), search.generation + 1
+    found = search._replace(
+        generation=number, masks=masks, judged=fitness, course=course
     )
     worth = fitness[best] if watch is None else watch(masks[[best]])[0]
     if worth <= search.fitness:
         return found
-    items, since = np.flatnonzero(masks[best]), found.generation
-    return found._replace(items=items, fitness=float(worth), since=since)
+    items = np.flatnonzero(masks[best])
+    return found._replace(items=items, fitness=float(worth), since=number)
 
-# %% ../../nbs/stats/genetic_search.ipynb #919ec1df
+# %% ../../nbs/stats/genetic_search.ipynb #9362fac3
 def save_search(
     search: Search,
     path: str | Path,  # an npz file; written whole or not at all
@@ -205,7 +204,7 @@ def save_search(
 
     replace_file(path, write)
 
-# %% ../../nbs/stats/genetic_search.ipynb #9362fac3
+
 def load_search(
     path: str | Path,  # that save_search has written
 ) -> Search:

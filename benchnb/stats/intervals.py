@@ -112,12 +112,14 @@ def residual_interval(
 # %% ../../nbs/stats/intervals.ipynb #63d10b29
 def run_noise(
     seen: np.ndarray,  # mean scores of the items asked, shape (n,)
-    trials: np.ndarray,  # runs behind each, at least one above 1
+    trials: np.ndarray,  # runs behind each
     share: np.ndarray,  # what each counts in the estimate, sums to 1
     weight: np.ndarray,  # what its item counts in the benchmark
-) -> float:  # a variance
+) -> float:  # a variance; 0 where no item was run twice
     "What the noise of runs adds to the variance of an estimate (equation 11)"
     often = trials > 1
+    if not often.any():
+        return 0.0
     once = seen * (1 - seen) * trials / np.maximum(trials - 1, 1)  # of a single run
     once = np.where(often, once, once[often].mean())
     return float((share * weight) @ (once / trials))

@@ -120,7 +120,7 @@ def attenuated(
     eta = design @ params.T.astype(np.float32) * less
     return np.float32(0.5) + np.float32(0.5) * np.tanh(eta / 2), less
 
-# %% ../../nbs/stats/irt.ipynb #dbd91f33
+# %% ../../nbs/stats/irt.ipynb #ca5a6832
 def check_responses(
     values: np.ndarray,  # models x items
     dims: int,  # abilities per model
@@ -141,7 +141,7 @@ def check_responses(
         raise ValueError(f"dims={dims} needs more than {dims} models, got {usable}")
     return values
 
-# %% ../../nbs/stats/irt.ipynb #ca5a6832
+
 def fit_irt(
     values: np.ndarray,  # the sources' scores in [0, 1], models x items; NaN: unknown
     dims: int = 1,  # abilities per model

@@ -137,7 +137,7 @@ def smoothed_residual(
 
 # %% ../../nbs/stats/irt_posterior.ipynb #66abf231
 class Prediction(NamedTuple):
-    "What an item response model says about a new model's score"
+    "What an item response model found about a new model's score"
 
     score: float  # perhaps a little outside [0, 1]
     variance: float

@@ -56,10 +56,10 @@ def part_whole_correlation(
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(size > 1e-9 * count, (x * y).sum(axis=0) / size, np.nan)
 
-# %% ../../nbs/stats/item_filters.ipynb #4a5b45da
+# %% ../../nbs/stats/item_filters.ipynb #9f1ec9fc
 RULES = ("weightless", "unanswered", "flat", "easy", "unrelated")
 
-# %% ../../nbs/stats/item_filters.ipynb #9f1ec9fc
+
 def first_broken(
     facts: pd.DataFrame,  # a row per item: weight, mean, spread, correlation
     flat: float = 0.01,  # largest spread of a flat item
@@ -90,7 +90,7 @@ def return_order(
     )
     return np.lexsort([-worth, -rule])
 
-# %% ../../nbs/stats/item_filters.ipynb #ea9ca5a7
+# %% ../../nbs/stats/item_filters.ipynb #e57abe46
 class Kept(NamedTuple):
     "What the filters leave of a table"
 
@@ -99,7 +99,7 @@ class Kept(NamedTuple):
     table: pd.DataFrame  # a row per rule: items that fall to it, returned, still out
     note: str  # what a reader must know; empty if no rule was given up
 
-# %% ../../nbs/stats/item_filters.ipynb #efb76ce9
+
 def _filter_table(rule, out):
     "How many items fall to each rule, how many came back, how many are left"
     falls = np.bincount(rule, minlength=len(RULES) + 1)[: len(RULES)]
@@ -108,7 +108,7 @@ def _filter_table(rule, out):
     table["left"] = len(rule) - table["out"].cumsum()
     return table.set_index(pd.Index(RULES, name="rule"))
 
-# %% ../../nbs/stats/item_filters.ipynb #e57abe46
+
 def kept_items(
     scores: Scores,  # the sources, never the targets
     need: int = 1,  # items that must be left
@@ -162,7 +162,7 @@ def most_alike_before(
             whom[here] = np.where(better, near + first, whom[here])
     return np.minimum(most, 1), whom
 
-# %% ../../nbs/stats/item_filters.ipynb #7aed6997
+# %% ../../nbs/stats/item_filters.ipynb #a3dee4c5
 def redundancy(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
     embeddings: np.ndarray | None = None,  # items x dims, unit rows; None: no texts
@@ -174,7 +174,7 @@ def redundancy(
         text = most_alike_before(embeddings)[0]
     return pd.DataFrame({"text": text, "rank": rank})
 
-# %% ../../nbs/stats/item_filters.ipynb #a3dee4c5
+
 def not_redundant(
     most: pd.DataFrame,  # what redundancy found: columns text and rank
     text: float = 0.95,  # tau_text: an item with a larger product is redundant

@@ -24,7 +24,7 @@ def two_valued(
         return None
     return np.where(upper, np.float32(1), np.float32(-1)), high - low
 
-# %% ../../nbs/stats/medoids.ipynb #e9892cc6
+# %% ../../nbs/stats/medoids.ipynb #d8093273
 def manhattan(
     table: np.ndarray,  # features (such as source models) x items
     to: np.ndarray,  # positions of the items to measure to
@@ -41,7 +41,7 @@ def manhattan(
     distance = left.T @ right
     return np.maximum(distance, 0, out=distance)  # rounding may dip below 0
 
-# %% ../../nbs/stats/medoids.ipynb #99ac3bb4
+
 def cosine(
     table: np.ndarray,  # features x items
     to: np.ndarray,  # positions of the items to measure to
@@ -51,7 +51,7 @@ def cosine(
 
     return cosine_distances(table.T, table[:, to].T).astype(np.float32)
 
-# %% ../../nbs/stats/medoids.ipynb #032ad20d
+
 def correlation(
     table: np.ndarray,  # features x items
     to: np.ndarray,  # positions of the items to measure to
@@ -60,7 +60,7 @@ def correlation(
     centred = table - table.mean(axis=0, dtype=np.float64)
     return cosine(np.where(np.ptp(table, axis=0) == 0, 0, centred), to)
 
-# %% ../../nbs/stats/medoids.ipynb #932e2388
+
 DISTANCES = {"manhattan": manhattan, "correlation": correlation, "cosine": cosine}
 
 
@@ -78,7 +78,7 @@ def _check_table(table, metric):
         )
     return table
 
-# %% ../../nbs/stats/medoids.ipynb #d8093273
+
 def item_distances(
     table: np.ndarray,  # features (such as source models) x items, no NaN
     metric: str = "manhattan",  # manhattan, correlation or cosine
@@ -149,38 +149,6 @@ class Medoids:
             mean = np.average(answers[scored], weights=mass if mass.any() else None)
         return np.where(scored, answers, mean)[self.labels]
 
-# %% ../../nbs/stats/medoids.ipynb #6dc1bf11
-def _check_positions(name, given, n_items, k):
-    "Distinct positions of items, at most k"
-    given = np.asarray([] if given is None else given)
-    if given.size and given.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be positions of items, got {given.dtype}")
-    values, times = np.unique(given.astype(np.int64), return_counts=True)
-    if (outside := values[(values < 0) | (values >= n_items)]).size:
-        raise ValueError(f"{name} has item {outside[0]}: there are {n_items} items")
-    if (times > 1).any():
-        raise ValueError(f"{name} has item {values[times > 1][0]} twice")
-    if not given.size <= k <= n_items or k < 1:
-        raise ValueError(
-            f"cannot choose k={k} medoids from {n_items} items, {given.size} {name}"
-        )
-    return given.astype(np.int64)
-
-# %% ../../nbs/stats/medoids.ipynb #73e277d6
-def _check_distances(distance, weights):
-    "A square matrix without gaps, and weights that fit"
-    distance = np.asarray(distance)
-    if distance.dtype not in (np.float32, np.float64):
-        distance = distance.astype(np.float32)
-    if distance.ndim != 2 or distance.shape[0] != distance.shape[1]:
-        raise ValueError(f"distance must be items x items, got {distance.shape}")
-    if not (distance.min(initial=0) >= 0 and distance.max(initial=0) < np.inf):
-        raise ValueError("distance has entries that are NaN, infinite or below 0")
-    weights = None if weights is None else np.asarray(weights, dtype=np.float64)
-    if weights is not None and (weights.shape != (len(distance),) or weights.min() < 0):
-        raise ValueError(f"weights must be {len(distance)} numbers >= 0")
-    return distance, weights
-
 # %% ../../nbs/stats/medoids.ipynb #pam0code
 SEARCHES = ("fasterpam", "pam")
 
@@ -222,7 +190,39 @@ def search_medoids(
         found = fasterpam(problem, start, random_state=seed, n_cpu=1)
     return found.medoids.astype(np.int64)
 
-# %% ../../nbs/stats/medoids.ipynb #c698c63d
+# %% ../../nbs/stats/medoids.ipynb #a3dcfc62
+def _check_positions(name, given, n_items, k):
+    "Distinct positions of items, at most k"
+    given = np.asarray([] if given is None else given)
+    if given.size and given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be positions of items, got {given.dtype}")
+    values, times = np.unique(given.astype(np.int64), return_counts=True)
+    if (outside := values[(values < 0) | (values >= n_items)]).size:
+        raise ValueError(f"{name} has item {outside[0]}: there are {n_items} items")
+    if (times > 1).any():
+        raise ValueError(f"{name} has item {values[times > 1][0]} twice")
+    if not given.size <= k <= n_items or k < 1:
+        raise ValueError(
+            f"cannot choose k={k} medoids from {n_items} items, {given.size} {name}"
+        )
+    return given.astype(np.int64)
+
+
+def _check_distances(distance, weights):
+    "A square matrix without gaps, and weights that fit"
+    distance = np.asarray(distance)
+    if distance.dtype not in (np.float32, np.float64):
+        distance = distance.astype(np.float32)
+    if distance.ndim != 2 or distance.shape[0] != distance.shape[1]:
+        raise ValueError(f"distance must be items x items, got {distance.shape}")
+    if not (distance.min(initial=0) >= 0 and distance.max(initial=0) < np.inf):
+        raise ValueError("distance has entries that are NaN, infinite or below 0")
+    weights = None if weights is None else np.asarray(weights, dtype=np.float64)
+    if weights is not None and (weights.shape != (len(distance),) or weights.min() < 0):
+        raise ValueError(f"weights must be {len(distance)} numbers >= 0")
+    return distance, weights
+
+
 def distinct_medoids(
     distance: np.ndarray,  # items x items
     fixed: np.ndarray,  # fixed medoids
@@ -245,7 +245,7 @@ def distinct_medoids(
         medoids = np.append(medoids, new)
     return medoids
 
-# %% ../../nbs/stats/medoids.ipynb #eab1e58b
+
 def assign_items(
     to_medoids: np.ndarray,  # distances, medoids x items
     medoids: np.ndarray,  # their positions
@@ -255,13 +255,10 @@ def assign_items(
     labels = to_medoids.argmin(axis=0)
     labels[medoids] = np.arange(len(medoids))
     closest = to_medoids[labels, np.arange(len(labels))].astype(np.float64)
-    return Medoids(
-        medoids,
-        labels,
-        float(np.sum(closest if weights is None else closest * weights)),
-    )
+    loss = np.sum(closest if weights is None else closest * weights)
+    return Medoids(medoids, labels, float(loss))
 
-# %% ../../nbs/stats/medoids.ipynb #a3dcfc62
+
 def k_medoids(
     distance: np.ndarray,  # items x items, symmetric, no NaN
     k: int,  # medoids in all, fixed ones included
@@ -299,39 +296,6 @@ def distinct_columns(
     keys = content.view(np.dtype((np.void, width)))[:, 0]
     return np.unique(keys, return_index=True, return_inverse=True)[1:]
 
-# %% ../../nbs/stats/medoids.ipynb #801b780a
-def _kinds_to_items(found, kind, fixed, k, order):
-    "A clustering of kinds as a clustering of items"
-    n_fixed = len(np.unique(kind[fixed]))
-    member = order[np.unique(kind[order], return_index=True)[1]]  # one of each kind
-    medoids = np.concatenate([fixed, member[found.medoids[n_fixed:]]])
-    unused = order[~np.isin(order, medoids)]
-    medoids = np.concatenate([medoids, unused[: k - len(medoids)]])
-    medoid_of = np.empty(kind.max() + 1, dtype=np.int64)
-    medoid_of[kind[medoids[::-1]]] = np.arange(k)[::-1]  # the first of several stays
-    labels = medoid_of[found.medoids[found.labels]][kind]
-    labels[medoids] = np.arange(k)
-    return Medoids(medoids, labels, found.loss)
-
-# %% ../../nbs/stats/medoids.ipynb #b36795dc
-def _cluster_kinds(table, kinds, k, rng, fixed, weights, twins, search):
-    "k_medoids on one item of each kind, weighted by the items of that kind"
-    first, kind = kinds
-    weights = np.bincount(kind, weights, minlength=len(first)).astype(np.float64)
-    _, order = np.unique(kind[fixed], return_index=True)
-    fixed_kinds = kind[fixed[np.sort(order)]]
-    count = min(k - len(fixed) + len(fixed_kinds), len(first))
-    distance, start = item_distances(table[:, first]), None
-    if search == "pam":  # it starts from random items, so from large kinds more often
-        drawn = kind[rng.permutation(len(kind))]
-        start = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
-        start = start[~np.isin(start, fixed_kinds)][: count - len(fixed_kinds)]
-    found = k_medoids(distance, count, rng, fixed_kinds, start, weights, search)
-    order = np.arange(len(kind))
-    order = {"first": order, "last": order[::-1]}.get(twins)
-    order = rng.permutation(len(kind)) if order is None else order
-    return _kinds_to_items(found, kind, fixed, k, order)
-
 # %% ../../nbs/stats/medoids.ipynb #a093224c
 def sampled_k_medoids(
     table: np.ndarray,  # features x items, no NaN
@@ -363,6 +327,39 @@ def sampled_k_medoids(
     return best
 
 # %% ../../nbs/stats/medoids.ipynb #7a235d2e
+def _kinds_to_items(found, kind, fixed, k, order):
+    "A clustering of kinds as a clustering of items"
+    n_fixed = len(np.unique(kind[fixed]))
+    member = order[np.unique(kind[order], return_index=True)[1]]  # one of each kind
+    medoids = np.concatenate([fixed, member[found.medoids[n_fixed:]]])
+    unused = order[~np.isin(order, medoids)]
+    medoids = np.concatenate([medoids, unused[: k - len(medoids)]])
+    medoid_of = np.empty(kind.max() + 1, dtype=np.int64)
+    medoid_of[kind[medoids[::-1]]] = np.arange(k)[::-1]  # the first of several stays
+    labels = medoid_of[found.medoids[found.labels]][kind]
+    labels[medoids] = np.arange(k)
+    return Medoids(medoids, labels, found.loss)
+
+
+def _cluster_kinds(table, kinds, k, rng, fixed, weights, twins, search):
+    "k_medoids on one item of each kind, weighted by the items of that kind"
+    first, kind = kinds
+    weights = np.bincount(kind, weights, minlength=len(first)).astype(np.float64)
+    _, order = np.unique(kind[fixed], return_index=True)
+    fixed_kinds = kind[fixed[np.sort(order)]]
+    count = min(k - len(fixed) + len(fixed_kinds), len(first))
+    distance, start = item_distances(table[:, first]), None
+    if search == "pam":  # it starts from random items, so from large kinds more often
+        drawn = kind[rng.permutation(len(kind))]
+        start = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+        start = start[~np.isin(start, fixed_kinds)][: count - len(fixed_kinds)]
+    found = k_medoids(distance, count, rng, fixed_kinds, start, weights, search)
+    order = np.arange(len(kind))
+    order = {"first": order, "last": order[::-1]}.get(twins)
+    order = rng.permutation(len(kind)) if order is None else order
+    return _kinds_to_items(found, kind, fixed, k, order)
+
+
 def cluster_items(
     table: np.ndarray,  # features (such as source models) x items, no NaN
     k: int,  # medoids in all, fixed ones included

@@ -11,7 +11,7 @@ import numpy as np
 from ..data.scores import Scores, weighted_means
 from .intervals import normal_quantile
 
-# %% ../../nbs/stats/sample_size.ipynb #2c7e4c73
+# %% ../../nbs/stats/sample_size.ipynb #cad994fd
 def check_share(
     name: str,  # for the message
     value: float,  # a width or an error, as a share
@@ -24,7 +24,7 @@ def check_share(
         )
     return float(value)
 
-# %% ../../nbs/stats/sample_size.ipynb #cad994fd
+
 def textbook_width(
     asked: int | np.ndarray,  # items drawn at random, from 1 to total
     total: float,  # items of the benchmark; inf: endless

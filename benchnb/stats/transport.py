@@ -12,11 +12,11 @@ import numpy as np
 
 from .medoids import distinct_columns
 
-# %% ../../nbs/stats/transport.ipynb #72501de6
+# %% ../../nbs/stats/transport.ipynb #9841a436
 class NotSolved(ValueError):
     "The network algorithm was stopped before it had found the best plan"
 
-# %% ../../nbs/stats/transport.ipynb #9841a436
+
 def transport_plan(
     cost: np.ndarray,  # of moving one unit, heaps x holes, finite
     heaps: np.ndarray | None = None,  # their masses, summing to 1; None: all alike
@@ -66,7 +66,7 @@ def in_order(
     starts = np.maximum(ends - heaps[:, np.newaxis], stops - holes)
     return np.maximum(np.minimum(ends, stops) - starts, 0)
 
-# %% ../../nbs/stats/transport.ipynb #194d99a2
+# %% ../../nbs/stats/transport.ipynb #c093f0eb
 def synthetic_items(
     left: np.ndarray,  # models x items answered elsewhere
     right: np.ndarray,  # the same models x items not answered here
@@ -84,7 +84,7 @@ def synthetic_items(
         arrived = (np.round(arrived, 6) >= 0.5).astype(np.float64)
     return arrived[:-1].astype(np.float32), arrived[-1]
 
-# %% ../../nbs/stats/transport.ipynb #571c5d4a
+
 def carry(
     rows: np.ndarray,  # what to carry over, rows x items of left
     left: np.ndarray,  # models x items answered elsewhere
@@ -108,7 +108,7 @@ def carry(
         return carry(rows, left, right, 2 * slices)
     return arrived * right.shape[1]
 
-# %% ../../nbs/stats/transport.ipynb #c093f0eb
+
 def slice_plan(
     left: np.ndarray,  # models x items answered elsewhere
     right: np.ndarray,  # the same models x items not answered here

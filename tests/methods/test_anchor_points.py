@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.anchor_points import AnchorPoints
 from benchnb.stats.medoids import item_distances, standardize
@@ -24,20 +23,6 @@ def answers(seed=0, models=24, items=60):
 
 
 @pytest.mark.parametrize("distance", SETTINGS)
-@pytest.mark.parametrize("budget", [1, 8, 60])
-def test_every_budget_gives_distinct_items_and_all_items_give_the_truth(
-    distance, budget
-):
-    source, target = answers().split("random", seed=1)
-    estimates = simulate(AnchorPoints(distance).fit(source), target, budget)
-    assert all(len(set(e.items)) == budget for e in estimates)
-    assert all(0 <= e.interval[0] <= e.score <= e.interval[1] <= 1 for e in estimates)
-    if budget == 60:
-        truth = target.truth().to_numpy()
-        np.testing.assert_allclose([e.score for e in estimates], truth, atol=1e-6)
-
-
-@pytest.mark.parametrize("distance", SETTINGS)
 def test_every_item_belongs_to_a_nearest_anchor(distance):
     source = answers()
     method = ready(AnchorPoints(distance).fit(source), 8)
@@ -45,17 +30,6 @@ def test_every_item_belongs_to_a_nearest_anchor(distance):
     distances = item_distances(table, distance, to=method.coreset_)
     own = distances[np.arange(60), method.labels_]
     np.testing.assert_allclose(own, distances.min(axis=1), atol=1e-4)
-
-
-def test_rescaling_is_for_manhattan_unless_said_otherwise():
-    source = answers()
-
-    def chosen(distance, rescale):
-        return ready(AnchorPoints(distance, rescale).fit(source), 8).coreset_.tolist()
-
-    assert chosen("manhattan", None) == chosen("manhattan", True)
-    assert chosen("correlation", None) == chosen("correlation", False)
-    assert chosen("manhattan", True) != chosen("manhattan", False)
 
 
 def test_the_estimate_weighs_answers_by_the_weight_of_their_clusters():
@@ -70,29 +44,6 @@ def test_the_estimate_weighs_answers_by_the_weight_of_their_clusters():
     assert np.isclose(estimate.predicted @ method.weights_, expected)
 
 
-def test_gaps_in_the_sources_and_nothing_scored():
-    scores = answers()
-    values = scores.values.copy()
-    values[np.random.default_rng(0).random(values.shape) < 0.2] = np.nan
-    values[:, 5] = np.nan
-    holes = Scores(values, scores.items, scores.models)
-    for distance in SETTINGS:
-        method = ready(AnchorPoints(distance).fit(holes), 10)
-        for estimate in simulate(method, holes):
-            assert np.isfinite(estimate.score)
-        nothing = Scores(np.full((1, 60), np.nan), scores.items, ["new"])
-        (empty,) = simulate(method, nothing)
-        assert np.isclose(empty.score, method.source_mean_) and empty.notes
-
-
-def test_fewer_kinds_of_items_than_anchors():
-    values = np.repeat([[1, 0], [0, 1], [1, 1]], [12, 3], axis=1).astype(float)
-    method = ready(AnchorPoints().fit(Scores(values)), 6)
-    assert len(set(method.coreset_)) == 6
-    first = method.estimate(values[0, method.coreset_])
-    assert np.isclose(first.score, 12 / 15)
-
-
 def test_many_items_are_clustered_from_samples():
     scores = answers(items=300)
     exact = ready(AnchorPoints(folds=0).fit(scores), 10)
@@ -103,44 +54,3 @@ def test_many_items_are_clustered_from_samples():
         for method in (exact, sampled)
     ]
     assert errors[1] < errors[0] + 0.05
-
-
-def test_saved_without_the_sources_and_back(tmp_path):
-    source, target = answers().split("random", seed=1)
-    method = ready(AnchorPoints().fit(source), 10)
-    save_method(method, tmp_path)
-    again = load_method(tmp_path)
-    first, second = simulate(method, target), simulate(again, target)
-    assert [e.score for e in first] == [e.score for e in second]
-    assert not any(np.shape(value) == source.shape for value in vars(again).values())
-    with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
-        ready(again, 20)
-
-
-def test_the_seed_decides_and_the_order_of_targets_does_not():
-    source, target = answers(items=200).split("random", seed=1)
-    method = AnchorPoints().fit(source)
-    items = [ready(method, 10, seed).coreset_.tolist() for seed in (0, 1, 0)]
-    assert items[0] == items[2] != items[1]
-    turned = target.select(models=np.arange(len(target))[::-1])
-    forth = [e.score for e in simulate(method, target, 10)]
-    assert forth == [e.score for e in simulate(method, turned, 10)][::-1]
-
-
-def test_intervals_hold_their_promise_for_models_like_the_sources():
-    held = []
-    for seed in range(12):
-        source, target = answers(seed, models=80, items=150).split("random", seed=seed)
-        estimates = simulate(AnchorPoints().fit(source), target, 15, seed)
-        truth = target.truth().to_numpy()
-        ends = np.array([estimate.interval for estimate in estimates])
-        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-    assert 0.9 < np.mean(np.concatenate(held)) <= 1
-
-
-def test_names_and_mistakes():
-    assert isinstance(get_method("anchor_points", distance="correlation"), AnchorPoints)
-    with pytest.raises(ValueError, match="distance must be one of 'manhattan'"):
-        AnchorPoints("pearson").fit(answers())
-    with pytest.raises(ValueError, match="budget must be a whole number"):
-        ready(AnchorPoints().fit(answers()), 61)

@@ -7,12 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.compare import compare
 from benchnb.evaluation.registry import (
-    get_method,
     list_methods,
-    load_method,
-    save_method,
 )
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.clustering import Clustering, TextClustering, k_means_items
@@ -79,42 +75,6 @@ def test_always_as_many_distinct_items_as_asked_for(k, seed, models):
     assert found.labels.min() >= 0 and found.labels.max() < k
 
 
-def test_of_identical_items_any_may_be_asked():
-    points = np.repeat([[0, 1.0]], [10, 10], axis=1)
-    asked = {int(k_means_items(points, 1, seed).medoids[0]) for seed in range(40)}
-    assert len(asked) > 10
-
-
-@pytest.mark.parametrize("budget", [1, 7, 60])
-def test_every_budget_works_and_all_items_give_the_truth(budget):
-    scores = answers()
-    source, target = scores.split("random", seed=1)
-    estimates = simulate(Clustering().fit(source), target, budget)
-    assert all(len(set(e.items)) == budget for e in estimates)
-    assert all(0 <= e.score <= 1 and e.interval[0] <= e.score for e in estimates)
-    if budget == 60:
-        truth = target.truth().to_numpy()
-        np.testing.assert_allclose([e.score for e in estimates], truth, atol=1e-6)
-
-
-def test_gaps_in_the_sources_and_in_the_answers():
-    scores = answers()
-    values = scores.values.copy()
-    values[np.random.default_rng(0).random(values.shape) < 0.2] = np.nan
-    values[:18, 5] = np.nan  # no source was evaluated on item 5
-    scores = Scores(values, scores.items, scores.models)
-    method = ready(Clustering().fit(scores.select(models=range(18))), 10)
-    for estimate in simulate(method, scores.select(models=range(18, 24))):
-        assert np.isfinite(estimate.score) and np.isfinite(estimate.predicted).all()
-    mass = np.bincount(method.labels_)
-    seen = np.array([np.nan, 1, 0, 1, 0, 1, 0, 1, 0, 1])
-    expected = np.average(seen[1:], weights=mass[1:])
-    assert np.isclose(method.estimate(seen).score, expected)
-    nothing = Scores(np.full((1, 60), np.nan), scores.items, ["new"])
-    (empty,) = simulate(method, nothing)
-    assert np.isclose(empty.score, method.source_mean_) and empty.notes
-
-
 def test_intervals_hold_their_promise_for_models_like_the_sources():
     held = []
     for seed in range(12):
@@ -125,52 +85,6 @@ def test_intervals_hold_their_promise_for_models_like_the_sources():
         ):
             held.append(one.interval[0] <= true <= one.interval[1])
     assert 0.9 < np.mean(held) <= 1
-
-
-def test_no_interval_without_folds_and_an_endless_one_with_few_sources():
-    scores = answers()
-    plain = ready(Clustering(folds=0).fit(scores), 5)
-    assert np.isnan(plain.estimate(np.ones(5)).interval).all()
-    few = Clustering().fit(scores.select(models=range(6)))
-    (estimate,) = simulate(few, scores.select(models=[20]), 5)
-    assert estimate.interval == (0, 1)
-    one = Clustering().fit(scores.select(models=[3]))
-    assert np.isfinite(simulate(one, scores.select(models=[20]), 5)[0].score)
-
-
-def test_saved_without_the_sources_and_back(tmp_path):
-    scores = answers()
-    source, target = scores.split("random", seed=1)
-    method = ready(Clustering().fit(source), 10)
-    save_method(method, tmp_path)
-    again = load_method(tmp_path)
-    first, second = simulate(method, target), simulate(again, target)
-    assert [e.score for e in first] == [e.score for e in second]
-    assert [e.interval for e in first] == [e.interval for e in second]
-    assert not any(np.shape(value) == source.shape for value in vars(again).values())
-    with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
-        ready(again, 20)
-
-
-def test_the_seed_decides_and_nothing_else():
-    scores = answers()
-    source, target = scores.split("random", seed=1)
-    method = Clustering().fit(source)
-    items = [ready(method, 10, seed).coreset_.tolist() for seed in (0, 1, 0)]
-    assert items[0] == items[2] != items[1]
-    turned = target.select(models=np.arange(len(target))[::-1])
-    forth = [e.score for e in simulate(method, target, 10)]
-    back = [e.score for e in simulate(method, turned, 10)]
-    assert forth == back[::-1]
-
-
-def test_within_tasks_every_task_has_its_share():
-    scores = answers()
-    source, target = scores.split("random", seed=1)
-    first, *_ = simulate(get_method("per_task(kmeans)").fit(source), target, 10)
-    tasks = source.items["task"][first.items]
-    assert tasks.value_counts().to_dict() == {"t0": 5, "t1": 5}
-    assert np.isclose(first.per_task.mean(), first.score)
 
 
 def test_items_described_from_outside():
@@ -210,20 +124,6 @@ def test_items_described_by_their_texts():
         assert one.score == other.score and one.interval == other.interval
 
 
-def test_other_scores_other_clusters_but_not_of_texts():
-    scores = with_texts(answers())
-    other = Scores(answers(seed=9).values, scores.items, scores.models)
-    asked = {
-        name: [
-            ready(get_method(name).fit(s), 12).coreset_.tolist()
-            for s in (scores, other)
-        ]
-        for name in ("kmeans", "kmeans_text")
-    }
-    assert asked["kmeans"][0] != asked["kmeans"][1]
-    assert asked["kmeans_text"][0] == asked["kmeans_text"][1]
-
-
 @pytest.mark.parametrize("space", ["text", "side"])
 def test_items_not_chosen_by_scores_are_tried_on_every_source(space, monkeypatch):
     def never(*args, **settings):
@@ -241,18 +141,6 @@ def test_items_not_chosen_by_scores_are_tried_on_every_source(space, monkeypatch
         errors.append(estimate - row @ scores.weights)
     assert np.isclose(method.radius_, conformal_radius(errors, 0.95), atol=1e-6)
     assert np.isnan(ready(Clustering(space, folds=0).fit(scores, side), 9).radius_)
-
-
-def test_intervals_of_texts_hold_their_promise():
-    held = []
-    for seed in range(12):
-        scores = with_texts(answers(seed, models=80, items=150))
-        source, target = scores.split("random", seed=seed)
-        truth = target.truth().to_numpy()
-        found = simulate(TextClustering().fit(source), target, 15, seed)
-        ends = np.array([estimate.interval for estimate in found])
-        held.extend((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-    assert 0.9 < np.mean(held) <= 1
 
 
 def test_tables_without_texts():
@@ -273,38 +161,3 @@ def test_tables_without_texts():
         TextClustering().fit(half)
     assert "kmeans_text" not in list_methods(scores)
     assert {"kmeans", "kmeans_text"} <= set(list_methods(with_texts(scores)))
-
-
-def test_points_with_the_names_of_the_items():
-    "A data frame finds its items in any order, and within tasks"
-    scores = with_texts(answers())
-    points = pd.DataFrame(text_embeddings(scores.items["text"]), scores.items.index)
-    turned = points.sample(frac=1, random_state=0)
-    one, other = (ready(TextClustering().fit(scores, p), 7) for p in (points, turned))
-    np.testing.assert_array_equal(one.coreset_, other.coreset_)
-    frame = compare(scores, ["per_task(kmeans_text)"], [6], trials=2, side=turned)
-    assert frame["asked"].eq(6).all()
-    with pytest.raises(ValueError, match="side has no row for item 'q9': add it"):
-        TextClustering().fit(scores, points.drop(index="q9"))
-
-
-def test_a_saved_clustering_of_texts_holds_neither_texts_nor_points(tmp_path):
-    scores = with_texts(answers())
-    source, target = scores.split("random", seed=1)
-    method = ready(TextClustering().fit(source), 10)
-    save_method(method, tmp_path)
-    content = b"".join(
-        path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
-    )
-    assert b"train" not in content and b"_points" not in content
-    again = load_method(tmp_path)
-    first, second = simulate(method, target), simulate(again, target)
-    assert [e.interval for e in first] == [e.interval for e in second]
-    with pytest.raises(ValueError, match="kmeans_text was loaded without its sources"):
-        ready(again, 20)
-
-
-def test_they_are_known_by_name():
-    assert isinstance(get_method("kmeans", n_init=3), Clustering)
-    assert isinstance(get_method("kmeans_text", n_init=3), TextClustering)
-    assert get_method("kmeans_text").space == "text"

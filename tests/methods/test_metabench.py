@@ -1,7 +1,5 @@
 """What the chapter on metabench does not show: a slow reference, odd tables, saving."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,15 +7,13 @@ from pygam import LinearGAM, s
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.learned_coresets import RandomCurve
-from benchnb.evaluation.registry import get_method, load_method, save_method
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import simulate
 from benchnb.methods.metabench import (
     Metabench,
     best_subset,
     one_per_quantile,
     subset_losses,
 )
-from benchnb.stats.gam import Curve
 from benchnb.stats.genetic_search import draw_subsets
 
 
@@ -78,18 +74,6 @@ def test_one_per_quantile_against_a_plain_search():
 # The method --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [RandomCurve, Metabench])
-@pytest.mark.parametrize("budget", [1, 2, 8, 50])
-def test_every_budget_gives_distinct_items_and_all_items_give_the_truth(kind, budget):
-    source, target = answers().split("random", seed=1)
-    estimates = simulate(kind().fit(source), target, budget)
-    assert all(len(set(e.items)) == budget for e in estimates)
-    assert all(0 <= e.interval[0] <= e.score <= e.interval[1] <= 1 for e in estimates)
-    if budget == 50:
-        truth = target.truth().to_numpy()
-        np.testing.assert_allclose([e.score for e in estimates], truth, atol=1e-6)
-
-
 def test_metabench_beats_random_items_and_a_curve():
     apart = []
     for seed in range(6):
@@ -113,121 +97,3 @@ def test_the_full_score_is_what_is_predicted_where_it_is_known():
     known = target.truth().notna().to_numpy()
     error = np.array([e.score for e in estimates]) - target.truth()
     assert np.abs(error[known]).mean() < 0.05
-
-
-@pytest.mark.parametrize("models", [1, 2, 3, 5, 9])
-def test_few_sources_are_enough_for_something_and_the_notes_say_what(models):
-    scores = answers(models=models + 3, items=20)
-    source = scores.select(models=np.arange(models))
-    estimates = simulate(Metabench().fit(source), scores, 6)
-    assert all(np.isfinite(e.score) and e.interval == (0, 1) for e in estimates)
-    assert all(bool(e.notes) for e in estimates) or models >= 8
-    if models < 3:
-        assert all("plain mean" in e.notes[-1] for e in estimates)
-
-
-def test_gaps_in_the_sources_and_nothing_scored():
-    scores = answers()
-    values = scores.values.copy()
-    values[np.random.default_rng(0).random(values.shape) < 0.3] = np.nan
-    values[:, 5] = values[7] = np.nan
-    holes = Scores(values, scores.items, scores.models)
-    method = ready(Metabench().fit(holes), 10)
-    error = [e.score for e in simulate(method, holes)] - scores.truth()
-    assert error.abs().drop("m7").mean() < 0.15
-    nothing = Scores(np.full((1, 50), np.nan), scores.items, ["new"])
-    (empty,) = simulate(method, nothing)
-    assert np.isclose(empty.score, method.source_mean_) and empty.notes
-
-
-def test_unscored_answers_are_left_out():
-    source = answers()
-    method = ready(Metabench().fit(source), 20)
-    seen = source.values[40, method.coreset_].astype(float)
-    whole = method.estimate(seen).score
-    for gap in range(20):
-        less = seen.copy()
-        less[gap] = np.nan
-        assert abs(method.estimate(less).score - whole) < 0.08
-
-
-def test_all_alike_sources():
-    for values in (
-        np.ones((6, 5)),
-        np.zeros((30, 5)),
-        np.tile([0, 1, 1, 0, 1], (9, 1)),
-    ):
-        method = ready(Metabench().fit(Scores(values)), 2)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", RuntimeWarning)
-            estimate = method.estimate(np.array([1.0, 0.0]))
-        assert 0 <= estimate.score <= 1
-        assert any("came back" in note for note in estimate.notes)
-        assert any("all sources answer alike" in note for note in estimate.notes)
-
-
-def test_targets_beyond_the_sources_are_named():
-    scores = answers()
-    source = scores.select(models=np.arange(25))
-    method = ready(Metabench().fit(source), 20)
-    best, known = method.estimate(np.ones(20)), method.estimate(
-        source.values[20, method.coreset_].astype(float)
-    )
-    assert any("extrapolated" in note for note in best.notes) and known.notes == ()
-    assert known.score < best.score <= 1
-
-
-def test_saved_as_plain_arrays_and_back(tmp_path):
-    source, target = answers().split("random", seed=1)
-    for pool in (None, 12):
-        method, folder = ready(Metabench(pool=pool).fit(source), 10), tmp_path / str(
-            pool
-        )
-        save_method(method, folder)
-        with np.load(folder / "arrays.npz", allow_pickle=False) as file:
-            assert all(file[name].dtype.kind in "bif" for name in file.files)
-        again = load_method(folder)
-        assert isinstance(Curve(*again.curve_).coef, np.ndarray)
-        first, second = simulate(method, target), simulate(again, target)
-        assert [e.score for e in first] == [e.score for e in second]
-        assert [e.interval for e in first] == [e.interval for e in second]
-        kept = [v for v in vars(again).values() if isinstance(v, np.ndarray)]
-        assert not any(v.shape == source.shape for v in kept)
-        with pytest.raises(ValueError, match="loaded without its sources: fit it"):
-            ready(again, 20)
-
-
-def test_the_seed_decides_and_the_order_of_targets_does_not():
-    source, target = answers(items=200).split("random", seed=1)
-    method = Metabench(folds=0).fit(source)
-    items = [ready(method, 10, seed).coreset_.tolist() for seed in (0, 1, 0)]
-    assert items[0] == items[2] != items[1]
-    turned = target.select(models=np.arange(len(target))[::-1])
-    forth = [e.score for e in simulate(method, target, 10)]
-    assert forth == [e.score for e in simulate(method, turned, 10)][::-1]
-
-
-def test_intervals_hold_their_promise_for_models_like_the_sources():
-    held = []
-    for seed in range(10):
-        source, target = answers(seed, models=100, items=120).split("random", seed=seed)
-        estimates = simulate(Metabench(subsets=200).fit(source), target, 12, seed)
-        truth = target.truth().to_numpy()
-        ends = np.array([estimate.interval for estimate in estimates])
-        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-    assert 0.91 < np.mean(np.concatenate(held)) <= 1
-
-
-def test_no_folds_no_interval():
-    source, target = answers().split("random", seed=1)
-    estimates = simulate(Metabench(folds=0).fit(source), target, 10)
-    assert np.isnan([e.interval for e in estimates]).all()
-
-
-def test_names_and_mistakes():
-    assert isinstance(get_method("metabench", pool=350), Metabench)
-    with pytest.raises(ValueError, match="budget must be a whole number"):
-        ready(Metabench().fit(answers()), 51)
-    for wrong in ({"subsets": 0}, {"pool": 0}, {"splines": 3}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            Metabench(**wrong).fit(answers())

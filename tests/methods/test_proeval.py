@@ -4,11 +4,10 @@ as a slow reference, gaps, repeated runs, intervals, saving."""
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.small import estimates, halves, prepared, shown, with_values
+from helpers.small import estimates, halves, shown
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import Flag, IntervalKind
-from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.proeval import (
     ProEval,
@@ -114,15 +113,6 @@ def test_the_programs_noise_changes_items_and_not_the_estimates():
     assert shown(program.estimate(seen)) == shown(paper.estimate(seen))
 
 
-def test_random_items_differ_by_seed():
-    source, _ = made_up().split("random", seed=0)
-    lists = [
-        ready(ProEval(active=False, folds=0).fit(source), 20, seed).coreset_
-        for seed in (0, 1)
-    ]
-    assert set(lists[0]) != set(lists[1]) and len(set(lists[0])) == 20
-
-
 def test_gaps_in_the_sources_leave_the_moments_of_who_was_asked():
     rng = np.random.default_rng(0)
     values = made_up(40, 10).values.astype(float)
@@ -137,17 +127,6 @@ def test_gaps_in_the_sources_leave_the_moments_of_who_was_asked():
     assert own[4] == own[5] == 0  # nobody, and one source: no covariance
     assert prior.mean[4] == pytest.approx(np.nanmean(values))
     assert np.linalg.eigvalsh(prior.covariance(np.arange(10))).min() > -1e-9
-
-
-def test_an_unscored_answer_is_as_if_it_had_not_been_asked():
-    source, target = made_up().split("random", seed=0)
-    method = ready(ProEval(folds=0).fit(source), 20)
-    seen = target.values[0, method.coreset_].astype(float)
-    seen[5:] = np.nan
-    short = ready(ProEval(folds=0).fit(source), 5)  # the same first five
-    assert short.coreset_.tolist() == method.coreset_[:5].tolist()
-    assert method.estimate(seen).score == pytest.approx(short.estimate(seen[:5]).score)
-    assert np.isnan(method.estimate(np.full(20, np.nan)).score)
 
 
 def test_repeated_runs_have_less_noise():
@@ -194,34 +173,9 @@ def test_conformal_intervals_hold_where_those_of_the_process_may_not():
 
 
 @pytest.mark.parametrize("models", [1, 2])
-def test_few_sources_are_told(models):
+def test_few_sources_are_noted(models):
     source, target = halves()
     few = source.select(models=np.arange(models))
     said = estimates(ProEval().fit(few), target.select(models=[0]), 12)[0]
     assert Flag.FEW_SOURCES in said.flags and "too few" in said.notes[0]
     assert said.interval == (0.0, 1.0)
-
-
-def test_sources_with_gaps_set_an_interval():
-    source, target = made_up().split("random", seed=0)
-    values = source.values.astype(float).copy()
-    values[np.random.default_rng(0).random(values.shape) < 0.3] = np.nan
-    method = ready(ProEval().fit(with_values(source, values)), 20)
-    assert 0 < method.radius_ < 0.4
-
-
-def test_a_saved_list_holds_no_source_scores_and_takes_no_other_budget(tmp_path):
-    source, _ = made_up().split("random", seed=0)
-    method = prepared(ProEval().fit(source), 12)
-    save_method(method, tmp_path / "saved")
-    loaded = load_method(tmp_path / "saved")
-    seen = np.arange(12) % 2.0
-    assert shown(loaded.estimate(seen)) == shown(method.estimate(seen))
-    with pytest.raises(ValueError, match="fit it again"):
-        prepared(loaded, 13)
-
-
-@pytest.mark.parametrize("given", [{"noise": 0}, {"choice_noise": -1}, {"folds": 1}])
-def test_parameters_are_checked(given):
-    with pytest.raises(ValueError, match=f"{next(iter(given))} must be"):
-        get_method("proeval", **given).fit(halves()[0])

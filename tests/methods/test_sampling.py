@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.per_task import PerTask
-from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
-from benchnb.live.evaluation import Evaluation
 from benchnb.methods import sampling
 from benchnb.methods.sampling import (
     AIPW,
@@ -113,68 +111,6 @@ def test_unbiased_over_draws(make, weights):
     assert (apart < 4 * spread + 0.012).all()
 
 
-@each
-@pytest.mark.parametrize("weights", [None, UNEQUAL], ids=["equal", "unequal"])
-@pytest.mark.parametrize("marks", [False, True], ids=["binary", "marks"])
-def test_exact_when_all_is_asked_and_sane_before(make, weights, marks):
-    source, target = table(weights=weights, marks=marks), table(
-        9, 60, 1, weights, marks
-    )
-    method = make().fit(source)
-    for budget in [1, 2, 3, 10, 59, 60]:
-        estimates = simulate(method, target, budget)
-        for e in estimates:
-            low, high = e.interval
-            assert 0 <= low <= e.score <= high <= 1
-            assert len(e.items) == min(budget, 58 if weights is not None else 60)
-            assert high - low > 0 or budget >= 59
-        again = simulate(method, target, budget)
-        assert [e.score for e in again] == [e.score for e in estimates]
-    scores = [e.score for e in estimates]
-    np.testing.assert_allclose(scores, target.truth(), atol=1e-6)
-    ready(method, 60)
-    alone = [
-        method.estimate(row[method.coreset_].astype(float)).score
-        for row in target.values
-    ]
-    np.testing.assert_allclose(
-        alone, target.truth(), atol=1e-5
-    )  # without the driver's help
-
-
-@each
-def test_answers_without_score(make):
-    source, target = table(), table(1, seed=3)
-    method = ready(make().fit(source), 12)
-    answers = target.values[0, method.coreset_].astype(float)
-    for missing in [1, 6, 11]:
-        holes = answers.copy()
-        holes[:missing] = np.nan
-        e = method.estimate(holes)
-        assert np.isfinite(e.score) and np.isfinite(e.interval).all()
-    blank = Scores(np.full((1, 60), np.nan), items=target.items)
-    e = simulate(method, blank)[0]
-    assert e.interval == (0, 1) and len(e.unscored) == 12
-    holed = Scores(
-        np.where(np.arange(60) % 2, target.values, np.nan), items=target.items
-    )
-    e = simulate(method, holed)[0]
-    assert set(e.unscored) == {i for i in e.items if int(i[1:]) % 2 == 0}
-
-
-@each
-def test_odd_sources(make):
-    target = table(2, seed=4)
-    facts = target.items
-    gaps = table().values.copy()
-    gaps[np.random.default_rng(0).random(gaps.shape) < 0.4] = np.nan
-    gaps[:, 5] = np.nan
-    tables = [gaps, np.ones((3, 60)), np.zeros((1, 60)), table(1).values, np.eye(60)]
-    for values in tables:
-        for e in simulate(make().fit(Scores(values, items=facts)), target, 10):
-            assert np.isfinite(e.score) and np.ptp(e.interval) > 0
-
-
 def test_useless_sources_are_random_sampling():
     "Sources that find all items alike: every estimate is the plain mean"
     source, target = Scores(np.full((5, 60), 0.5)), table(3)
@@ -226,12 +162,12 @@ def test_aipw_takes_the_penalty_with_the_least_left_out_error():
         for p in sampling.RIDGE_PENALTIES
     ]
     best = sampling.RIDGE_PENALTIES[int(np.argmin(errors))]
-    for chosen, alone in zip(
+    for chosen, single in zip(
         sampling.ridge_loo(*eigen, y),
         sampling.ridge_loo(*eigen, y, (best,)),
         strict=True,
     ):
-        np.testing.assert_allclose(chosen, alone)
+        np.testing.assert_allclose(chosen, single)
 
 
 def test_aipw_makes_no_copy_of_the_table():
@@ -239,35 +175,6 @@ def test_aipw_makes_no_copy_of_the_table():
     method = ready(AIPW().fit(source), 20)
     assert method._features is source.values
     assert method.cross_.dtype == np.float32 and method.cross_.shape == (500, 20)
-
-
-@each
-def test_saved_and_loaded(make, tmp_path):
-    source, target = table(), table(4, seed=2)
-    method = ready(make().fit(source), 15, seed=3)
-    save_method(method, tmp_path)
-    again = load_method(tmp_path)
-    for a, b in zip(simulate(method, target), simulate(again, target), strict=True):
-        assert (a.score, a.interval, a.items) == (b.score, b.interval, b.items)
-        if a.per_task is not None:
-            pd.testing.assert_series_equal(a.per_task, b.per_task)
-    saved = sum(f.stat().st_size for f in tmp_path.iterdir())
-    assert saved < 60_000
-
-
-def test_loaded_aipw_cannot_draw_anew(tmp_path):
-    save_method(ready(AIPW().fit(table()), 15), tmp_path)
-    with pytest.raises(ValueError, match="without its sources: fit it again"):
-        ready(load_method(tmp_path), 20)
-
-
-@each
-def test_an_evaluation_is_the_simulation(make):
-    source, target = table(), table(1, seed=2)
-    run = Evaluation(make().fit(source), budget=10, seed=4)
-    known = pd.Series(target.values[0].astype(float), target.items.index)
-    run.tell(known[run.ask()])
-    assert run.estimate().score == simulate(make().fit(source), target, 10, 4)[0].score
 
 
 def test_task_scores():
@@ -282,21 +189,6 @@ def test_task_scores():
     assert set(few.per_task.dropna().index) == asked  # unknown is NaN
     per_task = PerTask(AIPW()).fit(source)
     assert len(simulate(per_task, target, 12)[0].per_task) == 3
-
-
-def test_names_and_parameters():
-    for name in ["random", "stratified", "difference", "aipw"]:
-        assert get_method(name, level=0.8).level == 0.8
-    for make in [DifferenceEstimator, AIPW, StratifiedSampling]:
-        with pytest.raises(
-            ValueError, match="draw must be one of 'random', 'stratified'"
-        ):
-            make(draw="all").fit(table())
-    wide, narrow = (
-        simulate(RandomSampling(level=k).fit(table()), table(1), 20)[0].interval
-        for k in (0.95, 0.5)
-    )
-    assert np.ptp(wide) > np.ptp(narrow)
 
 
 @each

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import method_rng, ready, simulate
 from benchnb.methods.sort_and_search import (
     THRESHOLDS,
@@ -139,28 +138,6 @@ def test_counting_leans_neither_way_whatever_weights_and_order_are(marks):
 
 
 @pytest.mark.parametrize("rule", THRESHOLDS)
-def test_gaps_in_the_sources_and_nothing_scored(rule):
-    scores = answers()
-    values = scores.values.copy()
-    values[np.random.default_rng(0).random(values.shape) < 0.2] = np.nan
-    values[:, 5] = np.nan
-    holes = Scores(values, scores.items, scores.models)
-    method = ready(SortAndSearch(rule).fit(holes), 10)
-    assert all(np.isfinite(e.score) for e in simulate(method, holes))
-    assert np.isnan(method.estimate(np.full(10, np.nan)).score)
-    nothing = Scores(np.full((1, 60), np.nan), scores.items, ["new"])
-    (empty,) = simulate(method, nothing)
-    assert np.isclose(empty.score, method.source_mean_) and empty.notes
-
-
-def test_one_and_two_sources_will_do_without_an_interval():
-    for count in (1, 2, 3):
-        method = SortAndSearch().fit(answers(models=count))
-        guess, *_ = simulate(method, answers(), 10)
-        assert 0 <= guess.score <= 1 and guess.interval == (0, 1)
-
-
-@pytest.mark.parametrize("rule", THRESHOLDS)
 def test_errors_of_left_out_sources_match_a_slow_reference(rule):
     source = answers(models=21)
     method = ready(SortAndSearch(rule, folds=3).fit(source), 10)
@@ -177,37 +154,3 @@ def test_errors_of_left_out_sources_match_a_slow_reference(rule):
             wanted = THRESHOLDS[rule](seen, edges) - source.truth().iloc[row]
             errors[row] = wanted
     assert np.isclose(method.radius_, conformal_radius(errors), atol=1e-6)
-
-
-def test_intervals_hold_their_promise_for_models_like_the_sources():
-    held = []
-    for seed in range(12):
-        source, target = answers(seed, models=80, items=150).split("random", seed=seed)
-        estimates = simulate(SortAndSearch().fit(source), target, 15, seed)
-        truth = target.truth().to_numpy()
-        ends = np.array([estimate.interval for estimate in estimates])
-        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-    assert 0.9 < np.mean(np.concatenate(held)) <= 1
-
-
-def test_saved_without_the_sources_and_back(tmp_path):
-    source, target = answers().split("random", seed=1)
-    method = ready(SortAndSearch("search").fit(source), 10)
-    save_method(method, tmp_path)
-    again = load_method(tmp_path)
-    assert again.threshold == "search"
-    first, second = simulate(method, target), simulate(again, target)
-    assert [e.score for e in first] == [e.score for e in second]
-    assert not any(np.shape(value) == source.shape for value in vars(again).values())
-    with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
-        ready(again, 20)
-
-
-def test_names_and_mistakes():
-    assert isinstance(get_method("sort_and_search", threshold="search"), SortAndSearch)
-    with pytest.raises(ValueError, match="threshold must be one of 'count', 'search'"):
-        SortAndSearch("dp").fit(answers())
-    with pytest.raises(ValueError, match="folds must be"):
-        SortAndSearch(folds=1).fit(answers())
-    with pytest.raises(ValueError, match="budget must be a whole number"):
-        ready(SortAndSearch().fit(answers()), 61)

@@ -157,37 +157,15 @@ def test_order_of_sources_changes_nothing_but_the_start(tables):
 
 def test_other_targets_count_only_when_transductive(tables):
     source, target = tables
-    pair, alone = target.select(models=[0, 5]), target.select(models=[0])
+    pair, single = target.select(models=[0, 5]), target.select(models=[0])
     method = TailoredBench(probe_size=8).fit(source)
-    assert simulate(method, pair, 20)[0].score == simulate(method, alone, 20)[0].score
+    assert simulate(method, pair, 20)[0].score == simulate(method, single, 20)[0].score
     method = TailoredBench(probe_size=8, transductive=True).fit(source)
     ready(method, 20)
-    talk = Conversation(method)
-    assert talk.cohort
-    talk.tell(target.values[0, talk.wanted].astype(float))  # no others: still answers
-    assert len(talk.wanted) == 12
-
-
-@pytest.mark.parametrize("budget", [1, 2, 9, 10, 11, 120])
-def test_small_and_full_budgets(tables, budget):
-    source, target = tables
-    method = TailoredBench().fit(source)
-    with (
-        pytest.warns(UserWarning, match="pays a probe")
-        if budget <= 10
-        else no_warning()
-    ):
-        estimate = simulate(method, target.select(models=[0]), budget)[0]
-    assert len(estimate.items) == budget
-    if budget == 120:
-        assert estimate.score == pytest.approx(float(target.values[0].mean()), abs=1e-6)
-
-
-def no_warning():
-    "A context that does nothing"
-    from contextlib import nullcontext
-
-    return nullcontext()
+    part = Conversation(method)
+    assert part.cohort
+    part.tell(target.values[0, part.wanted].astype(float))  # no others: still answers
+    assert len(part.wanted) == 12
 
 
 def test_free_probe_stays_within_the_budget(tables):

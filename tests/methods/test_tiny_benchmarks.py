@@ -1,7 +1,5 @@
 """What the chapter on tinyBenchmarks does not show: slow references, odd tables."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.tiny_benchmarks import (
     GPIRT,
@@ -153,15 +150,6 @@ def test_items_are_drawn_in_proportion_to_weight_and_the_mean_is_unbiased():
     assert np.mean(means) == pytest.approx((values @ weights)[0], abs=0.01)
 
 
-def test_equal_weights_are_a_plain_draw():
-    pairs = [
-        tuple(sorted(draw_anchors(2, np.random.default_rng(s), np.full(5, 0.2)).items))
-        for s in range(2000)
-    ]
-    counts = pd.Series(pairs).value_counts()
-    assert len(counts) == 10 and counts.min() > 130 and counts.max() < 270
-
-
 @pytest.mark.parametrize("anchors", KINDS)
 def test_the_radius_is_made_of_errors_on_sources_left_out(anchors):
     source, _ = parts(answers(models=75))
@@ -203,94 +191,3 @@ def test_another_ability_must_earn_its_place():
     weights = np.where(np.arange(120) < 60, 3.0, 1.0) / 240
     assert choose_dims(two, weights)[0] > 1
     assert GPIRT(dims=2, folds=0).fit(Scores(two)).bank.slopes.shape == (120, 2)
-
-
-@pytest.mark.parametrize("cls", ALL)
-@pytest.mark.parametrize("models", [1, 2, 3, 5])
-def test_few_sources_leave_an_estimate_and_a_note(cls, models):
-    scores = answers()
-    source = scores.select(models=np.linspace(3, 27, models).astype(int))
-    (estimate,) = simulate(cls().fit(source), scores.select(models=[20]), 9)
-    assert 0 <= estimate.score <= 1
-    noted = any("too few for item curves" in note for note in estimate.notes)
-    assert noted == (models < 3)
-
-
-def test_curves_that_have_not_settled_are_noted(monkeypatch):
-    import benchnb.stats.irt as module
-
-    def hasty(*args, **settings):
-        return fit_irt(*args, **{**settings, "rounds": 1})
-
-    monkeypatch.setattr(module, "fit_irt", hasty)
-    source, target = parts(answers())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        method = GPIRT().fit(source)
-    notes = simulate(method, target, 9)[0].notes
-    assert any("had not settled after 1 rounds" in note for note in notes)
-    assert any("the interval had not settled" in note for note in notes)
-
-
-@pytest.mark.parametrize("cls", ALL)
-@pytest.mark.parametrize("anchors", KINDS)
-def test_saved_without_the_sources_and_back(cls, anchors, tmp_path):
-    source, target = parts(answers())
-    method = ready(cls(anchors).fit(source), 10)
-    save_method(method, tmp_path)
-    again = load_method(tmp_path)
-    for one, other in zip(
-        simulate(method, target), simulate(again, target), strict=True
-    ):
-        assert (one.score, one.interval) == (other.score, other.interval)
-        assert one.notes == other.notes and one.how == other.how
-    kept = vars(again) | dict(again.bank_)
-    arrays = [value for value in kept.values() if isinstance(value, np.ndarray)]
-    assert arrays and not any(array.shape == source.shape for array in arrays)
-    with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
-        ready(again, 20)
-
-
-def test_gaps_in_the_sources_and_in_the_answers():
-    scores = answers()
-    values = scores.values.copy()
-    values[np.random.default_rng(0).random(values.shape) < 0.2] = np.nan
-    values[:, 5] = np.nan  # nobody was evaluated on item 5
-    values[7] = np.nan  # a source without any answer
-    source, target = parts(Scores(values, scores.items, scores.models))
-    for cls in ALL:
-        method = ready(cls().fit(source), 10)
-        assert np.isfinite(method.radius_) and np.isfinite(method.error_)
-        for estimate in simulate(method, target):
-            assert np.isfinite(estimate.score) and np.isfinite(estimate.predicted).all()
-        assert np.isnan(method.estimate(np.full(10, np.nan)).score)
-
-
-def test_without_folds_there_is_no_interval():
-    source, target = parts(answers())
-    first = simulate(GPIRT(folds=0).fit(source), target, 10)
-    assert np.isnan([e.interval for e in first]).all()
-    second = simulate(GPIRT(folds=3).fit(source), target, 10)
-    assert [e.score for e in first] == [e.score for e in second]
-
-
-def test_what_no_fit_could_use_is_refused():
-    source, _ = parts(answers())
-    for bad, message in [
-        (dict(anchors="text"), "anchors must be one of 'random'"),
-        (dict(dims=0), "dims must be a whole number"),
-        (dict(dims=1.5), "dims must be a whole number"),
-        (dict(folds=None), "folds must be a whole number"),
-        (dict(folds=1), "folds must be a whole number of at least 0, not 1"),
-        (dict(spread=0), "spread must be a number"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            GPIRT(**bad).fit(source)
-
-
-def test_random_anchors_have_no_groups_and_so_no_score_per_item():
-    source, target = parts(answers())
-    first, *_ = simulate(AnchorIRT("random").fit(source), target, 10)
-    assert first.predicted is None and first.per_task is None
-    first, *_ = simulate(get_method("per_task(gp_irt)").fit(source), target, 10)
-    assert first.per_task.mean() == pytest.approx(first.score)

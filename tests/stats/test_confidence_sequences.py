@@ -19,23 +19,23 @@ def slow_capital(answers, mean, total, low, bets):
     "Equations 1 to 3, one answer after another"
     n = len(answers.seen)
     guess, rest, swing = (np.broadcast_to(x, n) for x in answers[1:])
-    wealth, told = np.ones(len(bets)), []
+    wealth, known = np.ones(len(bets)), []
     for t in range(n):
-        mu = (total * mean - sum(told)) / (total - t)
+        mu = (total * mean - sum(known)) / (total - t)
         surprise = answers.seen[t] - guess[t] - (mu - rest[t])
         most = 0.9 / max(mu - low + swing[t], 1e-9)
         wealth *= [1 + min(bet, most) * surprise for bet in bets]
-        told.append(answers.seen[t])
+        known.append(answers.seen[t])
     return wealth.mean()
 
 
 def predicted(order, truth, guess):
     "Answers in an order, with fixed predictions"
-    seen, told = truth[order], guess[order]
+    seen, known = truth[order], guess[order]
     left = len(truth) - np.arange(len(truth))
-    rest = (guess.sum() - told.cumsum(-1) + told) / left
+    rest = (guess.sum() - known.cumsum(-1) + known) / left
     swing = np.maximum(guess.max() - rest, rest - guess.min())
-    return Answers(seen, told, rest, swing)
+    return Answers(seen, known, rest, swing)
 
 
 @pytest.mark.parametrize("low", [0.0, -1.0])
@@ -84,10 +84,10 @@ def test_the_sequence_narrows_to_the_truth_and_predictions_help():
     rng, total = np.random.default_rng(2), 200
     truth = (rng.random(total) < 0.6).astype(float)
     order = rng.permutation(total)
-    told = predicted(order[np.newaxis], truth, 0.8 * truth + 0.1)
+    known = predicted(order[np.newaxis], truth, 0.8 * truth + 0.1)
     ends = [
         confidence_sequence(one, total)
-        for one in (Answers(*(part[0] for part in told)), Answers(truth[order]))
+        for one in (Answers(*(part[0] for part in known)), Answers(truth[order]))
     ]
     for low, high in ends:
         assert (np.diff(low) >= 0).all() and (np.diff(high) <= 0).all()

@@ -1,11 +1,8 @@
 "Item response theory: against a slow reference, and on tables of every kind"
 
-import warnings
-
 import numpy as np
 import pytest
 
-from benchnb.stats import irt_fit
 from benchnb.stats.irt import (
     IRT,
     fit_bank,
@@ -47,51 +44,6 @@ def test_the_fit_of_equal_slopes_finds_them_again():
     apart = np.abs(bank.probability(bank.theta).mean(axis=0) - chance.mean(axis=0))
     assert bank.converged and apart.max() < 0.06
     assert bank.slopes.mean() == pytest.approx(1.3, abs=0.1)
-
-
-def test_blocks_change_nothing(monkeypatch):
-    _, values = world(dims=2)
-    values[2, 3:7] = np.nan
-    whole = fit_irt(values, dims=2)
-    monkeypatch.setattr(irt_fit, "BLOCK", 100)
-    pieces = fit_irt(values, dims=2)
-    np.testing.assert_allclose(whole.slopes, pieces.slopes, atol=1e-5)  # 32 bits
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    {
-        "all right": lambda v: v * 0 + 1,
-        "all wrong": lambda v: v * 0,
-        "constant columns": lambda v: np.where(np.arange(15) < 8, 1.0, v),
-        "an empty row": lambda v: np.where(np.arange(60)[:, None] == 4, np.nan, v),
-        "an empty column": lambda v: np.where(np.arange(15) == 4, np.nan, v),
-        "two equal models": lambda v: v[[0] * 30 + [1] * 30],
-        "part marks": lambda v: 0.25 + v / 2,
-        "three models": lambda v: v[:3],
-        "one item": lambda v: v[:, :1],
-    }.values(),
-)
-def test_odd_tables_have_finite_curves(spoil):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        values = spoil(world()[1])
-        bank = fit_irt(values)
-    for part in (bank.slopes, bank.intercepts, bank.theta, bank.covariance):
-        assert np.isfinite(part).all()
-    chance = bank.probability(bank.theta)
-    assert ((chance > 0) & (chance < 1)).all()
-    placed = bank.abilities(np.stack([np.ones(values.shape[1])] * 2))
-    assert np.isfinite(placed.theta).all() and (np.abs(placed.theta) < 10).all()
-
-
-def test_what_was_lost_is_noted():
-    _, values = world()
-    values[4], values[:, 2] = np.nan, np.nan
-    bank = fit_irt(values)
-    assert any("1 items without any source" in note for note in bank.notes)
-    assert any("1 sources without any answer" in note for note in bank.notes)
-    assert bank.theta[4] == 0
 
 
 def test_not_settled_is_said_and_warned():

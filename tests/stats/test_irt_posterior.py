@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 from benchnb.stats.irt import fit_irt
 from benchnb.stats.irt_fit import Items, Responses, item_steps, source_step
 from benchnb.stats.irt_posterior import (
-    average_prediction,
     log_prior,
     posterior_mode,
     predict_score,
@@ -96,29 +95,6 @@ def test_gaps_are_skipped():
     assert np.isfinite(found).all()
     assert np.abs(found - np.delete(chance, 4, axis=0)).mean() < 0.1
     np.testing.assert_allclose(model.slopes[9], model.slopes.mean(axis=0), atol=0.5)
-
-
-ODD = {
-    "all alike": np.tile([1.0, 0, 1, 0, 1], (25, 1)),
-    "all right": np.ones((25, 6)),
-    "rank one": np.tri(25, 30, k=2),
-    "few items": (np.arange(50).reshape(25, 2) % 3 == 0).astype(float),
-    "part marks": np.outer(np.linspace(0.1, 0.9, 25), np.linspace(0.2, 1, 8)),
-}
-
-
-@pytest.mark.parametrize("name", ODD)
-@pytest.mark.parametrize("dims", [1, 4])
-def test_odd_tables_give_finite_forecasts(name, dims):
-    values = ODD[name]
-    weights = even(values.shape[1])
-    model = fit_plain(values, weights, dims)
-    for items in (np.arange(values.shape[1]), np.array([0]), np.array([], int)):
-        for row in (values[0], 1 - values[-1]):
-            found = average_prediction([model], items, row[items])
-            assert np.isfinite([found.score, found.variance]).all()
-            assert -0.2 <= found.score <= 1.2 and found.variance >= -1e-12
-            assert ((found.per_item >= 0) & (found.per_item <= 1)).all()
 
 
 def test_without_answers_the_prior_speaks():

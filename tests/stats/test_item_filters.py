@@ -10,7 +10,6 @@ from benchnb.stats.item_filters import (
     first_broken,
     item_spread,
     kept_items,
-    most_alike_before,
     not_lowest,
     not_redundant,
     part_whole_correlation,
@@ -98,27 +97,6 @@ def test_needed_items_come_back_in_the_order_that_is_promised():
     assert not {4, 7, 29} & set(kept_items(scores, 27).items)
 
 
-def test_odd_tables_are_filtered_without_a_warning(recwarn):
-    for values in (
-        np.ones((3, 4)),
-        np.zeros((1, 4)),
-        np.array([[np.nan, 1, 0], [np.nan, 0, 1]]),
-        np.array([[0.5], [0.1]]),
-    ):
-        kept = kept_items(Scores(values))
-        assert len(kept.items) >= 1 and kept.models.all()
-    assert len(recwarn) == 0
-
-
-def test_mistakes_are_named():
-    scores = Scores(marks())
-    for need in (0, 31):
-        with pytest.raises(ValueError, match="need must lie in"):
-            kept_items(scores, need)
-    with pytest.raises(TypeError, match="easyy"):
-        kept_items(scores, easyy=0.9)
-
-
 # Copies of items ------------------------------------------------------------------
 
 
@@ -148,24 +126,3 @@ def test_copies_fall_as_in_the_slow_reference(seed, limits):
     found, note = not_redundant(redundancy(values, points), *limits)
     assert found.tolist() == expected and note == ""
     assert 30 in not_redundant(redundancy(values), 1, 0.1)[0]
-
-
-@pytest.mark.parametrize("block", [1, 3, 7, 50, 2048])
-def test_blocks_change_nothing(block):
-    points = unit_rows(np.random.default_rng(0).normal(size=(50, 4)))
-    products = np.where(np.tri(50, k=-1, dtype=bool), points @ points.T, -1)
-    most, whom = most_alike_before(points, block)
-    np.testing.assert_allclose(most, products.max(axis=1), atol=1e-6)
-    assert whom[0] == -1 and (whom[1:] == products.argmax(axis=1)[1:]).all()
-
-
-def test_copies_return_when_items_are_needed_and_limits_are_checked():
-    values = np.repeat(np.eye(6), 2, axis=1)
-    most = redundancy(values)
-    assert not_redundant(most)[0].tolist() == [*range(0, 12, 2)]
-    items, note = not_redundant(most, need=8)
-    assert len(items) == 8 and note == "only 6 items are not redundant: 2 came back"
-    assert len(not_redundant(most, need=12)[0]) == 12
-    for wrong in ({"text": 1.1}, {"rank": -2}, {"rank": np.nan}, {"need": 13}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            not_redundant(most, **wrong)

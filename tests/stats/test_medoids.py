@@ -10,7 +10,6 @@ from scipy.spatial.distance import cdist
 
 from benchnb.data.sources import load
 from benchnb.stats.medoids import (
-    DISTANCES,
     Medoids,
     around_fixed,
     cluster_items,
@@ -192,51 +191,6 @@ def test_a_sample_of_everything_is_exact_and_a_small_one_is_close():
     check(routed, 800, 15, [7, 700])
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"k": 0}, "cannot choose k=0"),
-        ({"k": 61}, "cannot choose k=61 medoids from 60 items"),
-        ({"fixed": [1, 2, 3, 4, 5, 6]}, "k=5 medoids from 60 items, 6 fixed"),
-        ({"fixed": [1, 1]}, "fixed has item 1 twice"),
-        ({"fixed": [60]}, "fixed has item 60: there are 60 items"),
-        ({"fixed": [-1]}, "fixed has item -1"),
-        ({"metric": "euclid"}, "no metric 'euclid': choose from manhattan"),
-    ],
-)
-def test_impossible_requests_say_why(change, message):
-    given = {"table": binary(0), "k": 5, "rng": 0} | change
-    for work in (cluster_items, sampled_k_medoids):
-        with pytest.raises(ValueError, match=message):
-            work(**given)
-    with pytest.raises(ValueError, match="start has item 2 twice"):
-        k_medoids(np.zeros((3, 3)), 2, 0, start=[2, 2])
-    if "metric" not in change:
-        given["distance"] = item_distances(given.pop("table"))
-        with pytest.raises(ValueError, match=message):
-            k_medoids(**given)
-
-
-def test_bad_tables_and_matrices_are_refused():
-    table = binary(0)
-    table[3, 7] = np.nan
-    with pytest.raises(ValueError, match="feature 3 of item 7 is nan"):
-        cluster_items(table, 5, 0)
-    with pytest.raises(ValueError, match="features x items"):
-        item_distances(np.zeros(4))
-    with pytest.raises(ValueError, match="items x items"):
-        k_medoids(np.zeros((3, 4)), 2, 0)
-    for bad in (-1, np.nan, np.inf):
-        with pytest.raises(ValueError, match="NaN, infinite or below 0"):
-            k_medoids(np.full((3, 3), bad), 2, 0)
-    with pytest.raises(ValueError, match="weights must be 3 numbers"):
-        k_medoids(np.zeros((3, 3)), 2, 0, weights=[1, 2])
-    with pytest.raises(TypeError, match="fixed must be positions"):
-        k_medoids(np.zeros((3, 3)), 2, 0, fixed=[True, False, False])
-    with pytest.raises(TypeError, match="fixed must be positions"):
-        k_medoids(np.zeros((3, 3)), 2, 0, fixed=["q1"])
-
-
 # PAM -------------------------------------------------------------------------
 
 
@@ -252,15 +206,6 @@ def test_pam_ends_where_the_slow_reference_ends(seed, fixed):
     found = k_medoids(distance, 7, seed, start[:fixed], start[fixed:], search="pam")
     assert set(found.medoids) == set(slow)
     assert found.loss == pytest.approx(loss, rel=1e-5)
-
-
-@pytest.mark.parametrize("exact_up_to", [5000, 20])
-@pytest.mark.parametrize("metric", DISTANCES)
-def test_pam_serves_every_entry_point(metric, exact_up_to):
-    settings = dict(metric=metric, exact_up_to=exact_up_to, search="pam")
-    check(cluster_items(binary(1), 9, 0, fixed=[3, 5], **settings), 60, 9, [3, 5])
-    with pytest.raises(ValueError, match="no search 'clara': choose from fasterpam"):
-        cluster_items(binary(1), 9, 0, metric=metric, search="clara")
 
 
 # gaps and answers ------------------------------------------------------------
