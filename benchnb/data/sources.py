@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from benchnb.data.files import (
+    AmbiguousFile,
     FileError,
     naming,
     read_arrays,
@@ -440,7 +441,8 @@ def hub_source(
     if not row["repository"]:
         raise ValueError(f"{name} is no file on the hub: {row['get']}")
     if "{part}" in row["files"] and not part:
-        raise ValueError(f"{name} comes in parts, name one: {row['get']}")
+        text = f"{name} comes in parts, name one: {row['get']}"
+        raise AmbiguousFile(text, "part", [])
     return row
 
 
