@@ -148,6 +148,7 @@ def mistake(
     from benchnb.evaluation.registry import UnknownMethod
 
     text, kind = (str(error).strip().splitlines() or [""])[0], type(error).__name__
+    plain = text
     method, module = getattr(error, "method", ("", "benchnb"))  # as compare marks it
     if module.partition(".")[0] != "benchnb":
         text = f"the method {method!r} of {module}.py failed ({kind}: {text})"
@@ -156,18 +157,19 @@ def mistake(
         return None
     if isinstance(error, ImportError) and error.name in EXTRAS:
         return install_hint(error.name)
-    known = "|".join({*names, *(n for n, flag in FLAGS.items() if flag in names)})
-    place = rf"(?<![\w.-])({known})=(?=['\"{{])" if known else r"(?!)"
-    text = re.sub(place, lambda found: f"{as_flag(found[1])} ", text)
-    place = rf"^({known})(?= (must|is|are|lies?) )" if known else r"(?!)"
-    text = re.sub(place, lambda found: as_flag(found[1]), text)
+    known = {*names, *(n for n, flag in FLAGS.items() if flag in names)}
+    some = f"({'|'.join(known) or '(?!)'})"
+    value = rf"(?<![\w.-]){some}=(?=['\"{{])"  # such as match='hash'
+    text = re.sub(value, lambda found: f"{as_flag(found[1])} ", text)
+    begun = rf"^{some}(?= (must|is|are|lies?) )"  # such as level must lie in
+    text = re.sub(begun, lambda found: as_flag(found[1]), text)
     if isinstance(error, UnknownMethod):
         text += ": name its file with --plugin F.py"
     elif isinstance(error, UnknownCosts) and error.unit is Unit.USD:
         text += " (--dollars 0.5 or 3/Mtokens)"
     elif isinstance(error, UnknownCosts) and error.unit is not None:
         text += f" (--cost {error.unit})"
-    elif isinstance(error, AmbiguousFile) and as_flag(error.option) not in text:
+    elif isinstance(error, AmbiguousFile) and as_flag(error.option) not in plain:
         some = error.choices if len(error.choices) < 4 else error.choices[:1]
         word = " or ".join(some) or error.option.upper()
         text += f" ({as_flag(error.option)} {word})"

@@ -4,18 +4,15 @@ import json
 import pickle
 import re
 import shlex
-import shutil
 
 import numpy as np
 import pytest
 from helpers.small import estimates, files_in, fitted, halves, prepared, table
 
 from benchnb.cli.app import main
-from benchnb.data.files import FileError
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.evaluation.compare import compare, over_trials, summary
-from benchnb.evaluation.method import Flag
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import find_bundle, load_bundle, publish
 from benchnb.live.evaluation import Evaluation
@@ -101,42 +98,6 @@ def test_a_bundle_carries_its_recipe_and_its_accuracy(tmp_path, capsys):
     assert narrow[1] - narrow[0] < wide[1] - wide[0]
     assert main([*publish_, "--folds", "0", "--out", place + "2"]) == 0
     assert "was not measured" in (tmp_path / "small2" / "README.md").read_text()
-
-
-def test_a_model_outside_the_certificate_is_flagged(tmp_path, capsys):
-    live = load_bundle(find_bundle("terminal-bench-20"))
-    agents = load("terminal_bench")
-    row = dict(zip(agents.items.index, agents.values[40].tolist(), strict=True))
-    live.tell({name: row[name] for name in live.ask()})
-    assert Flag.OUTSIDE_CERTIFICATE not in live.estimate().flags
-    strong = load_bundle(find_bundle("swebench-verified-50"))
-    strong.tell(dict.fromkeys(strong.ask(), 1.0))
-    assert {Flag.OUT_OF_RANGE, Flag.OUTSIDE_CERTIFICATE} <= strong.estimate().flags
-    (tmp_path / "r.json").write_text(json.dumps(strong.answers))
-    line = ["estimate", "--bundle", "swebench-verified-50", str(tmp_path / "r.json")]
-    assert main(line) == 0
-    said = capsys.readouterr().out
-    assert "valid for" in said and "outside the certificate" in said
-    assert main([*line, "--shift", "abstain", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["score"] is None and "outside certificate" in report["flags"]
-    folder = str(tmp_path / "mine")  # a folder keeps the certificate
-    assert main(["plan", "terminal-bench-20", "--out", folder]) == 0
-    again = Evaluation.load(folder)
-    again.tell(dict.fromkeys(again.ask(), 1.0))
-    assert Flag.OUTSIDE_CERTIFICATE in Evaluation.load(folder).estimate().flags
-
-
-@pytest.mark.parametrize("name", ["subset", "sources"])
-def test_the_certificate_of_another_bundle_is_refused(name, tmp_path):
-    shutil.copytree(find_bundle("terminal-bench-20"), tmp_path / "b")
-    path = tmp_path / "b" / "certificate.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {name: "0" * 16}))
-    with pytest.raises(ValueError, match=f"certifies another bundle .{name} 0000"):
-        load_bundle(tmp_path / "b")
-    path.write_text("{}")
-    with pytest.raises(FileError, match="is damaged"):
-        load_bundle(tmp_path / "b")
 
 
 @pytest.mark.parametrize("kind", ["report", "mapping", "csv"])
