@@ -11,6 +11,7 @@ from helpers.small import table
 import benchnb
 from benchnb.evaluation.compare import compare
 from benchnb.evaluation.registry import LIBRARY, find_class, get_method
+from benchnb.live.evaluation import Evaluation
 from tools.run import ROOT
 
 PACKAGE = Path(benchnb.__file__).parent
@@ -53,8 +54,8 @@ methods/sampling.py stats/balanced_sampling.py stats/intervals.py
 """
 
 
-def test_a_comparison_passes_through_these_files_only():
-    "To follow a comparison from the call to its figures, read these"
+def journey(work):
+    "Our files with functions that are executed"
     seen, here = set(), str(PACKAGE) + os.sep
 
     def note(frame, event, arg):
@@ -62,14 +63,27 @@ def test_a_comparison_passes_through_these_files_only():
         if code.co_filename.startswith(here) and code.co_name != "<module>":
             seen.add(code.co_filename.removeprefix(here))
 
-    get_method("random")  # to import is no part of the journey
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        compare(table(), ["random"], [30], trials=1)
+        work()
     finally:
         sys.setprofile(before)
+    return seen
+
+
+def test_a_comparison_passes_through_these_files_only():
+    "To follow a comparison from the call to its figures, read these"
+    get_method("random")  # to import is no part of the journey
+    seen = journey(lambda: compare(table(), ["random"], [30], trials=1))
     assert seen <= set(JOURNEY.split())
+
+
+def test_an_answer_passes_through_twelve_files(tmp_path):
+    "From `tell` to the method and to the disk"
+    run = Evaluation(get_method("aipw").fit(table()), 12, folder=tmp_path / "a")
+    answers = dict.fromkeys(run.ask(), 1.0)
+    assert 5 < len(journey(lambda: run.tell(answers))) <= 12
 
 
 TELL = """

@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 from fastcore.docments import docments
 
-# %% ../../nbs/cli/commands.ipynb #84fc6f74
+# %% ../../nbs/cli/commands.ipynb #38819794
 @dataclass(frozen=True)
 class Command:
     "A function on the command line"
@@ -55,7 +55,7 @@ def command(
 
     return register
 
-# %% ../../nbs/cli/commands.ipynb #38819794
+
 HELP = "a file with methods of your own; may be repeated"
 PLUGIN = Annotated[list[str], typer.Option("--plugin", help=HELP, metavar="F.py")]
 

@@ -16,14 +16,8 @@ from pathlib import Path
 import pandas as pd
 from fastcore.meta import delegates
 
-from benchnb.cli.commands import (
-    check_outputs,
-    command,
-    count,
-    listed,
-    print_json,
-    read_scores,
-)
+from . import commands
+from .commands import command, count, listed, read_scores
 from ..data.costs import Unit, cost_unit, in_words, known_costs
 from ..data.files import replace_file
 from ..data.render import render
@@ -73,7 +67,7 @@ def format_summary(
     formats = {"cover": "{:.0%}", "width": "{:.1f}", "ms": "{:.1f}"}
     return str(render(frame, formats, right=[*cells, "MAE"]))
 
-# %% ../../nbs/cli/compare.ipynb #50aedb6b
+# %% ../../nbs/cli/compare.ipynb #160e4b90
 def comparison_lines(
     scores: str,  # the table's name
     table: Scores,
@@ -102,7 +96,7 @@ def comparison_lines(
         text = f"{name}, {number} of {total[name]} estimates: {note}"
         yield "\n" * (not at) + textwrap.fill(text, 78, subsequent_indent="  ")
 
-# %% ../../nbs/cli/compare.ipynb #160e4b90
+
 MORE = """SCORES is zoo (the embedded leaderboard), a named data set (see benchnb data),
 or a file: Parquet of Scores.to_parquet, or a long table (Parquet, CSV, JSONL)
 with the columns model, item, score. Optional columns: task, weight, cost, text
@@ -149,7 +143,7 @@ def compare_command(
     **kwargs,
 ) -> None:
     "Compare methods on a table of scores"
-    check_outputs(scores, out=out, rows=rows, plot=plot)
+    commands.check_outputs(scores, out=out, rows=rows, plot=plot)
     table, side = read_scores(scores, **kwargs), None
     if transfer is not None:
         from benchnb.tasks.transfer import read_matrix
@@ -163,7 +157,7 @@ def compare_command(
     spent = spending(frame).assign(cost_unit=cost_unit(table.items))
     means = over_trials(figures).merge(spent, on=["method", "budget"], how="left")
     if json:
-        print_json(means)
+        commands.print_json(means)
     else:
         print(*comparison_lines(scores, table, frame, means, split), sep="\n")
     if out:

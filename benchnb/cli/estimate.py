@@ -57,7 +57,7 @@ def settle(
     kept = rows.drop_duplicates("item", keep="last" if repeated == "last" else "first")
     return kept.set_index("item")["score"].to_dict()
 
-# %% ../../nbs/cli/estimate.ipynb #4b496ffc
+# %% ../../nbs/cli/estimate.ipynb #c397fff9
 def table_answers(
     paths: list[str],  # lists of item and score, and tables of one model
     items: pd.Index,  # names of the benchmark's items
@@ -104,7 +104,7 @@ def read_answers(
     logs = read_logs(harness, files, choices)
     return log_answers(logs, live.items, choices), logs[0].model if logs else None
 
-# %% ../../nbs/cli/estimate.ipynb #c397fff9
+
 def guess_format(
     path: str,  # a file or folder of results
 ) -> str:  # of list_harnesses(), or scores: a JSON object of item and score

@@ -12,21 +12,15 @@ from dataclasses import asdict
 import pandas as pd
 from fastcore.meta import delegates
 
-from benchnb.cli.commands import (
-    about_sources,
-    command,
-    count,
-    listed,
-    print_json,
-    read_scores,
-)
+from . import commands
+from .commands import command, count, listed, read_scores
 from .compare import figure, method_names
 from ..data.costs import in_words
 from ..data.render import Table, render
 from ..stats.sample_size import check_share, width_of_error
 from ..studies import planning
 
-# %% ../../nbs/cli/forecast.ipynb #ed7e9cc0
+# %% ../../nbs/cli/forecast.ipynb #7b9d3386
 def forecast_score(
     curve: pd.DataFrame,  # error and width over the items, from items_curve
     fewer: pd.DataFrame,  # error over the sources, from sources_curve
@@ -65,7 +59,7 @@ def forecast_score(
     yield "difference: the smallest between two models, run one by one, that shows with"
     yield "a probability of 80% (95% intervals)"
 
-# %% ../../nbs/cli/forecast.ipynb #7b9d3386
+
 def forecast_difference(
     found: pd.DataFrame,  # from items_for_difference
 ) -> Table:
@@ -122,8 +116,8 @@ def forecast_command(
         curve = planning.power_curve(table, chosen, tried, **how)
         found = planning.items_for_difference(curve, table, error)
         if json:
-            return print_json({"error": error, "items": found} | alike)
-        print(about_sources(table))
+            return commands.print_json({"error": error, "items": found} | alike)
+        print(commands.about_sources(table))
         print(f"items to find a difference of {100 * difference:g} points with a power")
         print(f"of {power:.0%}, at a level of 95% ({tests})\n")
         return print(forecast_difference(found))
@@ -137,9 +131,10 @@ def forecast_command(
         found["sources"] = planning.sources_needed(fewer)
         if curve["cost"].notna().all():
             found["spend"] = planning.spend_curve(curve)
-        return print_json(found | alike)
+        return commands.print_json(found | alike)
     first = curve.iloc[0]
-    print(f"{scores}: {str(table).removeprefix('Scores: ')}\n{about_sources(table)}")
+    print(f"{scores}: {str(table).removeprefix('Scores: ')}")
+    print(commands.about_sources(table))
     print(f"{split} split, about {first['sources']} sources and", end=" ")
     print(f"{first['targets']} models held out, {tests}")
     print(*forecast_score(curve, fewer, width, mae), sep="\n")

@@ -54,7 +54,7 @@ def read_choices(
     how |= {"repeated": repeated, "interrupted": interrupted, "match": match}
     return Choices(**names, **how, model=model, task=task, cost=cost)
 
-# %% ../../nbs/cli/import_.ipynb #bee57e41
+# %% ../../nbs/cli/import_.ipynb #b1c5d654
 def import_figures(
     scores: Scores,
     out: str,  # the table that was written
@@ -73,7 +73,7 @@ def import_figures(
         "written": out,
     }
 
-# %% ../../nbs/cli/import_.ipynb #b1c5d654
+
 IMPORT = (
     f"FORMAT is {', '.join(LIBRARY)}, or the harness of an installed package; a table "
     "is CSV, TSV, Parquet or JSONL, long or wide. PATHS are files, folders with all "

@@ -16,7 +16,7 @@ from ..data.render import render
 from ..evaluation.method import Coreset, allowed_values, parameters
 from ..evaluation.registry import get_method, list_methods
 
-# %% ../../nbs/cli/methods.ipynb #822df258
+# %% ../../nbs/cli/methods.ipynb #7ca55161
 def method_facts(name: str) -> dict:  # name, subset, what, needs, parameters
     "What is known about a method"
     one = get_method(name)
@@ -52,7 +52,7 @@ def print_method(
         text = f"{head:<26}  {meaning})" if meaning else head
         print(textwrap.fill(text, 79, subsequent_indent=" " * 28))
 
-# %% ../../nbs/cli/methods.ipynb #7ca55161
+
 @command("methods", "benchnb methods aipw", plugins=True)
 def methods_command(
     name: str | None = None,  # of one method: all that it does, and its parameters

@@ -47,7 +47,7 @@ def choose_harness(
     subset_files(make_subset(items, list(items.index)), harness, Round(Path()))
     return harness
 
-# %% ../../nbs/cli/plan.ipynb #c7be55d2
+# %% ../../nbs/cli/plan.ipynb #96d9d18a
 def calibrate(
     method: Method,  # not fitted
     table: Scores,
@@ -97,7 +97,7 @@ def fit_on_table(
         how["errors"] = calibrate(fresh, table, budget, folds, how["seed"], json)
     return fitted
 
-# %% ../../nbs/cli/plan.ipynb #f48ad353
+
 def open_bundle(
     scores: str,  # a table, or the folder of a bundle
     method: str | None,
@@ -110,7 +110,7 @@ def open_bundle(
     found = read_bundle(place)
     if how["budget"] == found.budget_:
         how["budget"] = None
-    given = {"method": method, "width": how["width"], "budget": how["budget"]}
+    given = {"method": method} | {name: how[name] for name in ("width", "budget")}
     if not found.design_based and how["level"] != getattr(found, "level", how["level"]):
         given["level"] = how["level"]
     if options := [f"--{name}" for name, value in given.items() if value is not None]:
@@ -122,7 +122,7 @@ def open_bundle(
     how |= bundle_plan(place, found)
     return found
 
-# %% ../../nbs/cli/plan.ipynb #96d9d18a
+
 def expectation(
     live: Evaluation,  # that has just begun
 ) -> str:
@@ -140,9 +140,8 @@ def expectation(
     rounds, width = preview(method, live.source, live.left_out(method.budget_))
     if rounds > 1:
         text += f", {method.budget_:,} in up to {rounds} rounds"
-    return text + (
-        f"; the interval will be about {width:.2f} wide" if width == width else ""
-    )
+    wide = f"; the interval will be about {width:.2f} wide"
+    return text + wide if width == width else text
 
 
 @command(

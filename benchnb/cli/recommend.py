@@ -13,16 +13,8 @@ from pathlib import Path
 
 from fastcore.meta import delegates
 
-from benchnb.cli.commands import (
-    about_sources,
-    check_outputs,
-    command,
-    count,
-    listed,
-    print_json,
-    read_budget,
-    read_scores,
-)
+from . import commands
+from .commands import command, count, listed, read_scores
 from ..data.costs import Amount
 from ..data.files import replace_file
 from ..data.render import render
@@ -43,8 +35,8 @@ def print_tasks(
     "Which tasks to keep, how accurate they are, and which can be dropped"
     found = recommend_tasks(table, number, trials, seed, progress=True)
     if json:
-        return print_json(found | {"likeness": asdict(table.likeness())})
-    print(about_sources(table))
+        return commands.print_json(found | {"likeness": asdict(table.likeness())})
+    print(commands.about_sources(table))
     tasks = len(found["keep"]) + len(found["drop"])
     sizes = (len(table), "model"), (tasks, "task"), (trials, "trial")
     print(", ".join(count(*size) for size in sizes))
@@ -94,9 +86,9 @@ def recommend_command(
     **kwargs,
 ) -> None:
     "Which method to use on a table"
-    check_outputs(scores, out=out)
+    commands.check_outputs(scores, out=out)
     table = read_scores(scores, **kwargs | ({"columns_are": "tasks"} if tasks else {}))
-    paid = read_budget(budget)
+    paid = commands.read_budget(budget)
     if tasks:
         if isinstance(paid, Amount):
             raise ValueError(f"--tasks keeps a number of tasks, not {budget}")
@@ -109,10 +101,10 @@ def recommend_command(
     if json:
         words = paid if isinstance(paid, int) else str(paid)
         found = {"method": advice.method, "budget": words, "table": advice.table}
-        print_json(found | {"likeness": asdict(table.likeness())})
+        commands.print_json(found | {"likeness": asdict(table.likeness())})
     else:
         print(f"{scores}: {str(table).removeprefix('Scores: ')}")
-        print(about_sources(table))
+        print(commands.about_sources(table))
         asked = f"{paid} items" if isinstance(paid, int) else str(paid)
         tests = count(advice.trials, "trial")
         print(f"{asked}, {tests} of each test; ± is the standard error\n")

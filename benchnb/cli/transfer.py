@@ -57,7 +57,7 @@ def merge_shards(
     print(f"{len(parts)} journals, written: {out}")
     return parts
 
-# %% ../../nbs/cli/transfer.ipynb #af5d553d
+# %% ../../nbs/cli/transfer.ipynb #3dbeb445
 WORKER = "from benchnb.cli.transfer import work; work()"
 
 
@@ -95,7 +95,7 @@ def on_gpus(
         again = "the same command measures what is missing"
         raise ValueError(f"the processes of GPU {failed} failed: {again}")
 
-# %% ../../nbs/cli/transfer.ipynb #3dbeb445
+
 SHOWN = "benchnb transfer mmlu --model gpt2 --out mmlu.csv --shard 3/8"
 HELP = (
     "TASKS is a folder or a file of tasks. The same command goes on after a stop. "

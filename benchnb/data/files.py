@@ -51,17 +51,23 @@ UNFINISHED = ".unfinished"  # ending of a folder with what is not yet in its pla
 
 
 def hold(
-    folder: Path,  # and no link
+    path: Path,  # of a folder, or of a lock file in one; no link
+    wait: bool = False,  # for others, and fail loudly; a lock file is made
 ) -> int | None:  # a handle, to be closed; None: another process holds it
-    "Hold a folder; a process that dies lets go"
+    "The one lock of the library; a process that dies lets go"
+    flags = os.O_RDWR | os.O_CREAT if wait else os.O_RDONLY
     try:
-        handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
+        handle = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if wait:
+            raise cannot_write(path, error) from error
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BaseException as error:
         os.close(handle)
+        if wait or not isinstance(error, OSError):
+            raise
         return None
     return handle
 

@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from benchnb.data.files import (
+    AmbiguousFile,
     FileError,
     naming,
     read_arrays,
@@ -410,6 +411,27 @@ class Fetch:
         return "\n".join(lines)
 
 
+<<<<<<< HEAD
+=======
+def hub_source(
+    name: str,
+    part: str | None,  # such as a benchmark, where a source is in parts
+) -> pd.Series:  # its row of CATALOG
+    "A source that can be fetched from the hub; for others, how to get them"
+    if name in SOURCES.index.difference(CATALOG.index):
+        raise ValueError(f"{name} has a name, and is fetched when it is used")
+    if name not in CATALOG.index:
+        raise unknown_name("source", name, CATALOG.index, "'benchnb fetch' lists all")
+    row = CATALOG.loc[name]
+    if not row["repository"]:
+        raise ValueError(f"{name} is no file on the hub: {row['get']}")
+    if "{part}" in row["files"] and not part:
+        text = f"{name} comes in parts, name one: {row['get']}"
+        raise AmbiguousFile(text, "part", [])
+    return row
+
+
+>>>>>>> l2-c
 def offline_error(
     row: pd.Series,  # of CATALOG
     error: Exception,  # what happened

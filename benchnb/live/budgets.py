@@ -71,17 +71,17 @@ def pilot_budget(
 def check_growth(
     method: Method,  # prepared
     seed: int = 0,
-    alone: bool = True,  # it has no sources to be fitted on anew
+    fixed: bool = True,  # it has no sources to be fitted on anew
 ) -> None:
     "Refuse a width for a method without intervals, or one that could not grow"
     rng = np.random.default_rng(seed)
     found = converse(
         Conversation(method),
-        lambda talk: (rng.integers(0, 2, len(talk.wanted)).astype(float), None),
+        lambda run: (rng.integers(0, 2, len(run.wanted)).astype(float), None),
     )
     if math.isnan(found.interval[0]):
         raise ValueError(f"{method.name} gives no interval: plan with a budget instead")
-    if not alone:
+    if not fixed:
         return
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -106,13 +106,13 @@ def preview(
     some = order[np.unique(np.linspace(0, len(order) - 1, 7).astype(int)[1:-1])]
     rounds, widths = [], []
     for row in source.select(models=some).values.astype(float):
-        talk, count = Conversation(method), 0
-        while talk.estimate is None:
-            talk.tell(row[talk.wanted])
+        conversation, count = Conversation(method), 0
+        while (found := conversation.estimate) is None:
+            conversation.tell(row[conversation.wanted])
             count += 1
-        low, high = talk.estimate.interval
+        low, high = found.interval
         if math.isnan(low) and errors is not None:
-            low, high = conformal_interval(talk.estimate.score, errors)
+            low, high = conformal_interval(found.score, errors)
         rounds.append(count)
         widths.append(high - low)
     return max(rounds), float(np.mean(widths))

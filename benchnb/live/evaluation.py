@@ -20,6 +20,8 @@ from fastcore.basics import patch
 from ..data.costs import Amount
 from ..data.files import naming, new_folder, read_object, write_text
 from ..data.scores import Scores, html_card, item_means
+from ..evaluation.guard import Guard, set_level
+from ..evaluation.left_out import left_out_errors
 from benchnb.evaluation.method import (
     Estimate,
     Method,
@@ -30,33 +32,9 @@ from benchnb.evaluation.method import (
 from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import Conversation, ready
 from ..harnesses.harness import Round, make_subset, subset_files
-
-# %% ../../nbs/live/evaluation.ipynb #af2b0055
-from ..evaluation.guard import Guard, set_level
-from ..evaluation.left_out import left_out_errors
-from benchnb.live.budgets import (
-    check_growth,
-    items_within,
-    next_budget,
-    pilot_budget,
-)
+from . import budgets
+from . import folder as disk
 from .certificate import outside_certificate
-from benchnb.live.folder import (
-    FILE,
-    Plan,
-    by_run,
-    check_answers,
-    check_asked,
-    check_known,
-    check_new,
-    locked,
-    pooled,
-    read_errors,
-    read_state,
-    same_model,
-    state_text,
-    write_errors,
-)
 from .report import make_report
 
 # %% ../../nbs/live/evaluation.ipynb #8dec90ee
@@ -78,142 +56,140 @@ class Evaluation:
             plan["ease"] = np.round(item_means(source.values), 4).tolist()
         self.folder, self.source, self.stages = None, source, [method]
         self.answers, self.runs, self.model, self._saved = {}, {}, None, None
-        self.plan = Plan(seed, **plan)
+        self.plan = disk.Plan(seed, **plan)
         self._prepare(method, budget)
         self.errors = {} if errors is None else {method.budget_: errors}
         self._replay()
         if self.plan.width is not None:
-            alone = source is None and folder is not None
-            check_growth(method, self.plan.seed, alone)
+            fixed = source is None and folder is not None
+            budgets.check_growth(method, self.plan.seed, fixed)
         if folder is not None:
             self._begin(Path(folder))
 
-# %% ../../nbs/live/evaluation.ipynb #78f7fce2
-@patch
-def _prepare(self: Evaluation, method: Method, budget) -> None:
-    "Prepare the method for its budget, or for the first stage towards a width"
-    plan, total = self.plan, len(method.items_)
-    if plan.level is not None:
-        set_level(method, plan.level)
-    if plan.width is not None:
-        if isinstance(budget, Amount):
-            budget = items_within(method, budget, plan.seed)
-        most = total if budget is None else check_budget(budget, total)
-        self.plan = replace(plan, most=most)
-        budget = pilot_budget(plan.width, most, total)
-    if budget is not None:
-        ready(method, budget, plan.seed)
-    elif not hasattr(method, "budget_"):
-        raise ValueError("say a budget (items, or an amount), or a width")
-    else:
-        self.plan = replace(plan, seed=getattr(method, "seed_", plan.seed))
+    @property
+    def method(self) -> Method:
+        "The method, prepared for the budget of the present stage"
+        return self.conversation.method
 
-# %% ../../nbs/live/evaluation.ipynb #40c0c945
-@patch
-def ask(self: Evaluation) -> list[str]:  # item names; empty: the estimate is ready
-    "The items that are still to be run now"
-    return [n for n in self._wanted() if n not in self.answers][: self.plan.batch]
+    @property
+    def items(self) -> pd.DataFrame:
+        "Facts about all items of the benchmark"
+        return self.stages[0].items_
 
-# %% ../../nbs/live/evaluation.ipynb #2d1806ec
-@patch
-def _wanted(self: Evaluation) -> list[str]:
-    "The open request of the method"
-    return list(self.items.index[self.conversation.wanted])
-
-# %% ../../nbs/live/evaluation.ipynb #35f9d8c5
-@patch(as_prop=True)
-def method(self: Evaluation) -> Method:
-    "The method, prepared for the budget of the present stage"
-    return self.conversation.method
-
-# %% ../../nbs/live/evaluation.ipynb #b7acdb65
-@patch(as_prop=True)
-def items(self: Evaluation) -> pd.DataFrame:
-    "Facts about all items of the benchmark"
-    return self.stages[0].items_
-
-# %% ../../nbs/live/evaluation.ipynb #c14918da
-@patch
-def _replay(self: Evaluation) -> None:
-    "Hold the conversation anew with the answers so far"
-    del self.stages[1:]
-    self.conversation, self.finished = Conversation(self.stages[0]), None
-    self.rounds, self.stuck = [], ""  # why a wanted width is out of reach, if it is
-    self._advance()
-
-# %% ../../nbs/live/evaluation.ipynb #1b66eda8
-@patch
-def _advance(self: Evaluation) -> None:
-    "Tell the method all that it wants and that is known; grow if that is planned"
-    while True:
-        wanted = self._wanted()
-        if wanted and all(name in self.answers for name in wanted):
-            answers = np.array([self.answers[name] for name in wanted], dtype=float)
-            trials = [pooled(self.runs.get(name, {}))[1] for name in wanted]
-            self.conversation.tell(answers, trials=np.array(trials))
-            self.rounds.append(wanted)
-        elif wanted or not self._grow():
-            return
-
-# %% ../../nbs/live/evaluation.ipynb #51d1b8c6
-@patch
-def _grow(self: Evaluation) -> bool:  # True: there is a new stage
-    "Begin a stage with a larger budget, if a width is wanted and not reached"
-    if self.plan.width is None:
-        return False
-    low, high = self.conversation.estimate.interval
-    if np.isnan(low):
-        self.stuck = f"{self.method.name} gave no interval: the width is not reached"
-        return False
-    width, budget = high - low, self.method.budget_
-    most = self.plan.most or len(self.items)
-    larger = next_budget(budget, width, self.plan.width, most)
-    if larger <= budget:
-        return False
-    try:
-        self.stages.append(self._stage(larger))
-    except ValueError as error:
-        self.stuck = f"the width is not reached ({error})"
-        return False
-    self.finished = self.conversation
-    self.conversation = Conversation(self.stages[-1])
-    return True
-
-# %% ../../nbs/live/evaluation.ipynb #eca923d1
-@patch
-def _stage(self: Evaluation, budget: int) -> Method:
-    "The method, prepared for a larger budget"
-    place = Path(self.folder or "", f"stage-{budget}")
-    if self.folder and Path(place, "method.json").is_file():
-        return load_method(place)
-    first, source = self.stages[0], self.sources()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if source is None:
-            larger = copy.deepcopy(first)
+    def _prepare(self, method: Method, budget) -> None:
+        "Prepare the method for its budget, or for the first stage towards a width"
+        plan, total = self.plan, len(method.items_)
+        if plan.level is not None:
+            set_level(method, plan.level)
+        if plan.width is not None:
+            if isinstance(budget, Amount):
+                budget = budgets.items_within(method, budget, plan.seed)
+            most = total if budget is None else check_budget(budget, total)
+            self.plan = replace(plan, most=most)
+            budget = budgets.pilot_budget(plan.width, most, total)
+        if budget is not None:
+            ready(method, budget, plan.seed)
+        elif not hasattr(method, "budget_"):
+            raise ValueError("say a budget (items, or an amount), or a width")
         else:
-            larger = type(first)(**parameters(first)).fit(source)
-        return ready(larger, budget, self.plan.seed)
+            self.plan = replace(plan, seed=getattr(method, "seed_", plan.seed))
+
+    def ask(self) -> list[str]:  # item names; empty: the estimate is ready
+        "The items that are still to be run now"
+        return [n for n in self._wanted() if n not in self.answers][: self.plan.batch]
+
+    def _wanted(self) -> list[str]:
+        "The open request of the method"
+        return list(self.items.index[self.conversation.wanted])
+
+    def _replay(self) -> None:
+        "Hold the conversation anew with the answers so far"
+        del self.stages[1:]
+        self.conversation, self.finished = Conversation(self.stages[0]), None
+        self.rounds, self.stuck = [], ""  # why a wanted width is out of reach, if it is
+        self._advance()
+
+    def _advance(self) -> None:
+        "Tell the method all that it wants and that is known; grow if that is planned"
+        while True:
+            wanted = self._wanted()
+            if wanted and all(name in self.answers for name in wanted):
+                answers = np.array([self.answers[name] for name in wanted], dtype=float)
+                trials = [disk.pooled(self.runs.get(name, {}))[1] for name in wanted]
+                self.conversation.tell(answers, trials=np.array(trials))
+                self.rounds.append(wanted)
+            elif wanted or not self._grow():
+                return
+
+    def _grow(self) -> bool:  # True: there is a new stage
+        "Begin a stage with a larger budget, if a width is wanted and not reached"
+        if self.plan.width is None:
+            return False
+        low, high = self.conversation.estimate.interval
+        if np.isnan(low):
+            name = self.method.name
+            self.stuck = f"{name} gave no interval: the width is not reached"
+            return False
+        width, budget = high - low, self.method.budget_
+        most = self.plan.most or len(self.items)
+        larger = budgets.next_budget(budget, width, self.plan.width, most)
+        if larger <= budget:
+            return False
+        try:
+            self.stages.append(self._stage(larger))
+        except ValueError as error:
+            self.stuck = f"the width is not reached ({error})"
+            return False
+        self.finished = self.conversation
+        self.conversation = Conversation(self.stages[-1])
+        return True
+
+    def _stage(self, budget: int) -> Method:
+        "The method, prepared for a larger budget"
+        place = Path(self.folder or "", f"stage-{budget}")
+        if self.folder and Path(place, "method.json").is_file():
+            return load_method(place)
+        first, source = self.stages[0], self.sources()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if source is None:
+                larger = copy.deepcopy(first)
+            else:
+                larger = type(first)(**parameters(first)).fit(source)
+            return ready(larger, budget, self.plan.seed)
+
+    def __repr__(self) -> str:
+        next = f"{len(todo):,} to be run" if (todo := self.ask()) else "finished"
+        done = f"{len(self.answers)} of {len(self.items):,} items told"
+        return f"Evaluation: {done}, {next}"
+
+    def _repr_html_(self) -> str:
+        todo = self.ask()
+        facts = {"told": f"{len(self.answers):,} of {len(self.items):,} items"}
+        if not todo:
+            card = html_card("Evaluation: finished", facts)
+            return card + self.estimate()._repr_html_()
+        facts[f"next: {len(todo):,}"] = ", ".join(todo[:8]) + ", ..." * (len(todo) > 8)
+        return html_card("Evaluation", facts, ["then tell({item: score, ...})"])
 
 # %% ../../nbs/live/evaluation.ipynb #d1f64b5e
 @patch
 def tell(
     self: Evaluation,
-    answers: dict | pd.Series,  # item -> score in [0, 1], NaN: none; or runs: by_run
+    answers: dict | pd.Series,  # item -> score in [0, 1], NaN: none; or its runs
     give_up: bool = False,  # True: what was asked and is not there counts as unscored
     model: str | None = None,  # whose answers they are; None: unknown
 ) -> Evaluation:  # the same, further on
     "Take answers; those that are refused change nothing"
-    new, runs = by_run(answers)
-    new = check_answers(new)
+    new, runs = disk.check_answers(answers)
     with self._changing():
-        runs = {name: self.runs.get(name, {}) | said for name, said in runs.items()}
-        new |= {name: pooled(said)[0] for name, said in runs.items()}
         again = runs.keys() & self.runs.keys()
-        check_known(new, {n: x for n, x in self.answers.items() if n not in again})
-        check_asked(new, self.ask(), self.answers, self.items.index, give_up)
-        self.model = same_model(self.model, model)
-        late = {n: new[n] for n in new if self._is_news(n, new[n], runs.get(n))}
+        runs = {name: self.runs.get(name, {}) | found for name, found in runs.items()}
+        new |= {name: disk.pooled(found)[0] for name, found in runs.items()}
+        known = self.answers | dict.fromkeys(again, np.nan)
+        disk.check_known(new, known, self.ask(), self.items.index, give_up)
+        self.model = disk.same_model(self.model, model)
+        late = {n: x for n, x in new.items() if self._is_news(n, x, runs.get(n))}
         if late:  # what was unscored is known now, or runs were added
             self.answers, self.rounds = self.answers | late, []
             self.runs = self.runs | {n: runs[n] for n in late if n in runs}
@@ -232,7 +208,23 @@ def tell(
         self._save()
     return self
 
-# %% ../../nbs/live/evaluation.ipynb #269c75f1
+
+@patch
+def known(self: Evaluation) -> dict[str, str]:  # NaN is not equal to itself
+    "What is known of each item, as text that can be compared"
+    return {name: f"{x} {self.runs.get(name)}" for name, x in self.answers.items()}
+
+
+@patch
+def remember(self: Evaluation, **choices) -> None:  # how logs are read: metric, ...
+    "Keep choices for the next logs"
+    known = self.plan.choices or {}
+    if any(known.get(name) != value for name, value in choices.items()):
+        with self._changing():
+            self.plan = replace(self.plan, choices=known | choices)
+            self._save()
+
+
 @patch
 def _is_news(self: Evaluation, name: str, now: float, runs: dict | None) -> bool:
     "Was the item told before, and is more known of it now?"
@@ -242,7 +234,7 @@ def _is_news(self: Evaluation, name: str, now: float, runs: dict | None) -> bool
         return str(runs) != str(self.runs.get(name))
     return bool(np.isnan(self.answers[name]) and not np.isnan(now))
 
-# %% ../../nbs/live/evaluation.ipynb #aa2717c6
+
 @patch
 def _save(self: Evaluation) -> None:
     "Write what has changed, whole or not at all"
@@ -252,26 +244,21 @@ def _save(self: Evaluation) -> None:
         place = self.folder / f"stage-{stage.budget_}"
         if not Path(place, "method.json").is_file():
             save_method(stage, place)
-    text = state_text(
-        sources=self.stages[0].fingerprint_,
-        plan=self.plan,
-        model=self.model,
-        answers=self.answers,
-        runs=self.runs,
-        rounds=self.rounds,
-    )
+    state = {"answers": self.answers, "runs": self.runs, "rounds": self.rounds}
+    sources = self.stages[0].fingerprint_
+    text = disk.state_text(sources, self.plan, self.model, **state)
     if text != self._saved:
-        write_text(self.folder / FILE, text.decode())
+        write_text(self.folder / disk.FILE, text.decode())
         self._saved = text
 
-# %% ../../nbs/live/evaluation.ipynb #1fd61ae3
+
 @patch
 @contextmanager
 def _changing(self: Evaluation) -> Generator[None]:
     "Change an evaluation; a failure leaves everything as it was"
-    with locked(self.folder) if self.folder else nullcontext():
-        if self.folder and (self.folder / FILE).is_file():
-            if (self.folder / FILE).read_bytes() != self._saved:
+    with disk.locked(self.folder) if self.folder else nullcontext():
+        if self.folder and (self.folder / disk.FILE).is_file():
+            if (self.folder / disk.FILE).read_bytes() != self._saved:
                 now = vars(Evaluation.load(self.folder))  # somebody else told it
                 vars(self).update(now | {"source": self.source})
         before = self.answers, self.runs, self.model
@@ -295,7 +282,7 @@ def estimate(
     found = self.guard(conversation, level)(conversation)
     return replace(found, notes=(*found.notes, *notes))
 
-# %% ../../nbs/live/evaluation.ipynb #bcf6dcf5
+
 @patch
 def _complete(self: Evaluation) -> tuple[Conversation, list[str]]:
     "The conversation of the last complete stage, and what to say of one after it"
@@ -306,7 +293,7 @@ def _complete(self: Evaluation) -> tuple[Conversation, list[str]]:
         raise ValueError(f"{left}: ask() names them")
     return self.finished, [f"the wanted width is not reached yet; {left}"]
 
-# %% ../../nbs/live/evaluation.ipynb #fdbbddaa
+
 @patch
 def guard(
     self: Evaluation,
@@ -319,7 +306,7 @@ def guard(
     ease = None if plan.ease is None else np.array(plan.ease)
     return Guard(plan.shift, ease, errors, level or plan.level, outside)
 
-# %% ../../nbs/live/evaluation.ipynb #5ecc0e81
+
 @patch
 def sources(self: Evaluation) -> Scores | None:  # None: not kept
     "The table that the method was fitted on"
@@ -328,7 +315,7 @@ def sources(self: Evaluation) -> Scores | None:  # None: not kept
         self.source = Scores.from_parquet(path)
     return self.source
 
-# %% ../../nbs/live/evaluation.ipynb #54213ae8
+
 @patch
 def left_out(
     self: Evaluation,
@@ -336,22 +323,37 @@ def left_out(
     make: bool = False,  # leave them out now, if the sources are known
 ) -> pd.DataFrame | None:  # None: no sources were left out
     "What the method said about sources that were left out, with this budget"
-    if budget not in self.errors and self.folder:
-        self.errors |= read_errors(self.folder, budget)
-    if budget not in self.errors and make and (source := self.sources()) is not None:
+    found = self.errors.get(budget)
+    if found is None and self.folder:
+        found = self.errors[budget] = disk.read_errors(self.folder, budget)
+    if found is None and make and (source := self.sources()) is not None:
         fresh = type(self.method)(**parameters(self.method))
         found = left_out_errors(fresh, source, budget, seed=self.plan.seed)
         self.errors[budget] = found
         if self.folder:
-            with locked(self.folder):
-                write_errors(self.folder, budget, found)
+            with disk.locked(self.folder):
+                disk.write_errors(self.folder, budget, found)
     return self.errors.get(budget)
+
+
+@patch
+def report(
+    self: Evaluation,
+    level: float | None = None,  # of the intervals; None: as planned
+) -> dict:  # plain values, ready for JSON
+    "Score, interval, tasks, rank, and what was spent of what the benchmark costs"
+    method = self._complete()[0].method
+    errors = self.left_out(method.budget_)
+    report = make_report(self.estimate(level), method, self.answers, errors)
+    if self.runs:
+        report["runs"] = sum(disk.pooled(runs)[1] for runs in self.runs.values())
+    return report | {"certificate": self.plan.certificate}
 
 # %% ../../nbs/live/evaluation.ipynb #5fd553eb
 @patch
 def _begin(self: Evaluation, folder: Path) -> None:
     "Write a new folder, whole or not at all: method, evaluation, the harness's input"
-    check_new(folder)
+    disk.check_new(folder)
     self.folder = folder
     files = self._input()[1] if self.plan.harness and self.ask() else {}
     with new_folder(folder) as self.folder:
@@ -362,22 +364,11 @@ def _begin(self: Evaluation, folder: Path) -> None:
             self.source.to_parquet(self.folder / "sources.parquet")
         save_method(self.method, self.folder)
         for budget, errors in self.errors.items():
-            write_errors(self.folder, budget, errors)
+            disk.write_errors(self.folder, budget, errors)
         self._save()
     self.folder = folder
 
-# %% ../../nbs/live/evaluation.ipynb #157925a2
-@patch
-def _check_state(self: Evaluation) -> None:
-    "Refuse a plan and answers that were made for another benchmark"
-    for name in self.answers.keys() - set(self.items.index):
-        raise ValueError(f"{name!r} is no item of this benchmark")
-    if self.plan.most is not None:
-        check_budget(self.plan.most, len(self.items))
-    if self.plan.ease and len(self.plan.ease) != len(self.items):
-        raise ValueError(f"its plan is for {len(self.plan.ease):,} items")
 
-# %% ../../nbs/live/evaluation.ipynb #f18094d0
 @patch(cls_method=True)
 def load(
     cls: Evaluation,
@@ -386,7 +377,7 @@ def load(
 ) -> Evaluation:  # where it was
     "Resume an evaluation by replaying its answers; nothing is fitted again"
     self, folder = cls.__new__(cls), Path(folder)
-    self._saved, state = read_state(folder)
+    self._saved, state = disk.read_state(folder)
     self.folder, self.source, self.errors = folder, source, {}
     self.plan, self.model, self.runs = (state[k] for k in ("plan", "model", "runs"))
     self.answers, self.stages = state["answers"], [load_method(folder)]
@@ -394,7 +385,12 @@ def load(
     if any(one != state["sources"] for one in prints):
         raise ValueError(f"the evaluation in {str(folder)!r} has other sources")
     with naming(folder, "is damaged, restore it from a copy"):
-        self._check_state()
+        for name in self.answers.keys() - set(self.items.index):
+            raise ValueError(f"{name!r} is no item of this benchmark")
+        if self.plan.most is not None:
+            check_budget(self.plan.most, len(self.items))
+        if self.plan.ease and len(self.plan.ease) != len(self.items):
+            raise ValueError(f"its plan is for {len(self.plan.ease):,} items")
     self._replay()
     for number, asked in enumerate(state["rounds"], 1):
         if asked not in self.rounds[number - 1 : number]:
@@ -404,7 +400,7 @@ def load(
             )
     return self
 
-# %% ../../nbs/live/evaluation.ipynb #aeb6528b
+
 @patch
 def command(self: Evaluation) -> str:  # empty: the estimate is ready
     "Write the harness's input for what is still to be run; the command that runs it"
@@ -415,13 +411,13 @@ def command(self: Evaluation) -> str:  # empty: the estimate is ready
         raise ValueError("an evaluation in memory has no files: give it a folder")
     command, missing = self._input()
     if missing:
-        with locked(self.folder):
+        with disk.locked(self.folder):
             command, missing = self._input()
             for path, text in missing.items():
                 write_text(path, text)
     return command
 
-# %% ../../nbs/live/evaluation.ipynb #a8629c5a
+
 @patch
 def _input(self: Evaluation) -> tuple[str, dict[Path, str]]:
     "The command that runs what is asked, and the harness's files that are missing"
@@ -435,41 +431,6 @@ def _input(self: Evaluation) -> tuple[str, dict[Path, str]]:
     round = Round(self.folder, plan.model, f"_{number}", **how)
     command, files = subset_files(subset, plan.harness or "list", round)
     texts = {self.folder / name: text for name, text in files.items()}
-    there = {path for path in texts if path.is_file()}
-    return command, {
-        path: text
-        for path, text in texts.items()
-        if path not in there or path.read_bytes() != text.encode()
-    }
-
-# %% ../../nbs/live/evaluation.ipynb #c49673b6
-@patch
-def report(
-    self: Evaluation,
-    level: float | None = None,  # of the intervals; None: as planned
-) -> dict:  # plain values, ready for JSON
-    "Score, interval, tasks, rank, and what was spent of what the benchmark costs"
-    method = self._complete()[0].method
-    errors = self.left_out(method.budget_)
-    report = make_report(self.estimate(level), method, self.answers, errors)
-    if self.runs:
-        report["runs"] = sum(pooled(runs)[1] for runs in self.runs.values())
-    return report | {"certificate": self.plan.certificate}
-
-# %% ../../nbs/live/evaluation.ipynb #b9a73ae3
-@patch
-def __repr__(self: Evaluation) -> str:
-    todo = self.ask()
-    next = f"{len(todo):,} to be run" if todo else "finished"
-    return f"Evaluation: {len(self.answers)} of {len(self.items):,} items told, {next}"
-
-# %% ../../nbs/live/evaluation.ipynb #28aec020
-@patch
-def _repr_html_(self: Evaluation) -> str:
-    todo = self.ask()
-    facts = {"told": f"{len(self.answers):,} of {len(self.items):,} items"}
-    if not todo:
-        card = html_card("Evaluation: finished", facts)
-        return card + self.estimate()._repr_html_()
-    facts[f"next: {len(todo):,}"] = ", ".join(todo[:8]) + ", ..." * (len(todo) > 8)
-    return html_card("Evaluation", facts, ["then tell({item: score, ...})"])
+    there = {path: path.read_bytes() for path in texts if path.is_file()}
+    new = {p: text for p, text in texts.items() if there.get(p) != text.encode()}
+    return command, new

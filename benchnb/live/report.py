@@ -17,12 +17,12 @@ from ..evaluation.method import Estimate, Method
 from ..stats.conformal import conformal_interval
 from ..stats.metrics import rank_among
 
-# %% ../../nbs/live/report.ipynb #f21f3dd9
-def rounded(number: float | None) -> float | None:  # rounded to 6 digits; None: unknown
+# %% ../../nbs/live/report.ipynb #f2cfcdb7
+def rounded(number: float | None) -> float | None:  # to 6 digits; None: unknown
     "A number that JSON has"
     return None if number is None or math.isnan(number) else round(float(number), 6)
 
-# %% ../../nbs/live/report.ipynb #f2cfcdb7
+
 def rank_interval(
     interval: tuple[float, float],  # of the score; NaN: none
     source_scores: np.ndarray,  # of the whole benchmark, shape (models,)
@@ -36,7 +36,7 @@ def rank_interval(
 # %% ../../nbs/live/report.ipynb #f80e93ee
 FEW = 5  # answers below which a task's score is only a hint
 
-# %% ../../nbs/live/report.ipynb #b609abab
+
 def task_rows(
     estimate: Estimate,
     method: Method,  # that made it
@@ -67,7 +67,7 @@ def task_rows(
         }
     return rows
 
-# %% ../../nbs/live/report.ipynb #6e0685e9
+
 def make_report(
     estimate: Estimate,
     method: Method,  # that made it
@@ -76,8 +76,7 @@ def make_report(
 ) -> dict:  # plain values, ready for JSON
     "What an evaluation found, how sure it is, and what was spent"
     source_scores, cost = method.source_scores_[:, 0], method.items_.get("cost")
-    spent = list(answers)
-    paid = None
+    spent, paid = list(answers), None
     if cost is not None:
         paid = {"spent": rounded(cost[spent].sum()), "full": rounded(cost.sum())}
         paid["unit"] = cost_unit(method.items_)

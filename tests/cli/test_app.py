@@ -20,7 +20,7 @@ from benchnb.cli.commands import COMMANDS, Call
 from benchnb.cli.compare import format_summary
 from benchnb.data.scores import Scores
 from benchnb.data.sources import SOURCES
-from benchnb.evaluation.compare import METRICS, compare, over_trials, summary
+from benchnb.evaluation.compare import METRICS, compare, summary
 from benchnb.papers.published import PAPERS
 
 SCRIPT = Path(sys.executable).with_name("benchnb")
@@ -92,12 +92,6 @@ def test_help_fits_the_terminal_and_its_example_is_valid(command, call):
     assert isinstance(parse(typed), Call)
 
 
-def test_help_lists_all_commands(call):
-    listed = call("--help").partition("Commands:\n")[2].partition("\n\n")[0]
-    there = [line.split()[0] for line in listed.splitlines() if line[2] != " "]
-    assert there == ORDER
-
-
 @pytest.mark.parametrize("argv", [[SCRIPT], [sys.executable, "-m", "benchnb"]])
 def test_the_script_and_the_module_are_this_command(argv):
     done = subprocess.run([*argv, "--version"], capture_output=True, text=True)
@@ -131,27 +125,7 @@ def test_json_is_valid_and_nothing_beside_it(line, call):
     assert json.loads(call(*line.split(), "--json"), parse_constant=no_number)
 
 
-@pytest.mark.parametrize("line", [f"tables {paper}" for paper in PAPERS])
-def test_the_same_as_text(line, call):
-    assert call(*line.split())
-
-
 # compare -------------------------------------------------------------------------
-
-
-def test_compare_prints_every_method_at_every_budget(call):
-    text = call(*COMPARE, *FEW)
-    assert "24 models x 60 items, 3 tasks" in text
-    assert "random split, 6 targets a trial, 2 trials" in text
-    figures = over_trials(summary(compare(table(), QUICK, [6, 12], 2, seed=1)))
-    lines = text.splitlines()
-    rows = lines[next(n for n, line in enumerate(lines) if line[:5] == "items") + 1 :]
-    for row, line in zip(
-        figures.sort_values(["budget", "mae"]).itertuples(), rows, strict=False
-    ):
-        assert row.method in line and f"{row.coverage:.0%}" in line
-        assert f" {100 * row.mae:.2f} ±" in line
-        assert f" {100 * row.width:.1f} " in line
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -196,18 +170,6 @@ def test_costs_in_dollars(call):
     assert "all items cost $60: $1 each" in call(*COMPARE, *FEW)
 
 
-def test_amounts_in_place_of_items(call):
-    few = ["compare", "table.parquet", "--methods", "random,guarded_irt_static"]
-    few += ["--trials", "1", "--budgets"]
-    lines = call(*few, "3ktokens,12ktokens").splitlines()
-    (head,) = (line for line in lines if "MAE" in line and "tokens" in line)
-    assert head.split()[:3] == ["tokens", "items", "spent"]
-    rows = lines[lines.index(head) + 1 :][:4]
-    assert [row[:8].strip() for row in rows] == ["3,000", "", "12k", ""]
-    for row in json.loads(call(*few, "3usd", "--dollars", "0.5", "--json")):
-        assert (row["asked"], row["cost"], row["unit"]) == (6, 3, "usd")
-
-
 def test_the_table_is_narrow_whatever_the_figures():
     rows = {"method": ["a_method_with_a_very_long_name_indeed", "b"], "budget": 14_042}
     rows |= {"asked": 1.0, "cost": 1e6, "cost_unit": "usd", "seconds": 99.0}
@@ -244,13 +206,6 @@ def test_ctrl_c_keeps_what_is_finished(jobs, place):
     assert again.returncode == 0, again.stderr
     assert len(pd.read_csv("a.csv")) == 8 and not Path("a.csv.journal").exists()
     assert not [name for name in files_in(place) if name.startswith(".")]
-
-
-def test_ctrl_c_without_a_file_promises_nothing(place):
-    fork = write_fork(place, "Lost")
-    stop = os.environ | {"FORK_AT": "1", "FORK_SIGNAL": str(int(signal.SIGINT))}
-    done = process(*COMPARE[:3], fork, *FEW, env=stop, start_new_session=True)
-    assert (done.returncode, done.stderr) == (130, "benchnb: stopped\n")
 
 
 def test_a_killed_command_goes_on_when_given_again(place):
@@ -340,15 +295,12 @@ MISTAKES = {
     "compare mine.csv": "'benchnb data' lists all",
     "tables foo": "'benchnb tables --help' lists all",
     "compare table.parquet --trials many": "Invalid value for '--trials'",
-    "compare table.parquet --jobs 0": "n_jobs must be 1 or more",
     "compare table.parquet --budgets 10,3tokens": "budgets are in items and tokens",
     "compare table.parquet --dollars 3/bananas": "is what an item costs",
     "compare table.parquet --out table.parquet": "is named twice",
     "compare table.parquet --plot a.txt": "must end in .png or .pdf or .svg",
     "import table blank.csv --out b.parquet": "no item was scored",
-    "forecast table.parquet --width 9": "must lie in (0, 1]",
     "recommend table.parquet": "give --budget 40",
-    "publish table.parquet --budget 6 --out x": "Missing option '--method'",
     "estimate nowhere": "benchnb plan",
 }
 
@@ -357,13 +309,3 @@ MISTAKES = {
 def test_a_mistake_is_one_line(line, refused):
     Path("blank.csv").write_text("model,item,score\nm1,q1,\nm2,q1,\n")
     assert MISTAKES[line] in refused(line)
-
-
-def test_a_table_from_which_nothing_can_be_learnt(refused):
-    empty, equal = np.full((8, 20), np.nan), np.tile(np.arange(20) % 2, (8, 1))
-    for values, why in (
-        (empty, "no score in the table is known"),
-        (equal, "all 8 models give nearly the same answers"),
-    ):
-        Scores(values).to_parquet("t.parquet")
-        assert why in refused("compare t.parquet --methods random --budgets 5")

@@ -71,8 +71,8 @@ def check(name, mode, stops, wanted, old):
         for file, content in stop.between.items():
             versions = [had[file] for had in (old, wanted) if file in had]
             if name.startswith("tell") and content not in versions:
-                told = [answers(text) for text in (old[file], content, wanted[file])]
-                assert told[0] <= told[1] <= told[2], f"{where} lost answers"
+                sets = [answers(text) for text in (old[file], content, wanted[file])]
+                assert sets[0] <= sets[1] <= sets[2], f"{where} lost answers"
                 continue  # an answer is on disk before anything is made of it
             assert content in versions, f"{where}: {file}"
         if name.startswith(("plan", "publish")):  # a folder: all of it or nothing

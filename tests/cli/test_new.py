@@ -17,9 +17,8 @@ from helpers.harnesses import PIP, build_wheel
 import benchnb
 from benchnb.cli.app import main
 from benchnb.cli.new import own_cells, read_chapters
-from tools.project import PACKAGE, TEMPLATE, template_modules
-from tools.run import ROOT, notebooks
-from tools.tidy import format_cell
+from tools.project import TEMPLATE
+from tools.run import ROOT
 
 
 def code_cells(path):
@@ -52,7 +51,7 @@ def test_a_project_has_its_names_everywhere(project):
     assert (project / "our_exam" / "my_method.py").is_file()
 
 
-def test_a_project_stands_alone(project):
+def test_a_project_needs_nothing_of_this_repository(project):
     "No word of this repository, nothing left of the template, all of it Python"
     files = [path for path in project.rglob("*") if path.is_file()]
     for path in files:
@@ -80,17 +79,6 @@ check_method(MyMethod)
     subprocess.run([sys.executable, "-c", code], cwd=project.parent, check=True)
 
 
-def test_the_template_is_tidy():
-    "Its notebooks are formatted and stored without an error, its modules are theirs"
-    for path in notebooks(TEMPLATE / "nbs"):
-        for source in code_cells(path):
-            assert format_cell(source) == source, path.name
-        assert '"output_type": "error"' not in path.read_text("utf-8")
-        assert path.stat().st_size < 100_000
-    for name, text in template_modules().items():
-        assert (PACKAGE / name).read_text("utf-8") == text, "run `make format`"
-
-
 MISTAKES = {
     "new full": "'full' is not empty: name a new folder",
     "new 7th": "'7th' cannot name a package: use letters, digits and _",
@@ -111,15 +99,6 @@ def test_a_mistake_is_one_line(line, tmp_path, monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1) and MISTAKES[line] in err
     assert [p.name for p in tmp_path.rglob("*")] == ["full", "a.txt"]
-
-
-def test_without_copier_one_line_says_what_to_install(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "copier", None)
-    assert main(["new", "mine"]) == 2
-    said = "copier is not installed: pip install 'benchnb[new]'"
-    assert capsys.readouterr().err == f"benchnb: error: {said}\n"
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_copy_goes_to_a_projects_notebooks(project, capsys):

@@ -65,7 +65,7 @@ def test_a_killed_run_goes_on(place, round):
     assert set(ran.index[ran > 1]) <= lost  # only the round that was killed
 
 
-def test_a_round_that_was_run_but_not_told_is_told(place):
+def test_a_round_that_was_only_run_is_read(place):
     folder, wanted = place
     (folder / "kill").write_text("2")
     subprocess.run([sys.executable, "-m", "benchnb", *RUN], capture_output=True)

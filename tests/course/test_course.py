@@ -84,14 +84,3 @@ def test_blanks_and_typical_mistakes_get_hints_and_solutions_are_right(unit):
         longest = max(lines, key=len).removeprefix("return ")
         assert not any(longest in cell for cell in cells), "the solution is given away"
     plt.close("all")
-
-
-@pytest.mark.parametrize("unit", UNITS)
-def test_a_unit_leads_to_its_reading_its_slides_and_its_solutions(unit):
-    text = (COURSE / f"{unit}.ipynb").read_text("utf-8")
-    assert f"(slides/{unit}.ipynb)" in text and f"(solutions.qmd#{unit})" in text
-    assert re.search(r"\]\(\.\./\w+/\w+\.ipynb\)", text)
-    lecture = json.loads((COURSE / f"slides/{unit}.ipynb").read_text("utf-8"))["cells"]
-    titles = [c for c in lecture if "".join(c["source"]).startswith("## ")]
-    notes = [c for c in lecture if "".join(c["source"]).startswith("::: {.notes}")]
-    assert len(titles) == len(notes)

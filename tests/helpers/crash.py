@@ -13,7 +13,6 @@ import os
 import resource
 import shutil
 import signal
-import sqlite3
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -130,9 +129,6 @@ def contents(folder):
 
 
 def _content(path):
-    if path.suffix == ".sqlite":
-        with contextlib.closing(sqlite3.connect(path)) as base:
-            return base.execute("SELECT * FROM pieces ORDER BY key").fetchall()
     if path.suffix not in (".csv", ".parquet"):
         return path.read_bytes()
     read = pd.read_csv if path.suffix == ".csv" else pd.read_parquet
@@ -142,12 +138,11 @@ def _content(path):
 def sweep(command, start, place, mode="kill", stops=None):
     "Stop a command at every change, or at some; first a whole run, then every stop"
     whole = shutil.copytree(start, Path(place, "whole"), symlinks=True)
-    if not callable(command):  # imports all that it needs, once
-        tried = shutil.copytree(start, Path(place, "tried"), symlinks=True)
-        with contextlib.chdir(tried), contextlib.redirect_stdout(io.StringIO()):
-            from benchnb.cli.app import main
+    tried = shutil.copytree(start, Path(place, "tried"), symlinks=True)
+    with contextlib.chdir(tried), contextlib.redirect_stdout(io.StringIO()):
+        from benchnb.cli.app import main
 
-            assert main(list(command)) == 0
+        assert main(list(command)) == 0  # imports all that it needs, once
     done = run(command, whole)
     assert done.status == 0, done.err
     wanted, found = contents(whole), []

@@ -75,22 +75,13 @@ def test_reading_changes_nothing_and_needs_no_lock(lock, tmp_path):
         assert done.out
 
 
-def test_what_to_run_can_be_read_again_without_a_lock(tmp_path):
-    live = begin(tmp_path / "mine", harness="lm-eval")
-    (tmp_path / "mine" / ".lock").unlink()
-    before, command = files_in(tmp_path), live.command()
-    assert "samples_1.json" in command
-    assert Evaluation.load(live.folder).command() == command
-    assert files_in(tmp_path) == before
-
-
 # Two at once ------------------------------------------------
 
 
 WORDS = "plan scores.parquet --method random --budget 12 --harness list --out mine"
 
 
-def test_of_two_plans_for_one_folder_one_wins_and_the_other_says_so(tmp_path):
+def test_of_two_plans_for_one_folder_one_wins(tmp_path):
     "The other writes the folder just before this one renames its own into place"
     halves()[0].to_parquet(tmp_path / "scores.parquet")
     rename = os.rename
@@ -111,21 +102,6 @@ def test_of_two_plans_for_one_folder_one_wins_and_the_other_says_so(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["mine", "scores.parquet"]
     again = run(WORDS.split(), tmp_path)
     assert again.status == 2 and "it holds an evaluation" in again.err
-
-
-def test_of_six_at_once_one_begins(tmp_path):
-    method = prepared(fitted("aipw"), 12)
-    children = [
-        in_child(
-            lambda n=n: Evaluation(method, folder=tmp_path / "mine", model=f"m{n}")
-        )
-        for n in range(6)
-    ]
-    codes = [os.waitpid(child, 0)[1] for child in children]
-    assert codes.count(0) == 1 and len(codes) == 6
-    live = Evaluation.load(tmp_path / "mine")
-    assert live.plan.model == f"m{codes.index(0)}" and len(live.ask()) == 12
-    assert os.listdir(tmp_path) == ["mine"]
 
 
 @pytest.mark.parametrize("name", ["aipw", "tailored_bench"])
@@ -255,8 +231,8 @@ def test_a_file_that_would_take_too_much_memory_is_refused(file, tmp_path, monke
         begin(folder)
     read = read_bundle if file == "subset.json" else Evaluation.load
     read(folder)
-    (folder / file).write_text('{"rounds": [' + "[]," * 200_000 + "[]]}")
-    monkeypatch.setenv("BENCHNB_MEMORY_GB", "0.04")  # 600 kB, as objects 48 MB
+    (folder / file).write_text('{"rounds": [' + "[]," * 2_000_000 + "[]]}")
+    monkeypatch.setenv("BENCHNB_MEMORY_GB", "0.04")  # 6 MB, as objects 128 MB
     with pytest.raises(ValueError, match=f"{file}': it takes over 0.04 GB"):
         read(folder)
 
@@ -275,18 +251,3 @@ def test_a_bundle_without_one_of_its_files_is_refused(file, tmp_path):
     assert done.status == 2 and done.err.count("\n") == 1
     assert "the bundle 'small' lacks " in done.err and file in done.err
     assert not (tmp_path / "mine").exists()
-
-
-def test_a_folder_with_anything_in_it_is_not_published_to(tmp_path):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("x")
-    before = files_in(tmp_path)
-    with pytest.raises(FileExistsError, match="not empty: name a new folder"):
-        publish(prepared(fitted("kmeans"), 12), tmp_path / "mine")
-    assert files_in(tmp_path) == before
-
-
-def test_the_folder_where_one_stands_is_not_replaced(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileExistsError, match="'.' is in use: name a new folder in it"):
-        begin(".")

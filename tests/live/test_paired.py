@@ -9,7 +9,7 @@ from helpers.small import table
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready
-from benchnb.live.paired import Paired, paired, paired_runs, residual_variance
+from benchnb.live.paired import paired, paired_runs, residual_variance
 
 
 def test_two_runs_are_compared_by_their_method(tmp_path):
@@ -33,13 +33,6 @@ def test_two_runs_are_compared_by_their_method(tmp_path):
     bare.source, bare.errors = None, {}
     found = paired_runs(runs[0], bare)
     assert "own intervals" in found.how and "no sources were left out" in found.note
-
-
-def test_adaptive_runs_need_no_common_items():
-    runs = [evaluate("adaptive_irt", row=n, budget=12, many=True) for n in (0, 5)]
-    runs[1].answers = {f"other {n}": x for n, x in runs[1].answers.items()}
-    found = paired_runs(*runs)
-    assert found.items == 0 and "own estimates" in found.how
 
 
 def test_adaptive_runs_without_left_out_sources_are_compared_by_their_intervals():
@@ -128,16 +121,3 @@ def test_the_variance_of_a_difference_is_that_of_many_draws():
             )
             said.append(residual_variance(*parts, 400))
         assert np.mean(said) == pytest.approx(np.var(apart), rel=0.2)
-
-
-def test_a_result_in_words():
-    sure = Paired(0.03, (0.004, 0.056), 0.98, 90, 0.95).sentence()
-    assert sure.startswith("A is better by 3.0 points, 95% interval 0.4 to 5.6")
-    assert sure.endswith("differences below 2.6 points cannot be seen")
-    open_ = Paired(-0.01, (-0.04, 0.02), 0.2, 90, 0.95).sentence()
-    assert open_.startswith(
-        "not decided: B - A is 1.0 points, 95% interval -2.0 to 4.0"
-    )
-    assert (
-        Paired(0.1, (0.1, 0.1), 1.0, 9, 0.95).sentence().endswith("10.0 to 10.0; exact")
-    )

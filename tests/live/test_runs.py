@@ -24,7 +24,7 @@ def started(folder=None):
     return Evaluation(get_method("random").fit(sources()), budget=6, folder=folder)
 
 
-def test_later_runs_add_up_and_a_run_told_twice_is_the_same_run(tmp_path):
+def test_later_runs_add_up_and_a_repeated_run_is_the_same_run(tmp_path):
     live = started(tmp_path / "it")
     asked = live.ask()
     live.tell({name: {"first": 1} for name in asked})
@@ -62,16 +62,6 @@ def test_a_count_weighs_and_single_answers_stay_as_they_were(tmp_path):
     plain.tell({asked[0]: {"first": 1}})  # the same answer, now with its run
     plain.tell({asked[0]: {"second": 0}})
     assert plain.answers[asked[0]] == 0.5
-
-
-def test_a_run_without_a_score_is_kept_and_counts_nothing(tmp_path):
-    live = started(tmp_path / "it")
-    asked = live.ask()
-    live.tell({name: {"first": None} for name in asked})
-    assert np.isnan(live.answers[asked[0]])
-    live.tell({name: {"second": 1} for name in asked})
-    assert Evaluation.load(tmp_path / "it").runs[asked[0]]["second"] == (1, 1)
-    assert len(live.runs[asked[0]]) == 2 and live.answers[asked[0]] == 1
 
 
 def test_harbor_names_its_runs(tmp_path):
