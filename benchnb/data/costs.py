@@ -105,8 +105,6 @@ def cost_unit(
     said = items.get("cost_unit", pd.Series(dtype=object)).dropna()
     return Unit(said.iloc[0]) if len(said) else Unit.TOKENS
 
-<<<<<<< HEAD
-=======
 # %% ../../nbs/data/costs.ipynb #a8aab55d
 class UnknownCosts(ValueError):
     "A budget in a unit that the table does not know"
@@ -115,7 +113,6 @@ class UnknownCosts(ValueError):
         super().__init__(message)
         self.unit = unit
 
->>>>>>> l2-c
 
 def known_costs(
     items: pd.DataFrame,  # facts about the items

@@ -411,27 +411,6 @@ class Fetch:
         return "\n".join(lines)
 
 
-<<<<<<< HEAD
-=======
-def hub_source(
-    name: str,
-    part: str | None,  # such as a benchmark, where a source is in parts
-) -> pd.Series:  # its row of CATALOG
-    "A source that can be fetched from the hub; for others, how to get them"
-    if name in SOURCES.index.difference(CATALOG.index):
-        raise ValueError(f"{name} has a name, and is fetched when it is used")
-    if name not in CATALOG.index:
-        raise unknown_name("source", name, CATALOG.index, "'benchnb fetch' lists all")
-    row = CATALOG.loc[name]
-    if not row["repository"]:
-        raise ValueError(f"{name} is no file on the hub: {row['get']}")
-    if "{part}" in row["files"] and not part:
-        text = f"{name} comes in parts, name one: {row['get']}"
-        raise AmbiguousFile(text, "part", [])
-    return row
-
-
->>>>>>> l2-c
 def offline_error(
     row: pd.Series,  # of CATALOG
     error: Exception,  # what happened
@@ -462,7 +441,8 @@ def plan_fetch(
     if not row["repository"]:
         raise ValueError(f"{name} is no file on the hub: {row['get']}")
     if "{part}" in row["files"] and not part:
-        raise ValueError(f"{name} comes in parts, name one: {row['get']}")
+        text = f"{name} comes in parts, name one: {row['get']}"
+        raise AmbiguousFile(text, "part", [])
     where, how = row["repository"], {"revision": row["revision"] or None}
     try:
         info = HfApi(endpoint).dataset_info(where, files_metadata=True, **how)

@@ -86,11 +86,7 @@ def answers_in_order(
     if not simple or weight.nunique() > 1:
         raise ValueError(
             f"{method.name} does not ask equal items in random order: stopping needs "
-<<<<<<< HEAD
             "a method such as aipw or random"
-=======
-            "the method aipw or random"
->>>>>>> l2-c
         )
     order = run.items.index[method.coreset_]
     return list(takewhile(run.answers.__contains__, order))
