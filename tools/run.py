@@ -31,6 +31,7 @@ def run(path, flags=(), store=False):
     from execnb.nbio import read_nb, write_nb
     from execnb.shell import CaptureShell
     from fastcore.xtras import working_directory
+    from joblib.externals.loky import get_reusable_executor
     from nbdev.clean import clean_nb
     from nbdev.config import get_config
     from nbdev.process import extract_directives
@@ -54,6 +55,8 @@ def run(path, flags=(), store=False):
             shell.run_all(nb, exc_stop=True, preproc=leave)
         except Exception:
             raise RuntimeError(shell.prettytb(fname=path)) from None
+        finally:  # joblib's workers would keep the process for five minutes
+            get_reusable_executor().shutdown(kill_workers=True)
     if store:
         clean_nb(nb)
         write_nb(nb, path)

@@ -19,7 +19,7 @@ from ..data.tables import Layout, read_columns, read_frame, rename_columns
 from ..data.untrusted import escaped
 from ..harnesses.harness import export_scores, import_logs
 from ..harnesses.logs import Choices, find_logs
-from ..harnesses.registry import LIBRARY, get_harness
+from ..harnesses.registry import HARNESSES, get_harness
 
 # %% ../../nbs/cli/import_.ipynb #52b4b695
 def read_choices(
@@ -75,7 +75,7 @@ def import_figures(
 
 
 IMPORT = (
-    f"FORMAT is {', '.join(LIBRARY)}, or the harness of an installed package; a table "
+    f"FORMAT is {', '.join(HARNESSES)}, or the harness of a package; a table "
     "is CSV, TSV, Parquet or JSONL, long or wide. PATHS are files, folders with all "
     "below them, or patterns in quotes. An error lists what a log leaves open; nothing "
     "is guessed. A sample that was not scored stays unknown."

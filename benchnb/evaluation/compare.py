@@ -303,7 +303,7 @@ class Trials(NamedTuple):
         if before:
             note = "going on: %d of %d runs are done"
             logging.getLogger("benchnb").info(note, before, len(keys))
-        one_split = self.split not in ("random", "family")
+        one_split = self.split in ("given", "date", "ability")
         pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
         bar = tqdm(disable=True)
         if progress:
@@ -320,11 +320,11 @@ class Trials(NamedTuple):
 
 # %% ../../nbs/evaluation/compare.ipynb #e1ecadb4
 def compare(
-    scores: Scores,  # models x items, all known (NaN is allowed, and stays unscored)
+    scores: Scores,  # models x items; NaN: not scored
     methods: list | dict,  # names or methods; a dict gives them labels
     budgets: Iterable = (20, 50, 100),  # items that may be asked, or amounts
     trials: int = 10,  # how often each is repeated
-    split: str = "random",  # given, random, date, family or ability
+    split: str = "random",  # one of SPLITS: given, date, ability, family, ...
     seed: int = 0,  # trial t uses the seed + t
     n_jobs: int = 1,  # processors
     sources: float | None = None,  # share of sources; None: as in Scores.split

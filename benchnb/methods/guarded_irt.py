@@ -359,10 +359,11 @@ class GuardedIRT(Method):
             return Estimate(np.nan)
         answers, trials = (asked[known], seen[known]), self.trials_of(asked[known])
         score, se, predicted = self.sample_estimate(*answers)
-        weight, flag = 1.0, Flag.MISFIT if odd else Flag.OUT_OF_RANGE
+        weight, how = 1.0, "model-assisted estimate from a balanced random sample"
         if models:
             outside, fit = self.judge(models, *answers)
-            weight = 1.0 if odd or fit < self.misfit_limit else min(1.0, 2 * outside)
+            odd = odd or fit < self.misfit_limit
+            weight = 1.0 if odd else min(1.0, 2 * outside)
         if weight < 1:
             model = average_prediction(models, *answers, trials)
             apart = weight * (1 - weight) * (score - model.score) ** 2
@@ -370,6 +371,8 @@ class GuardedIRT(Method):
             se = np.sqrt(weight * se**2 + (1 - weight) * inside + apart)
             score = weight * score + (1 - weight) * model.score
             predicted = weight * predicted + (1 - weight) * model.per_item
+            how = f"{1 - weight:.0%} of the model's prediction in a {how}"
+        flag = Flag.MISFIT if odd else Flag.OUT_OF_RANGE
         flag = flag if models else Flag.FEW_SOURCES
         design = weight == 1 and not self.ranking
         often = design and (trials > 1).any()
@@ -377,7 +380,7 @@ class GuardedIRT(Method):
             kind=IntervalKind.DESIGN if design else IntervalKind.MODEL,
             interval_of=IntervalOf.EXPECTED if often else IntervalOf.RUN,
             flags=frozenset({flag}),
-            how="model-assisted estimate from a balanced random sample",
+            how=how,
             notes=(FALLBACK_REASONS[flag].format(self.few_),),
         )
         return self.finish(score, se, predicted, asked, seen, **settings)
