@@ -3,6 +3,7 @@ only the wheel is installed."""
 
 import ast
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -143,13 +144,17 @@ def run(*words, cwd):
     return done.stdout
 
 
+def install(python, *packages):
+    "Packages for an environment, as if this checkout were not there"
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    words = [python, *PIP[1:], "install", *map(str, packages)]
+    subprocess.run(words, env=env, check=True)
+
+
 def environment(place, *packages):
     "A new virtual environment; its folder of programs"
-    python = Path(sys.executable).resolve()
-    run(python, "-m", "venv", place / "env", cwd=place)
-    subprocess.run(
-        [place / "env/bin/python", *PIP[1:], "install", *map(str, packages)], check=True
-    )
+    run(Path(sys.executable).resolve(), "-m", "venv", place / "env", cwd=place)
+    install(place / "env/bin/python", *packages)
     return place / "env" / "bin"
 
 
@@ -160,8 +165,7 @@ def test_a_project_passes_its_own_gates(extra, wheel, tmp_path):
     programs = environment(tmp_path, f"{wheel}[new]")
     run(programs / "benchnb", "new", "my_benchmark", cwd=tmp_path)
     project, python = tmp_path / "my_benchmark", programs / "python"
-    install = ["install", "-e", f"{project}[{extra}]"]
-    subprocess.run([python, *PIP[1:], *install], check=True)
+    install(python, "-e", f"{project}[{extra}]")
     run(python, "-m", "pip", "check", cwd=project)
     assert "7 passed" in run(python, "-m", "pytest", "-q", cwd=project)
     module = project / "my_benchmark" / "my_method.py"
