@@ -59,8 +59,9 @@ def copy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("copy") / "benchnb"
     skip = shutil.ignore_patterns(".*", "_*")
     shutil.copytree(ROOT / "nbs", folder / "nbs", symlinks=True, ignore=skip)
-    (folder / "benchnb").mkdir()
-    for file in ["_quarto.yml", "benchnb/__init__.py", "benchnb/__main__.py"]:
+    (folder / "benchnb/data").mkdir(parents=True)
+    written = ["__init__.py", "__main__.py", "data/__init__.py"]  # by hand
+    for file in ["_quarto.yml", *(f"benchnb/{name}" for name in written)]:
         shutil.copy(ROOT / file, folder / file)
     # the cells are formatted: black would change nothing, in ten times the time
     text = (ROOT / "settings.ini").read_text("utf-8")
