@@ -135,7 +135,7 @@ def sample_run(
     "Which model, which task, when, and how large"
     name = _NAME.match(os.path.basename(path))
     if not (choices.task or name):
-        problem = f"the name of {path!r} says no task: say task='...'"
+        problem = f"no task in the name of {path!r}, which one is it?"
         raise AmbiguousFile(problem, "task", [])
     time, results = name and name["time"], {}
     beside = Path(path).parent / (f"results_{time}.json" if time else "results.json")
