@@ -101,7 +101,6 @@ def read_scores(
     dollars: str | None = None,  # price of an item (agents: 1), or 3/Mtokens, 2/h
     columns: str | None = None,  # which is which: model=NAME,item=NAME,score=NAME
     columns_are: str | None = None,  # of a wide table: items or tasks
-    categories: str | None = None,  # a second file: the columns item and task
 ):  # -> Scores
     "The table that a command is about, with its price"
     from benchnb.data.costs import cost_unit, priced, read_price
@@ -109,7 +108,7 @@ def read_scores(
     from benchnb.data.tables import read_columns
 
     how = {"columns": read_columns(columns), "columns_are": columns_are}
-    table = load_table(scores, **how, categories=categories)
+    table = load_table(scores, **how)
     agents = "llm" in table.models and cost_unit(table.items) is None
     if dollars or agents:
         table = copy.copy(table)

@@ -20,10 +20,9 @@ from ..data.costs import in_words
 from ..data.files import naming, read_object
 from ..data.render import remark, render
 from ..data.tables import check_rows, long_table, read_frame
-from ..harnesses.harness import guess_harness, read_logs
+from ..harnesses.harness import get_harness, guess_harness, read_logs
 from ..harnesses.logs import Choices, find_logs
 from ..harnesses.parsing import as_number, read_json
-from ..harnesses.registry import get_harness
 from ..live.answers import log_answers
 from ..live.bundles import find_bundle, load_bundle
 from ..live.certificate import figures_text, valid_for

@@ -15,11 +15,15 @@ from ..data.costs import cost_unit
 from ..data.files import check_place
 from ..data.scores import Scores
 from ..data.sources import load_table
-from ..data.tables import Layout, read_columns, read_frame, rename_columns
+from ..data.tables import read_columns, read_frame, rename_columns
 from ..data.untrusted import escaped
-from ..harnesses.harness import export_scores, import_logs
+from benchnb.harnesses.harness import (
+    HARNESSES,
+    export_scores,
+    get_harness,
+    import_logs,
+)
 from ..harnesses.logs import Choices, find_logs
-from ..harnesses.registry import HARNESSES, get_harness
 
 # %% ../../nbs/cli/import_.ipynb #52b4b695
 def read_choices(
@@ -96,7 +100,6 @@ def import_command(
     jobs: int = 1,  # processors
     columns: str | None = None,  # table: model=NAME,item=NAME,score=NAME
     columns_are: str | None = None,  # wide table: items or tasks
-    categories: str | None = None,  # table: a second file, with item and task
     json: bool = False,  # print what was read as an object
     **kwargs,
 ) -> None:
@@ -105,8 +108,8 @@ def import_command(
     if Path(out).suffix.lower() != ".parquet":
         raise ValueError(f"--out {out!r} must end in .parquet")
     check_place(out)
-    layout = Layout(read_columns(columns), columns_are, categories)
-    scores = import_logs(format, paths, read_choices(**kwargs), jobs, True, layout)
+    how = {"columns": read_columns(columns), "columns_are": columns_are}
+    scores = import_logs(format, paths, read_choices(**kwargs), jobs, True, **how)
     if scores.performance().isna().all():
         why = "no item was scored in these logs: was there a scorer?"
         raise ValueError(f"{why} Nothing was written")
@@ -117,7 +120,7 @@ def import_command(
     print(str(scores).removeprefix("Scores: "))
     if harness.tables:
         first = find_logs(paths, harness.belongs, harness.logs)[0]
-        columns = {*rename_columns(read_frame(first), layout.columns)}
+        columns = {*rename_columns(read_frame(first), how["columns"])}
         sides = ["an item", "a model"][:: 1 if "item" in columns else -1]
         wide = "wide table: a row is {}, a column {}".format(*sides)
         long = {"model", "item"} <= columns

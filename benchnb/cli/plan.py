@@ -23,8 +23,14 @@ from ..evaluation.left_out import left_out_errors
 from ..evaluation.method import Coreset, Method, check_budget
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import is_static, paid_number
-from ..harnesses.harness import Round, doc_ids, make_subset, subset_files
-from ..harnesses.registry import get_harness, running_harnesses
+from benchnb.harnesses.harness import (
+    Round,
+    doc_ids,
+    get_harness,
+    make_subset,
+    running_harnesses,
+    subset_files,
+)
 from ..live.budgets import preview
 from ..live.bundles import bundle_plan, find_bundle, read_bundle, shipped
 from ..live.evaluation import Evaluation

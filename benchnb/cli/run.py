@@ -22,9 +22,8 @@ from tqdm import tqdm
 from .commands import command, count, print_json
 from .estimate import format_report, read_answers
 from .import_ import read_choices
-from ..harnesses.harness import Harness, program_harness
+from ..harnesses.harness import Harness, get_harness, program_harness
 from ..harnesses.logs import ASK, Choices
-from ..harnesses.registry import get_harness
 from ..live.evaluation import Evaluation
 
 # %% ../../nbs/cli/run.ipynb #8bed3a80

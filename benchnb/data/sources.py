@@ -7,10 +7,9 @@ __all__ = ['FAMILIES', 'PATTERNS', 'SCENARIOS', 'PUBLIC', 'TAILORED', 'OPENAI', 
            'from_bytes', 'family', 'named_models', 'harness_order', 'gsm8k_scores', 'join_scenarios', 'read_gsm8k',
            'read_open_llm', 'read_mmlu_pro', 'read_mmlu_tasks', 'read_mmlu_items', 'task_segments', 'read_benchpred',
            'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_table', 'Fetch', 'offline_error',
-           'plan_fetch', 'fetch_columns', 'fetch_whole', 'fetch_source']
+           'plan_fetch', 'copy_columns', 'fetch_source']
 
 # %% ../../nbs/data/sources.ipynb #fff06d91
-import functools
 import hashlib
 import json
 import os
@@ -34,13 +33,7 @@ from benchnb.data.files import (
     unknown_name,
 )
 from .scores import Scores
-from benchnb.data.tables import (
-    TABLE,
-    Layout,
-    is_parquet,
-    read_tables,
-    with_tasks,
-)
+from .tables import is_parquet, read_tables, with_tasks
 
 # %% ../../nbs/data/sources.ipynb #b7b7c24b
 def from_bytes(
@@ -105,11 +98,10 @@ def gsm8k_scores(
     items = pd.DataFrame(items).set_axis([f"gsm8k/{n}" for n in questions.index])
     sizes = {"source": len(source), "target": len(target)}
     labels = [f"{part}-{i:02d}" for part, size in sizes.items() for i in range(size)]
-    models = pd.DataFrame({"part": np.repeat(list(sizes), list(sizes.values()))})
+    models = pd.DataFrame({"part": [label[:6] for label in labels]}, labels)
     if names:
-        rows = range(len(labels))
-        models["family"] = [family(names[i]) if i in names else None for i in rows]
-    models.index = [(names or {}).get(i, label) for i, label in enumerate(labels)]
+        models["family"] = [family(names.get(i, "")) for i in range(len(labels))]
+        models.index = [names.get(i, label) for i, label in enumerate(labels)]
     return Scores(from_bytes(np.concatenate([source, target])), items, models)
 
 # %% ../../nbs/data/sources.ipynb #5b092cc2
@@ -117,16 +109,13 @@ def join_scenarios(
     parts: dict[str, Scores],  # one table per scenario, each with full_score
 ) -> Scores:  # models present in all parts, items side by side
     "Tables side by side, each with the same total weight; the mean of full scores"
-    shared = [table.models.index for table in parts.values()]
-    shared = functools.reduce(lambda a, b: a[a.isin(b)], shared)
-    tables = [table.select(models=shared) for table in parts.values()]
+    full = {f"full_{name}": table.models["full_score"] for name, table in parts.items()}
+    models = pd.concat(full, axis=1, join="inner")
+    models["full_score"] = models.mean(axis=1, skipna=False)
+    models["family"] = [family(name) for name in models.index]
+    tables = [table.select(models=models.index) for table in parts.values()]
     items = pd.concat([table.items for table in tables])
     items["weight"] = np.concatenate([table.weights for table in tables])
-    models = pd.DataFrame(index=shared)
-    for name, table in zip(parts, tables, strict=True):
-        models[f"full_{name}"] = table.models["full_score"]
-    models["full_score"] = models.mean(axis=1, skipna=False)
-    models["family"] = [family(name) for name in shared]
     return Scores(np.hstack([table.values for table in tables]), items, models)
 
 # %% ../../nbs/data/sources.ipynb #1356b543
@@ -135,15 +124,14 @@ def read_gsm8k(folder: Path, name: str) -> Scores:
     halves = read_arrays(folder / "gsm8k.npz", ["source", "target"])
     columns = ["column", "openai_test_index", "question", "answer"]
     questions = read_parquet(folder / "gsm8k_test_questions.parquet", columns)
-    questions = questions.to_pandas().sort_values("column")
+    questions = questions.to_pandas().sort_values("column").set_index(columns[1])
     path, names = folder / "model_name_matches.csv", None
     if path.is_file():  # names of rows that match exactly one known model
         with naming(path, "is no readable CSV file"):
             found = pd.read_csv(path, usecols=["row", "best", "mismatch", "ties"])
         exact = found[(found["ties"] == 1) & (found["mismatch"] == 0)]
         names = dict(zip(exact["row"], exact["best"], strict=True))
-    questions = questions.set_index("openai_test_index")
-    return gsm8k_scores(halves["source"], halves["target"], questions, names)
+    return gsm8k_scores(**halves, questions=questions, names=names)
 
 
 SCENARIOS = ("arc", "gsm8k", "hellaswag", "truthfulqa", "winogrande", "mmlu")
@@ -229,10 +217,10 @@ def read_benchpred(folder: Path, name: str) -> Scores:
         if name != key:  # HELM: the lab stands before the first underscore
             models = [model.replace("_", "/", 1) for model in models]
         models = named_models(models)
-    path, size = folder / "subtask_segments_inferred.json", values.shape[1]
-    tasks = task_segments(path, key, size)
-    index = [f"{name}/{i}" for i in range(size)]
-    items = pd.DataFrame({"task": name if tasks is None else tasks}, index)
+    size = values.shape[1]
+    tasks = task_segments(folder / "subtask_segments_inferred.json", key, size)
+    items = {"task": name if tasks is None else tasks}
+    items = pd.DataFrame(items, [f"{name}/{i}" for i in range(size)])
     return Scores(from_bytes(values), items, models)
 
 # %% ../../nbs/data/sources.ipynb #b4d96d2a
@@ -248,20 +236,17 @@ def fetch(
     "A public file, downloaded unless the cache holds it; refused if it is another one"
     import pooch
 
-    url = f"{base_url.rstrip('/')}/{path}"
-    cache = Path(pooch.os_cache("benchnb") if cache is None else cache)
-    where, loader = cache / Path(path).parent, pooch.HTTPDownloader(timeout=30)
-    what = url, f"sha256:{sha256}", Path(path).name, where
+    url, loader = f"{base_url.rstrip('/')}/{path}", pooch.HTTPDownloader(timeout=30)
+    where = Path(cache or pooch.os_cache("benchnb"), path)
+    what = url, f"sha256:{sha256}", where.name, where.parent
     try:
-        found = pooch.retrieve(*what, downloader=loader)
+        return Path(pooch.retrieve(*what, downloader=loader))
     except OSError as error:
-        code = getattr(getattr(error, "response", None), "status_code", None)
-        why = error.strerror or (f"status {code}" if code else "no connection")
+        why = error.strerror or type(error).__name__
         remedy = "try again, or set BENCHNB_DATA to a folder that holds the data"
         raise OSError(f"cannot download {url} ({why}): {remedy}") from error
     except ValueError as error:
         raise FileError(f"{url} is another file (SHA-256 differs): not kept") from error
-    return Path(found)
 
 
 TAILORED = "marvelcell/TailoredBench/e33061ea6e20ffe7736f2ecd68cf5728e0f27b15"
@@ -288,16 +273,15 @@ def download_gsm8k(
 ) -> Scores:
     "GSM8K from its authors' repositories; they give no model names"
     path = {part: fetch(*file, cache, base_url) for part, file in GSM8K_FILES.items()}
-    with naming(path["questions"], "is no readable JSONL file"):
-        lines = path["questions"].read_bytes().splitlines()
-        questions = pd.DataFrame([json.loads(line) for line in lines if line.strip()])
+    halves, order = [], path.pop("questions")
+    with naming(order, "is no readable JSONL file"):
+        questions = pd.read_json(order, lines=True, dtype=False)
         questions = questions[["question", "answer"]]
-    halves = []
-    for part in ("source", "target"):
-        with naming(path[part], "is no readable .npy file"):
-            halves.append(np.load(path[part], allow_pickle=False))
-        if getattr(halves[-1], "ndim", 0) != 2:
-            raise FileError(f"{str(path[part])!r} holds no matrix of models x items")
+    for file in path.values():
+        with naming(file, "is no readable .npy file"):
+            halves.append(np.load(file, allow_pickle=False))
+            if halves[-1].ndim != 2:
+                raise ValueError("it holds no matrix of models x items")
     return gsm8k_scores(*halves, questions.iloc[harness_order(len(questions))])
 
 # %% ../../nbs/data/sources.ipynb #2e9af762
@@ -367,12 +351,13 @@ def load(
 def load_table(
     text: str | Path,  # a name from data_sets(), or the path of a file
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
-    **layout,  # columns, columns_are, categories: see Layout
+    columns: dict[str, str] | None = None,  # a name here -> the name in the file
+    columns_are: str | None = None,  # of a wide table: items or tasks; None: items
 ) -> Scores:
     "Scores by name, or from a Parquet, CSV or JSONL file; the name comes first"
-    text, layout = str(text), Layout(**layout)
+    text = str(text)
     if text in SOURCES.index:
-        return with_tasks(load(text, folder), layout)
+        return with_tasks(load(text, folder), columns_are)
     if not Path(text).is_file():
         more = "'benchnb data' lists all"
         raise unknown_name("file or data set", text, SOURCES.index, more)
@@ -380,11 +365,8 @@ def load_table(
         table = read_parquet(text)
         if b"benchnb" in (table.schema.metadata or {}):
             with naming(text, "holds no scores"):
-                return with_tasks(Scores.from_arrow(table), layout)
-    elif not TABLE.search(text.lower()):
-        ends = ".parquet, .csv, .tsv or .jsonl"
-        raise ValueError(f"{text!r} does not end in {ends}: rename it")
-    return read_tables([text], layout=layout)
+                return with_tasks(Scores.from_arrow(table), columns_are)
+    return read_tables([text], columns=columns, columns_are=columns_are)
 
 # %% ../../nbs/data/sources.ipynb #3a843efa
 CATALOG = pd.read_csv(resource_path("public_sources.csv"), dtype=str, **_HOW)
@@ -460,51 +442,23 @@ def plan_fetch(
     return Fetch(name, where, info.sha, files, columns, row["licence"])
 
 # %% ../../nbs/data/sources.ipynb #45a861e8
-def fetch_columns(
-    plan: Fetch,
-    path: str,  # of a Parquet file in the repository
-    place: Path,  # where it goes
-    endpoint: str | None = None,  # of the hub
+def copy_columns(
+    file,  # a Parquet file, open, here or far away
+    columns: tuple[str, ...],
+    path: str | Path,  # of the file to write
 ) -> None:
-    "The chosen columns of one file, a group of rows at a time"
+    "The chosen columns of a Parquet file, a group of rows at a time"
     import pyarrow.parquet as pq
-    from huggingface_hub import HfFileSystem
 
-    hub = HfFileSystem(endpoint=endpoint, skip_instance_cache=True)
-    where, how = f"datasets/{plan.repository}/{path}", {"cache_type": "none"}
-    with hub.open(where, revision=plan.revision, **how) as file:
-        with pq.ParquetFile(file, pre_buffer=True) as parquet:
-            there = {name.partition(".")[0] for name in parquet.schema_arrow.names}
-            columns = [c for c in plan.columns if c.partition(".")[0] in there]
+    with pq.ParquetFile(file, pre_buffer=True) as parquet:
 
-            def write(name):
-                schema = parquet.read_row_group(0, columns).schema
-                with pq.ParquetWriter(name, schema) as out:
-                    for group in range(parquet.num_row_groups):
-                        out.write_table(parquet.read_row_group(group, columns))
+        def write(name):
+            schema = parquet.read_row_group(0, columns).schema
+            with pq.ParquetWriter(name, schema) as out:
+                for group in range(parquet.num_row_groups):
+                    out.write_table(parquet.read_row_group(group, columns))
 
-            replace_file(place, write)
-
-
-def fetch_whole(
-    plan: Fetch,
-    path: str,  # of a file in the repository
-    place: Path,  # where it goes
-    endpoint: str | None = None,  # of the hub
-) -> None:
-    "One file, resumed where it was cut; another one than was promised is refused"
-    from huggingface_hub import hf_hub_download
-
-    folder = place.parent / ".fetching"
-    what = dict(repo_type="dataset", revision=plan.revision, endpoint=endpoint)
-    found = Path(hf_hub_download(plan.repository, path, local_dir=folder, **what))
-    with open(found, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    sha256 = plan.files[path][1]
-    if sha256 and digest != sha256:
-        found.unlink()
-        raise FileError(f"{path} is another file (SHA-256 differs): not kept")
-    found.replace(place)
+        replace_file(path, write)
 
 
 def fetch_source(
@@ -513,18 +467,29 @@ def fetch_source(
     endpoint: str | None = None,  # of the hub
 ) -> list[Path]:  # the files, to be imported
     "The files of a plan; those that are there already are left as they are"
-    places = []
-    for path in plan.files:
-        place = Path(folder, plan.revision[:8], *Path(path).parts)
-        places.append(place)
-        if place.is_file():
+    from huggingface_hub import HfFileSystem, hf_hub_download
+
+    root, where = Path(folder, plan.revision[:8]), plan.repository
+    for path, (_, sha256) in plan.files.items():
+        if (place := root / path).is_file():
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
-        chosen = plan.columns and path.endswith(".parquet")
         try:
-            (fetch_columns if chosen else fetch_whole)(plan, path, place, endpoint)
-        except FileError:
-            raise
+            if plan.columns and path.endswith(".parquet"):
+                hub = HfFileSystem(endpoint=endpoint, skip_instance_cache=True)
+                far = f"datasets/{where}/{path}"
+                with hub.open(far, revision=plan.revision, cache_type="none") as file:
+                    copy_columns(file, plan.columns, place)
+                continue
+            how = {"repo_type": "dataset", "revision": plan.revision}
+            how |= {"local_dir": root / ".part", "endpoint": endpoint}
+            found = Path(hf_hub_download(where, path, **how))
+            with open(found, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
         except Exception as error:  # the hub's library has many kinds
             raise offline_error(CATALOG.loc[plan.name], error) from error
-    return places
+        if sha256 not in (None, digest):
+            found.unlink()
+            raise FileError(f"{path} is another file (SHA-256 differs): not kept")
+        found.replace(place)
+    return [root / path for path in plan.files]

@@ -22,7 +22,7 @@ from ..data.files import hold, naming, parse_object, replace_file
 from ..data.untrusted import read_stream
 from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole
-from ..harnesses.registry import get_harness
+from ..harnesses.harness import get_harness
 
 # %% ../../nbs/live/folder.ipynb #fedffe2c
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def locked(folder: Path) -> Generator[None]:
             raise OSError(
                 f"{str(path)!r} is a link, which could lead anywhere: delete it"
             )
-    handle = hold(folder / ".lock", wait=True)
+    handle = hold(folder / ".lock")
     try:
         yield
     finally:

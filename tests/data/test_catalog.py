@@ -14,7 +14,7 @@ import pytest
 from benchnb.data import sources
 from benchnb.data.sources import CATALOG, fetch_source, plan_fetch
 from benchnb.harnesses.harness import import_logs
-from benchnb.harnesses.registry import list_harnesses
+from benchnb.harnesses.harness import list_harnesses
 
 constants = pytest.importorskip("huggingface_hub.constants")
 COMMIT = "0123456789" * 4

@@ -201,14 +201,3 @@ def test_columns_that_are_tasks_are_asked_for(tmp_path):
     assert load_table(path, columns_are="items").items["task"].nunique() == 1
     found = load_table(path, columns_are="tasks")
     assert list(found.items["task"]) == list(found.items.index)
-    second = written(tmp_path, "item,task\nmmlu,facts\ngsm8k,maths\n", "c.csv")
-    with pytest.raises(
-        ValueError, match="1 of 3 items have no category, such as 'rte'"
-    ):
-        load_table(path, categories=second)
-    second.write_text(second.read_text() + "rte,facts\n")
-    assert list(load_table(path, categories=second).items["task"]) == [
-        "facts",
-        "maths",
-        "facts",
-    ]

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchnb.cli.app import main
 from benchnb.data.sources import load
-from benchnb.harnesses.registry import get_harness
+from benchnb.harnesses.harness import get_harness
 from benchnb.live.answers import log_answers
 
 

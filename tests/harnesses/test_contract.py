@@ -21,7 +21,7 @@ from benchnb.evaluation.checks import BrokenRule
 from benchnb.harnesses.checks import check_harness, outcome
 from benchnb.harnesses.harness import Harness, Round, Subset
 from benchnb.harnesses.logs import Choices
-from benchnb.harnesses.registry import get_harness, list_harnesses
+from benchnb.harnesses.harness import get_harness, list_harnesses
 from benchnb.live.evaluation import Evaluation
 
 metrics = ("acc", "choice", "exact_match", "correct")

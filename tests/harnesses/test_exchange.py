@@ -19,7 +19,7 @@ from benchnb.harnesses import parsing
 from benchnb.harnesses.harness import export_scores, import_logs
 from benchnb.harnesses.lm_eval import read_samples
 from benchnb.harnesses.logs import Choices
-from benchnb.harnesses.registry import get_harness
+from benchnb.harnesses.harness import get_harness
 
 FIXTURES = Path(os.environ.get("BENCHNB_DATA", ".")).parent / "fixtures" / "eee"
 real = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real files here")

@@ -29,7 +29,7 @@ from helpers.logs import (
 from benchnb.data.scores import Scores
 from benchnb.harnesses.harness import import_logs
 from benchnb.harnesses.logs import Choices, find_logs
-from benchnb.harnesses.registry import get_harness
+from benchnb.harnesses.harness import get_harness
 
 ANSWERS = {"sums": [1, 0, 1], "logic": [0, 1]}
 read_lm_eval, read_inspect, read_helm, read_openllm = (

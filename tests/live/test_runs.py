@@ -8,7 +8,7 @@ import pytest
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import IntervalOf
 from benchnb.evaluation.registry import get_method
-from benchnb.harnesses.registry import get_harness
+from benchnb.harnesses.harness import get_harness
 from benchnb.live.answers import log_answers
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.folder import FILE
