@@ -9,7 +9,6 @@ __all__ = ['VERSION', 'Outcome', 'Instance', 'eee_rows', 'one_metric', 'eee_abou
 import json
 import re
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -63,7 +62,7 @@ def eee_rows(
 ) -> pd.DataFrame:  # a row for each line
     "The fields of all lines; another version of the schema is refused"
     rows = []
-    for row in chain.from_iterable(typed_lines(path, Instance)):
+    for row in typed_lines(path, Instance):
         if not VERSION.fullmatch(row.schema_version):
             problem = f"{str(path)!r} has the schema {row.schema_version[:40]!r}"
             raise FileError(f"{problem}: the versions 0.2 and 0.3 are read")
@@ -150,9 +149,8 @@ class EveryEvalEver(Harness):
 
     def lines(self, scores: Scores) -> Iterator[str]:
         "Lines of the schema 0.3.0, for scores that are known"
-        items, names = scores.items, doc_ids(scores.items)
-        texts = items.get("text", pd.Series("", items.index)).fillna("").tolist()
-        digests = items.get("hash", pd.Series(None, items.index, object)).tolist()
+        facts = scores.items.reindex(columns=["task", "text", "hash"])
+        facts = facts.assign(name=doc_ids(scores.items)).to_dict("records")
         fixed = {"schema_version": "0.3.0", "interaction_type": "single_turn"}
         fixed |= {"output": {"raw": []}, "answer_attribution": []}
         for row, model in enumerate(scores.models.index):
@@ -160,11 +158,11 @@ class EveryEvalEver(Harness):
             about |= fixed | {"model_id": model}
             for at in np.flatnonzero(~np.isnan(scores.values[row])).tolist():
                 runs = 0 if scores.trials is None else int(scores.trials[row, at])
-                item = {"evaluation_name": items["task"].iat[at]}
-                item |= {"sample_id": names[at]}
-                item |= {"input": {"raw": texts[at], "reference": []}}
-                known = isinstance(digests[at], str)
-                item |= {"sample_hash": digests[at]} if known else {}
+                item, known = facts[at], isinstance(facts[at]["hash"], str)
+                text = "" if pd.isna(item["text"]) else item["text"]
+                line = {"evaluation_name": item["task"], "sample_id": item["name"]}
+                line |= {"input": {"raw": text, "reference": []}}
+                line |= {"sample_hash": item["hash"]} if known else {}
                 for value in run_values(float(scores.values[row, at]), runs):
                     verdict = {"score": value, "is_correct": value == 1}
-                    yield json.dumps(about | item | {"evaluation": verdict}) + "\n"
+                    yield json.dumps(about | line | {"evaluation": verdict}) + "\n"

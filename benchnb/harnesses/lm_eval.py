@@ -11,14 +11,12 @@ import json
 import os
 import re
 import shlex
-from collections import defaultdict
 from functools import cache, lru_cache
-from itertools import compress, count
 from pathlib import Path
-from sys import intern
 
 import msgspec
 import numpy as np
+import pandas as pd
 
 from ..data.files import AmbiguousFile, FileError, naming
 from .harness import Harness, Round, Subset, task_word
@@ -73,28 +71,23 @@ def read_samples(
     choices: Choices,  # metric, filter
 ) -> tuple[str, list, list, np.ndarray, bool]:
     "Metric; ids, values and hashes of one filter; was the last line cut short?"
-    where, first = repr(path), next(filter(None, typed_lines(path, dict)), None)
+    where, first = repr(path), next(typed_lines(path, dict), None)
     if first is None:
         return "", [], [], np.zeros(0, np.uint64), False
-    metric = choose(metric_names(first[0]), choices.metric, "metric", where)
-    hashed = first[0].get("doc_hash") is not None
-    filters, ids, values, hashes, cut = [], [], [], [], False
+    metric = choose(metric_names(first), choices.metric, "metric", where)
+    hashed, rows, cut = first.get("doc_hash") is not None, [], False
     try:
-        for rows in typed_lines(path, row_kind(metric, hashed)):
-            filters += [row.filter and intern(row.filter) for row in rows]
-            ids += [row.doc_id for row in rows]
-            values += [row.value for row in rows]
-            texts = [r.doc_hash if hashed else doc_hash(r.doc) for r in rows]
-            hashes.append(as_hashes(texts))
+        for row in typed_lines(path, row_kind(metric, hashed)):
+            text = row.doc_hash if hashed else doc_hash(row.doc)
+            rows.append((row.filter or None, row.doc_id, row.value, (text or "")[:16]))
     except CutShort:
         cut = True
-    line_of = defaultdict(count)  # document -> the number of its next line
-    pairs = zip(filters, ids, strict=True)
-    filters = [name or str(next(line_of[doc])) for name, doc in pairs]
-    name = choose(list(dict.fromkeys(filters)), choices.filter, "filter", where)
-    here = [name == other for other in filters]
-    ids, values = list(compress(ids, here)), list(compress(values, here))
-    return metric, ids, values, np.concatenate(hashes)[here], cut
+    frame = pd.DataFrame(rows, columns=["filter", "id", "value", "hash"], dtype=object)
+    line = frame.groupby("id", sort=False).cumcount()  # of a document
+    frame["filter"] = frame["filter"].fillna(line.astype(str))
+    name = choose([*frame["filter"].unique()], choices.filter, "filter", where)
+    _, ids, values, hashes = map(list, frame[frame["filter"] == name].to_numpy().T)
+    return metric, ids, values, as_hashes(hashes), cut
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #1a527551
 _TIME = r"\d{4}-\d\d-\d\dT[\d.-]+"
@@ -137,9 +130,10 @@ def sample_run(
     if not (choices.task or name):
         problem = f"no task in the name of {path!r}, which one is it?"
         raise AmbiguousFile(problem, "task", [])
-    time, results = name and name["time"], {}
-    beside = Path(path).parent / (f"results_{time}.json" if time else "results.json")
-    if beside.is_file():
+    beside, results = "results.json", {}
+    if name and name["time"]:
+        beside = f"results_{name['time']}.json"
+    if (beside := Path(path).with_name(beside)).is_file():
         results = read_results(str(beside), beside.stat().st_mtime_ns)
     size = dig(results, "config", "model_num_parameters")
     facts, date = {}, results.get("date")

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LARGE', 'as_number', 'as_cost', 'as_ids', 'text_hash', 'as_hashes', 'read_json', 'dig', 'timestamp', 'CutShort',
-           'lenient_row', 'typed_lines']
+           'typed_lines']
 
 # %% ../../nbs/harnesses/parsing.ipynb #vacd0003
 import hashlib
@@ -113,49 +113,32 @@ class CutShort(FileError):
     "The last line of a file ends in the middle"
 
 
-def lenient_row(
-    line: bytes,
-    kind: type,  # of a row
-    what: str,  # a line is, for messages
-    problem: str,  # how a message about this line begins
-) -> object:
-    "One line by Python's parser"
-    try:
-        row = json.loads(line)
-    except Exception as error:  # a parser can raise anything
-        cut = CutShort if not line.endswith(b"\n") else FileError
-        raise cut(f"{problem} JSON: {reason(error)}") from error
-    try:
-        return msgspec.convert(row, kind)
-    except Exception as error:
-        raise FileError(f"{problem} {what}: {reason(error)}") from error
-
-
 def typed_lines(
     path: str | Path,  # a file of one JSON object a line
     kind: type,  # a msgspec.Struct: the fields that are wanted
     what: str = "sample",  # a line is, for messages
-) -> Iterator[list]:  # rows: the first by itself, then many at a time
+) -> Iterator:  # rows
     "The rows of a file; an error names the line"
-    decode, rows, size = msgspec.json.Decoder(kind).decode, [], 0
+    decode = msgspec.json.Decoder(kind).decode
     with open(path, "rb") as file:
         lines = iter(partial(file.readline, int(memory_limit())), b"")
         for number, line in enumerate(lines, 1):
             try:
                 line.isascii() or line.decode()  # also in fields that are not wanted
-                rows.append(decode(line if len(line) < LARGE else b""))
-            except (ValueError, RecursionError):
-                if rows:  # they are good, whatever is the matter with this line
-                    yield rows
-                    rows = []
-                if line.strip():
+                row = decode(line if len(line) < LARGE else b"")
+            except (ValueError, RecursionError):  # perhaps Python's parser takes it
+                if not line.strip():
+                    continue
+                problem, what_is_no = f"line {number} of {str(path)!r} is no", "JSON"
+                try:
                     with naming(path):
                         check_json(line, f"line {number}")
-                    problem = f"line {number} of {str(path)!r} is no"
-                    rows = [lenient_row(line, kind, what, problem)]
-            size += len(line)
-            if rows and (size > 2**20 or number == 1):
-                yield rows
-                rows, size = [], 0
-    if rows:
-        yield rows
+                    raw, what_is_no = json.loads(line), what
+                    row = msgspec.convert(raw, kind)
+                except FileError:
+                    raise
+                except Exception as error:  # a parser can raise anything
+                    cut = what_is_no == "JSON" and not line.endswith(b"\n")
+                    problem = f"{problem} {what_is_no}: {reason(error)}"
+                    raise (CutShort if cut else FileError)(problem) from error
+            yield row

@@ -8,7 +8,6 @@ __all__ = ['Counts', 'Subject', 'PyIRT']
 # %% ../../nbs/harnesses/py_irt.ipynb #pycd0003
 import json
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -45,7 +44,7 @@ class PyIRT(Harness):
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log for each line, with or without counts"
         logs, where = [], repr(str(path))
-        for subject in chain.from_iterable(typed_lines(path, Subject, "subject")):
+        for subject in typed_lines(path, Subject, "subject"):
             values, trials = list(subject.responses.values()), None
             kinds = {*map(type, values)} - {type(None)}
             if Counts in kinds:

@@ -69,13 +69,9 @@ def sample_items(
     ids: Iterable,  # of samples
 ) -> dict[str, str]:  # id as text -> item; ids of other samples are left out
     "The items of samples, by the task's name, or by the id alone where it is unique"
-    places = names_by_id(items, by_number=True)
-    tasks = (task, task.rpartition("/")[2], "all")
-    found = {}
-    for name in map(str, ids):
-        known = [places[t, name] for t in tasks if (t, name) in places]
-        if known:
-            found[name] = known[0]
+    places, ids, found = names_by_id(items, by_number=True), list(map(str, ids)), {}
+    for name in ("all", task.rpartition("/")[2], task):
+        found |= {one: places[name, one] for one in ids if (name, one) in places}
     return found
 
 # %% ../../nbs/plugins/inspect_ai.ipynb #46949f2b
@@ -87,13 +83,8 @@ class TaskRun:
     live: Evaluation
     sent: list[str]  # items, in the order in which they were asked
     heard: dict[str, dict[str, float]] = field(default_factory=dict)  # item, epoch
-    tokens: float = 0.0  # spent so far
+    tokens: float = 0.0  # spent so far, by all models that took part
     dollars: float = 0.0  # spent so far, where Inspect knows prices
-
-    def spend(self, usage: dict) -> None:
-        "Count what a sample has used, of all models that took part"
-        self.tokens += sum(one.total_tokens for one in usage.values())
-        self.dollars += sum(one.total_cost or 0 for one in usage.values())
 
     def ask(self) -> list[str]:  # items; empty: the estimate is ready
         "Tell what was heard, and ask on; what was sent and not heard is unscored"
@@ -117,27 +108,27 @@ class Feed:
         self.fresh, self.samples, self.metric = fresh, samples, metric
         self.names = {str(sample.id): name for name, sample in samples.items()}
         self.most = tokens or math.inf, dollars or math.inf
-        self.first, self.known = fresh().ask(), []
+        self.first, self.known = fresh().ask(), {}
 
     def conversation(self, run: object) -> TaskRun:
         "The conversation of a run"
-        for known in self.known:
-            if known.run is run:
-                return known
-        self.known.append(TaskRun(run, self.fresh(), list(self.first)))
-        return self.known[-1]
+        if id(run) not in self.known:  # TaskRun keeps the run, so its id is its own
+            self.known[id(run)] = TaskRun(run, self.fresh(), list(self.first))
+        return self.known[id(run)]
 
     def complete(self, run: object, sample) -> None:  # sample: EvalSample of Inspect
         "Hear the score of a finished sample, and what it cost"
         scores = {name: one.value for name, one in (sample.scores or {}).items()}
         named, score = named_scores(scores), math.nan
-        if named and (not self.metric or self.metric in named):
-            wanted = (self.metric,) if self.metric else ()
-            name = choose(list(named), wanted, "metric", "the task")
-            score = score_value(named[name])
+        wanted = (self.metric,) if self.metric else ()
+        if named and {*wanted} <= {*named}:
+            score = score_value(
+                named[choose(list(named), wanted, "metric", "the task")]
+            )
         one = self.conversation(run)
         one.heard.setdefault(self.names[str(sample.id)], {})[str(sample.epoch)] = score
-        one.spend(sample.model_usage)
+        one.tokens += sum(used.total_tokens for used in sample.model_usage.values())
+        one.dollars += sum(used.total_cost or 0 for used in sample.model_usage.values())
 
     def more(self, run: object) -> list:  # samples; empty: the run is over
         "What a run asks next, unless a cap is reached"
@@ -222,13 +213,14 @@ def task_samples(
     for number, sample in enumerate(task.dataset, 1):  # numbered as Inspect does
         sample.id = number if sample.id is None else sample.id
         by_id[str(sample.id)] = sample
-    names = sample_items(items, task.name, by_id)
-    missing = items.index.difference(list(names.values()))
-    if len(missing):
+    found = {
+        name: by_id[at] for at, name in sample_items(items, task.name, by_id).items()
+    }
+    if len(missing := items.index.difference(list(found))):
         odd = f"{len(missing)} of {len(items)} items of the sources are no samples of"
         such = f"such as {missing[0]!r}: give sources of this task"
         raise ValueError(f"{odd} {task.name!r}, {such}")
-    return {name: by_id[at] for at, name in names.items()}
+    return found
 
 # %% ../../nbs/plugins/inspect_ai.ipynb #2b73d59b
 def add_metric(

@@ -15,7 +15,7 @@ from benchnb.harnesses.logs import Choices
 from benchnb.live.bundles import load_bundle
 from benchnb.live.evaluation import Evaluation
 
-pytestmark = needed
+pytestmark = [needed, pytest.mark.slow]
 
 # Several calls of lm_eval in one process: importing it takes longer than the models
 LM_EVAL = """

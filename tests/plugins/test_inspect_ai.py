@@ -15,7 +15,7 @@ from benchnb.evaluation.simulate import simulate
 from benchnb.harnesses.inspect import log_parts
 from benchnb.live.evaluation import Evaluation
 
-pytestmark = needed
+pytestmark = [needed, pytest.mark.slow]
 ITEMS, BUDGET = 60, 20
 MODELS = ["a" * n for n in range(1, 7)]
 OLD = ",".join("mockllm/b" + name for name in MODELS)
