@@ -37,6 +37,9 @@ class Amount:
         return f"{self.value:.12g}{unit}"
 
 # %% ../../nbs/data/costs.ipynb #5e9f9ae7
+DURATIONS = ((3600, "h"), (60, "min"), (0, "s"))
+
+
 def in_words(
     value: float,  # in the unit; NaN: unknown
     unit: Unit | str,
@@ -49,49 +52,36 @@ def in_words(
     if unit == Unit.USD:
         return f"${value:,.{0 if value >= 100 else 2}f}".replace(".00", "")
     if unit == Unit.SECONDS:
-        size, name = next((s for s in DURATIONS if value >= s[0]), (1, "s"))
-        return f"{value / size:.3g}{name}"
+        size, name = next(s for s in DURATIONS if value >= s[0])
+        return f"{value / (size or 1):.3g}{name}"
     if unit == Unit.TOKENS and value >= 10_000:
         size, name = (1e6, "M") if value >= 999_500 else (1e3, "k")
         return f"{value / size:.3g}{name}"
     return f"{value:,.0f}"
 
-
-DURATIONS = ((3600, "h"), (60, "min"))
-
 # %% ../../nbs/data/costs.ipynb #67c3288e
-WORDS = {
-    "": (1, Unit.ITEMS),
-    "item": (1, Unit.ITEMS),
-    "tokens": (1, Unit.TOKENS),
-    "token": (1, Unit.TOKENS),
-    "s": (1, Unit.SECONDS),
-    "seconds": (1, Unit.SECONDS),
-    "min": (60, Unit.SECONDS),
-    "h": (3600, Unit.SECONDS),
-    "usd": (1, Unit.USD),
-}
-WORDS |= {"items": WORDS["item"]}
+WORDS = dict.fromkeys(["", "item", "items"], (1, Unit.ITEMS))
+WORDS |= dict.fromkeys(["token", "tokens"], (1, Unit.TOKENS))
+WORDS |= dict.fromkeys(["s", "seconds"], (1, Unit.SECONDS))
+WORDS |= {"min": (60, Unit.SECONDS), "h": (3600, Unit.SECONDS), "usd": (1, Unit.USD)}
 SPELLING = "write 50 (items), 20ktokens, 15min or 20usd"
 _AMOUNT = re.compile(r"(\$?)\s*(\d[\d_,]*(?:\.\d+)?)\s*([kM]?)\s*([A-Za-z]*)")
 
 
 def read_amount(
     text: str,  # such as 50, 20ktokens, 15min, 20usd
-    option: str = "",  # such as --budget, for the message
 ) -> Amount:
     "A budget as it is typed"
     found = _AMOUNT.fullmatch(text.strip())
     word = found and ("usd" if found[1] and not found[4] else found[4].lower())
-    where = f"{option}: " if option else ""
     if not found or word not in WORDS or (found[1] and word != "usd"):
-        raise ValueError(f"{where}{text!r} is no amount: {SPELLING}")
+        raise ValueError(f"{text!r} is no amount: {SPELLING}")
     size, unit = WORDS[word]
     size *= {"": 1, "k": 1000, "M": 10**6}[found[3]]
     value = float(re.sub("[_,]", "", found[2])) * size
     if not 0 < value < 1e15 or (unit is Unit.ITEMS and value != int(value)):
         whole = "a whole number of items, at least 1" if unit is Unit.ITEMS else "more"
-        raise ValueError(f"{where}{text!r} is no budget: give {whole}")
+        raise ValueError(f"{text!r} is no budget: give {whole}")
     return Amount(int(value) if value == int(value) else value, unit)
 
 # %% ../../nbs/data/costs.ipynb #89b55386

@@ -4,12 +4,11 @@
 
 # %% auto #0
 __all__ = ['ITEM_FACTS', 'COST_UNITS', 'MODEL_FACTS', 'ScoreError', 'check_values', 'name_facts', 'check_numbers', 'by_name',
-           'check_trials', 'Scores', 'weighted_means', 'html_card', 'positions', 'item_means', 'fill_gaps']
+           'check_trials', 'Scores', 'weighted_means', 'positions', 'item_means', 'fill_gaps']
 
 # %% ../../nbs/data/scores.ipynb #2e4675dd
 import hashlib
 import numbers
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,8 @@ import pandas as pd
 from fastcore.basics import patch
 
 from .files import naming, read_parquet, replace_file
-from .untrusted import check_memory, escaped, parse_json
+from .render import render
+from .untrusted import check_memory, parse_json
 
 # %% ../../nbs/data/scores.ipynb #fd085a2c
 class ScoreError(ValueError):
@@ -93,12 +93,13 @@ def check_numbers(
         return
     given = facts[name]
     number = pd.to_numeric(given, errors="coerce").astype(np.float64)
-    bad = (number.isna() & (given.notna() | needed)) | (number < 0) | (number > high)
-    bad |= np.isinf(number)
-    if bad.any():
+    bad = (number.isna() & (given.notna() | needed)) | np.isinf(number)
+    if (bad := bad | (number < 0) | (number > high)).any():
         where = f"{name} of {facts.index.name} {facts.index[bad][0]!r}"
-        most = "a finite number >= 0" if np.isinf(high) else f"a number in [0, {high}]"
-        wanted = most if needed else f"{most}, or NaN"
+        wanted = (
+            "a finite number >= 0" if np.isinf(high) else f"a number in [0, {high}]"
+        )
+        wanted += "" if needed else ", or NaN"
         raise ValueError(f"{where} is {given[bad].tolist()[0]!r}: give {wanted}")
     if needed or not pd.api.types.is_numeric_dtype(given):
         facts[name] = number
@@ -110,14 +111,11 @@ def by_name(
     kind: str,  # item or model, for messages
 ) -> list | pd.DataFrame:  # facts in the order of the names; without facts the names
     "Facts in the order of a data frame's own names"
-    if facts is None:
-        return names
-    if not isinstance(facts, pd.DataFrame) or facts.index.equals(names):
-        return facts
-    missing = names.difference(facts.index)
-    if len(missing) or len(facts) != len(names):
-        what = f"lack {kind} {missing[0]!r}" if len(missing) else "have too many rows"
-        raise ValueError(f"the facts about {kind}s {what}: index them as the table")
+    if not isinstance(facts, pd.DataFrame):
+        return names if facts is None else facts
+    if len(missing := names.difference(facts.index)):
+        lack = f"the facts about {kind}s lack {kind} {missing[0]!r}"
+        raise ValueError(f"{lack}: index them as the table")
     return facts.loc[names]
 
 # %% ../../nbs/data/scores.ipynb #73bb5a43
@@ -241,22 +239,6 @@ def truth(self: Scores) -> pd.Series:  # in [0, 1], one per model
     return self.performance().rename("truth")
 
 # %% ../../nbs/data/scores.ipynb #96131eed
-def html_card(
-    title: str,
-    facts: dict[str, object],  # name of a line -> what it says
-    notes: list[str] | tuple = (),  # lines below
-) -> str:  # HTML in which nothing given is markup
-    "A small table for notebooks"
-    lines = [
-        f"<tr><th style='text-align:left'>{escape(escaped(name))}</th>"
-        f"<td style='text-align:left'>{escape(escaped(value))}</td></tr>"
-        for name, value in facts.items()
-    ]
-    below = "".join(f"<div>{escape(str(note))}</div>" for note in notes)
-    table = f"<table><tbody>{''.join(lines)}</tbody></table>"
-    return f"<div>\n<b>{escape(title)}</b>\n{table}\n{below}\n</div>"
-
-
 @patch
 def _repr_html_(self: Scores) -> str:
     "The size, the scores' range, the tasks, what is missing"
@@ -269,7 +251,7 @@ def _repr_html_(self: Scores) -> str:
         ends = [(means[at], at) for at in (means.idxmin(), means.idxmax())]
         facts["scores"] = " to ".join(f"{mean:.3f} ({name})" for mean, name in ends)
     facts["not evaluated"] = f"{missing:.1%}" if missing else "none"
-    return html_card("Scores", facts)
+    return render(facts, title="Scores")._repr_html_()
 
 # %% ../../nbs/data/scores.ipynb #1660233e
 def positions(

@@ -90,25 +90,22 @@ class Likeness:
     missing: float  # share of scores
 
     def __str__(self) -> str:
-        parts = [f"{self.models:,} models that differ as {self.effective:,.0f} would"]
-        parts += [f"{self.copies:,} near-copies"] if self.copies else []
+        text = f"{self.models:,} models that differ as {self.effective:,.0f} would"
+        text += f", {self.copies:,} near-copies" if self.copies else ""
         if self.families:
-            parts += [f"{self.families} families (the largest {self.largest:.0%})"]
-        if self.newest:
-            parts += [f"released {self.oldest} to {self.newest}"]
-        if self.missing:
-            parts += [f"{self.missing:.1%} of scores not evaluated"]
-        return ", ".join(parts)
+            text += f", {self.families} families (the largest {self.largest:.0%})"
+        text += f", released {self.oldest} to {self.newest}" if self.newest else ""
+        return text + (
+            f", {self.missing:.1%} of scores not evaluated" * (self.missing > 0)
+        )
 
 
 @patch
 def likeness(self: Scores) -> Likeness:
     "Near-copies, families, dates, missing scores, and effectively different models"
-    nothing = pd.Series(np.nan, self.models.index)
-    families = self.models.get("family", nothing).dropna().value_counts(normalize=True)
-    dates = pd.to_datetime(
-        self.models.get("released", nothing).dropna(), format="mixed", errors="coerce"
-    ).dropna()
+    facts = self.models.reindex(columns=["family", "released"])
+    families = facts["family"].value_counts(normalize=True)
+    dates = pd.to_datetime(facts["released"], format="mixed", errors="coerce").dropna()
     ends = [f"{date:%Y-%m}" for date in (dates.min(), dates.max()) if len(dates)]
     return Likeness(
         len(self),

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..data.scores import Scores, html_card
+from ..data.render import render
+from ..data.scores import Scores
 
 # %% ../../nbs/evaluation/method.ipynb #6d819b64
 class IntervalKind(StrEnum):
@@ -123,7 +124,7 @@ class Estimate:
         if not np.isnan(self.cost):
             digits = ",.0f" if self.cost_unit == "tokens" else ",.3g"
             facts[self.cost_unit] = f"{self.cost:{digits}}"
-        return html_card("Estimate", facts, self.notes)
+        return render(facts, title="Estimate", notes=self.notes)._repr_html_()
 
 # %% ../../nbs/evaluation/method.ipynb #d80be8cf
 def is_whole(

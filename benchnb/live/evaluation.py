@@ -19,7 +19,8 @@ from fastcore.basics import patch
 
 from ..data.costs import Amount
 from ..data.files import naming, new_folder, read_object, write_text
-from ..data.scores import Scores, html_card, item_means
+from ..data.render import render
+from ..data.scores import Scores, item_means
 from ..evaluation.guard import Guard, set_level
 from ..evaluation.left_out import left_out_errors
 from benchnb.evaluation.method import (
@@ -167,10 +168,11 @@ class Evaluation:
         todo = self.ask()
         facts = {"told": f"{len(self.answers):,} of {len(self.items):,} items"}
         if not todo:
-            card = html_card("Evaluation: finished", facts)
-            return card + self.estimate()._repr_html_()
+            card = render(facts, title="Evaluation: finished")
+            return card._repr_html_() + self.estimate()._repr_html_()
         facts[f"next: {len(todo):,}"] = ", ".join(todo[:8]) + ", ..." * (len(todo) > 8)
-        return html_card("Evaluation", facts, ["then tell({item: score, ...})"])
+        notes = ["then tell({item: score, ...})"]
+        return render(facts, title="Evaluation", notes=notes)._repr_html_()
 
 # %% ../../nbs/live/evaluation.ipynb #d1f64b5e
 @patch

@@ -30,9 +30,8 @@ def test_an_amount_is_read_and_written_as_it_is_typed(text):
 @pytest.mark.parametrize("text", ["", "-3", "0usd", "2.5", "$5tokens", "20€", "1e3"])
 def test_what_is_no_amount_is_refused_in_one_line(text):
     with pytest.raises(ValueError, match="no amount|no budget") as caught:
-        read_amount(text, "--budget")
-    said = str(caught.value)
-    assert said.startswith("--budget: ") and repr(text) in said and "\n" not in said
+        read_amount(text)
+    assert str(caught.value).startswith(repr(text)) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "free", "-1", "0", "3/usd", "1/0tokens"])
