@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.costs import Amount, Unit, known_costs, read_amount
-from ..data.progress import progress_bar
+from ..data.render import progress_bar
 from ..data.scores import Scores
 from .guard import Guard
 from .journal import Journal

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.costs import Amount
-from ..data.progress import progress_bar
+from ..data.render import progress_bar
 from ..data.scores import Scores, item_means
 from .guard import Guard, fit_and_correction
 from .method import Estimate, Method, parameters

@@ -20,7 +20,7 @@ from pkgutil import resolve_name
 import pandas as pd
 
 from ..data.files import replace_file, unknown_name
-from ..data.progress import progress_bar
+from ..data.render import progress_bar
 from ..data.scores import Scores
 from ..data.tables import TABLE, read_tables
 from .logs import ASK, Choices, Log, find_logs, join_logs

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import naming, replace_file
-from ..data.progress import progress_bar
+from ..data.render import progress_bar
 from ..data.untrusted import without_apostrophe, write_csv
 from ..evaluation.journal import Journal
 from ..evaluation.method import check_parameters, check_whole, param

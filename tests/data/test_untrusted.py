@@ -196,8 +196,12 @@ BOMBS = {
 }
 
 
+QUICK = [one_member, packed_line, dictionary]  # a zip file, a table, Parquet
+SLOW = [pytest.param(b, marks=pytest.mark.slow) for b in BOMBS if b not in QUICK]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
-@pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb.__name__)
+@pytest.mark.parametrize("bomb", QUICK + SLOW, ids=lambda bomb: bomb.__name__)
 def test_a_small_file_takes_little_memory(bomb, tmp_path):
     path = bomb(tmp_path)
     said, memory = peak(BOMBS[bomb], path)

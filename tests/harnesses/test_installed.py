@@ -1,5 +1,5 @@
-"""lm-evaluation-harness and Inspect evaluate small models, and their own log files
-give an estimate (`make harnesses`)."""
+"""lm-evaluation-harness evaluates small models, and its own log files give an estimate
+(`make harnesses`); Inspect is in tests/plugins."""
 
 import json
 
@@ -41,36 +41,6 @@ metric_list:
     aggregation: mean
     higher_is_better: true
 """
-INSPECT = """
-import zlib
-from inspect_ai import Task, task
-from inspect_ai.dataset import Sample
-from inspect_ai.model import ModelOutput
-from inspect_ai.scorer import match
-from inspect_ai.solver import solver
-
-
-@solver
-def guess():
-    "Right for some samples, by the names of model and sample"
-    async def solve(state, generate):
-        # not generate(state): to count tokens it would ask the network
-        name = f"{state.model}{state.sample_id}".encode()
-        right = zlib.crc32(name) % 10 < 3 + len(str(state.model)) % 7
-        text = "yes" if right else "no"
-        state.output = ModelOutput.from_content(str(state.model), text)
-        return state
-    return solve
-
-
-@task
-def tiny():
-    questions = [(n, f"Is {n} a number?") for n in range(1, 91)]
-    samples = [Sample(id=n, input=text, target="yes") for n, text in questions]
-    return Task(dataset=samples, solver=guess(), scorer=match())
-"""
-
-
 def lm_eval(argvs, cwd):
     "Several calls of lm_eval"
     (cwd / "driver.py").write_text(LM_EVAL)
@@ -271,30 +241,3 @@ def test_all_rounds_run_in_one_process(world, truth):
     assert live.answers == {n: live.answers[n] for n in wanted.items}
     assert live.estimate().score == pytest.approx(wanted.score, abs=1e-9)
     assert json.loads(out)["score"] == pytest.approx(live.estimate().score, abs=1e-6)
-
-
-def inspect(*argv, cwd):
-    return call(PYTHON, "-m", "inspect_ai", "eval", "tiny.py", *argv, cwd=cwd)
-
-
-def test_inspect_from_logs_to_a_score(tmp_path):
-    (tmp_path / "tiny.py").write_text(INSPECT)
-    models = ",".join("mockllm/" + "m" * n for n in range(1, 7))
-    inspect("--model", models, "--log-dir", "logs", cwd=tmp_path)
-    inspect("--model", "mockllm/new", "--log-dir", "truth", cwd=tmp_path)
-    out = benchnb("import", "inspect", "logs", "--out", "s.parquet", cwd=tmp_path)
-    assert out.startswith("6 models x 90 items, 1 task")
-    argv = ["plan", "s.parquet", "--method", "random", "--budget", 40, "--out", "new"]
-    argv += ["--harness", "inspect", "--model", "mockllm/new"]
-    out = benchnb(*argv, cwd=tmp_path)
-    start = "inspect eval tiny.py@tiny "
-    line = next(line for line in out.splitlines() if line.startswith(start))
-    inspect(*line.split()[3:], cwd=tmp_path)
-    out = benchnb("tell", "new", "new/logs", cwd=tmp_path)
-    assert "40 told, 40 of 90 items" in out
-    truth = import_logs("inspect", tmp_path / "truth")
-    row = dict(zip(truth.items.index, truth.values[0], strict=True))
-    live = Evaluation.load(tmp_path / "new")
-    assert all(row[name] == score for name, score in live.answers.items())
-    low, high = live.report()["interval"]
-    assert low <= truth.performance().iloc[0] <= high

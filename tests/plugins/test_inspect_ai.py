@@ -2,6 +2,7 @@
 estimate in its log is that of a simulation with the same answers."""
 
 import json
+import shlex
 import zlib
 
 import numpy as np
@@ -12,6 +13,7 @@ from helpers.harnesses import PYTHON, call, needed, start, wheel_unpacked
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import simulate
+from benchnb.harnesses.harness import get_harness
 from benchnb.harnesses.inspect import log_parts
 from benchnb.live.evaluation import Evaluation
 
@@ -230,7 +232,13 @@ def test_from_logs_to_an_estimate_in_three_commands_one_of_them_killed(world):
     own = [PYTHON, "-m", "benchnb"]
     call(*own, *"import inspect old --out old.parquet".split(), cwd=place, **env)
     plan = "plan old.parquet --method guarded_irt --budget 20 --harness inspect"
-    call(*own, *plan.split(), "--out", "new", cwd=place, **env)
+    out = call(*own, *plan.split(), "--out", "new", cwd=place, **env)
+    line = next(x for x in out.splitlines() if x.startswith("inspect eval arith.py@"))
+    line = line.replace("MODEL", "mockllm/aaaa").replace("new/logs", "printed")
+    inspect(world, ({}, shlex.split(line)[1:]))
+    ((log,),) = map(get_harness("inspect").read, place.glob("printed/*.eval"))
+    row = dict(zip(range(1, ITEMS + 1), answers("aaaa"), strict=True))
+    assert log.scores.tolist() == [row[number] for number in log.ids]
     run = [*own, *"run new --json --".split(), PYTHON.parent / "inspect"]
     run += "eval arith.py --model mockllm/aaaa --max-samples 1".split()
     ran = len((place / "ran.txt").read_text().split("\n"))
