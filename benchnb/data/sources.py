@@ -377,20 +377,16 @@ class Fetch:
     "What a fetch would bring"
 
     name: str  # in CATALOG
-    repository: str  # a data set on the hub
     revision: str  # a commit, 40 hexadecimal digits
     files: dict[str, tuple[int, str | None]]  # path -> bytes, SHA-256 where known
-    columns: tuple[str, ...]  # of Parquet files; (): all
-    licence: str
 
     def __str__(self) -> str:
-        size = sum(size for size, _ in self.files.values()) / 1e6
-        lines = [f"{self.name}: {len(self.files)} files, {size:,.1f} MB"]
-        lines += [f"from: {self.repository} at {self.revision}"]
-        lines += [f"licence: {self.licence}"]
-        if self.columns:
-            lines += [f"only the columns: {', '.join(self.columns)}"]
-        return "\n".join(lines)
+        row, size = CATALOG.loc[self.name], sum(s for s, _ in self.files.values()) / 1e6
+        text = f"{self.name}: {len(self.files)} files, {size:,.1f} MB\n"
+        text += f"from: {row['repository']} at {self.revision}\n"
+        text += f"licence: {row['licence']}"
+        columns = ", ".join(row["columns"].split())
+        return text + (f"\nonly the columns: {columns}" if columns else "")
 
 
 def offline_error(
@@ -438,8 +434,7 @@ def plan_fetch(
     }
     if not files:
         raise ValueError(f"{where} has no {' or '.join(patterns)}: check it")
-    columns = tuple(row["columns"].split())
-    return Fetch(name, where, info.sha, files, columns, row["licence"])
+    return Fetch(name, info.sha, files)
 
 # %% ../../nbs/data/sources.ipynb #45a861e8
 def copy_columns(
@@ -469,25 +464,25 @@ def fetch_source(
     "The files of a plan; those that are there already are left as they are"
     from huggingface_hub import HfFileSystem, hf_hub_download
 
-    root, where = Path(folder, plan.revision[:8]), plan.repository
+    root, row = Path(folder, plan.revision[:8]), CATALOG.loc[plan.name]
     for path, (_, sha256) in plan.files.items():
         if (place := root / path).is_file():
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
-            if plan.columns and path.endswith(".parquet"):
+            if row["columns"] and path.endswith(".parquet"):
                 hub = HfFileSystem(endpoint=endpoint, skip_instance_cache=True)
-                far = f"datasets/{where}/{path}"
-                with hub.open(far, revision=plan.revision, cache_type="none") as file:
-                    copy_columns(file, plan.columns, place)
+                far = f"datasets/{row['repository']}@{plan.revision}/{path}"
+                with hub.open(far, cache_type="none") as file:
+                    copy_columns(file, row["columns"].split(), place)
                 continue
             how = {"repo_type": "dataset", "revision": plan.revision}
             how |= {"local_dir": root / ".part", "endpoint": endpoint}
-            found = Path(hf_hub_download(where, path, **how))
+            found = Path(hf_hub_download(row["repository"], path, **how))
             with open(found, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except Exception as error:  # the hub's library has many kinds
-            raise offline_error(CATALOG.loc[plan.name], error) from error
+            raise offline_error(row, error) from error
         if sha256 not in (None, digest):
             found.unlink()
             raise FileError(f"{path} is another file (SHA-256 differs): not kept")

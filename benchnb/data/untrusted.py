@@ -251,7 +251,7 @@ def small_text(
     path: str | Path,  # a file
 ) -> bool:
     "Is this plain text, and so small that it fits into memory whatever is in it?"
-    packed = str(path).lower().endswith((".parquet", ".gz", ".bz2", ".xz", ".zst"))
+    packed = str(path).lower().endswith((".parquet", ".gz", ".bz2", ".zst"))
     return not packed and GROWTH * os.path.getsize(path) < memory_limit()
 
 
@@ -286,10 +286,9 @@ def change_texts(
     def cell(value):
         return change(value) if isinstance(value, str) else value
 
-    numeric = pd.api.types.is_numeric_dtype
-    texts = [name for name, kind in frame.dtypes.items() if not numeric(kind)]
-    changed = frame.astype(dict.fromkeys(texts, object))
-    changed[texts] = changed[texts].map(cell)
+    texts = frame.select_dtypes(exclude=["number", "bool"]).astype(object).map(cell)
+    changed = frame.copy(deep=False)
+    changed[[*texts]] = texts
     return changed.rename(index=cell, columns=cell)
 
 

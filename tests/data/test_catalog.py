@@ -14,7 +14,6 @@ import pytest
 from benchnb.data import sources
 from benchnb.data.sources import CATALOG, fetch_source, plan_fetch
 from benchnb.harnesses.harness import import_logs
-from benchnb.harnesses.harness import list_harnesses
 
 constants = pytest.importorskip("huggingface_hub.constants")
 COMMIT = "0123456789" * 4
@@ -155,8 +154,3 @@ def test_offline_the_error_names_the_place_of_the_files(monkeypatch):
     said = str(caught.value)
     assert "\n" not in said and "huggingface.co/datasets/Open-Eval-Commons" in said
     assert "benchnb import openeval FOLDER" in said
-
-
-def test_every_source_names_a_reader():
-    assert set(CATALOG["format"]) <= set(list_harnesses())
-    assert CATALOG.index.is_unique and (CATALOG["licence"] != "").all()

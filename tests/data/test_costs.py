@@ -9,7 +9,6 @@ from benchnb.data.costs import (
     Unit,
     cost_unit,
     items_for,
-    priced,
     read_amount,
     read_price,
 )
@@ -63,12 +62,3 @@ def test_the_unit_travels_with_the_table(tmp_path):
     assert cost_unit(again.items) == cost_unit(again.select(items=[0]).items) == "usd"
     assert cost_unit(again.by_task().items) == Unit.USD
     assert again.by_task().items["cost"].tolist() == [3, 4]
-
-
-def test_a_price_turns_tokens_into_money():
-    items = pd.DataFrame({"cost": [1000.0, 3000.0]})
-    paid = priced(items, *read_price("2/Mtokens"))
-    assert paid["cost"].tolist() == pytest.approx([0.002, 0.006])
-    with pytest.raises(ValueError, match="its costs in tokens, not in seconds"):
-        priced(items, *read_price("2/h"))
-    assert priced(items.iloc[:, :0], 0.5)["cost"].tolist() == [0.5, 0.5]

@@ -21,14 +21,6 @@ def test_the_number_of_models_is_the_participation_ratio(share):
     assert effective_models(values) == pytest.approx(slow, rel=0.1 if share else 0.02)
 
 
-def test_tables_without_anything_to_compare():
-    assert effective_models(np.ones((3, 5))) == 1
-    assert effective_models(np.array([[1.0, 0, 1]])) == 1
-    lonely = np.full((2, 4), np.nan)
-    lonely[0, :2], lonely[1, 2:] = 1, 0
-    assert 1 <= effective_models(lonely) <= 2
-
-
 def test_what_is_said_of_the_models():
     rng = np.random.default_rng(0)
     values = rng.integers(0, 2, (6, 300)).astype(float)

@@ -16,10 +16,9 @@ from benchnb.data.files import AmbiguousFile
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.harnesses import parsing
-from benchnb.harnesses.harness import export_scores, import_logs
+from benchnb.harnesses.harness import export_scores, get_harness, import_logs
 from benchnb.harnesses.lm_eval import read_samples
 from benchnb.harnesses.logs import Choices
-from benchnb.harnesses.harness import get_harness
 
 FIXTURES = Path(os.environ.get("BENCHNB_DATA", ".")).parent / "fixtures" / "eee"
 real = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real files here")
@@ -155,9 +154,3 @@ def test_round_trip(format, counted, tmp_path):
         np.testing.assert_array_equal(again.trials, table.trials)
     if format == "eee":
         assert again.items["task"].tolist() == items["task"].tolist()
-
-
-def test_shares_are_no_responses_of_py_irt(tmp_path):
-    with pytest.raises(ValueError, match="export eee"):
-        export_scores(Scores([[0.5, 1]]), "py-irt", tmp_path / "a.jsonl")
-    assert not list(tmp_path.iterdir())

@@ -41,6 +41,8 @@ metric_list:
     aggregation: mean
     higher_is_better: true
 """
+
+
 def lm_eval(argvs, cwd):
     "Several calls of lm_eval"
     (cwd / "driver.py").write_text(LM_EVAL)
@@ -120,21 +122,7 @@ def test_lm_eval_from_logs_to_a_score(world, truth):
     assert low <= score <= high and abs(report["score"] - score) < 0.2
     benchnb("paired", "new", "truth", "--format", "lm-eval", cwd=world)
 
-    adaptive(world, row)
     disorder(world)
-
-
-def adaptive(world, row):
-    "A method that asks twice: the second file is run as well"
-    argv = ["plan", "s.parquet", "--method", "tailored_bench", "--budget", 30]
-    out = benchnb(*argv, "--out", "twice", "--model", "models/m6", cwd=world)
-    for _ in range(3):
-        lm_eval([planned(out)], world)
-        out = benchnb("tell", "twice", "twice/logs", cwd=world)
-        if "\nscore " in out:
-            break
-    answers = Evaluation.load(world / "twice").answers
-    assert len(answers) == 30 and all(row[name] == x for name, x in answers.items())
 
 
 def disorder(world):

@@ -27,9 +27,8 @@ from helpers.logs import (
 )
 
 from benchnb.data.scores import Scores
-from benchnb.harnesses.harness import import_logs
+from benchnb.harnesses.harness import get_harness, import_logs
 from benchnb.harnesses.logs import Choices, find_logs
-from benchnb.harnesses.harness import get_harness
 
 ANSWERS = {"sums": [1, 0, 1], "logic": [0, 1]}
 read_lm_eval, read_inspect, read_helm, read_openllm = (
@@ -210,21 +209,6 @@ def test_inspect_reducers(tmp_path):
     for name, value in (("mode", 1), ("at_least_1", 0.75), ("mean", 2 / 3)):
         found = read_inspect(path, Choices(reducer=name))[0].scores
         np.testing.assert_allclose(found, [value, 0])
-
-
-def test_inspect_interrupted(tmp_path):
-    head, samples = inspect_log("m", "quiz", ["C", "I"])
-    journal = {"_journal/start.json": {"eval": head["eval"]}}
-    journal["_journal/summaries/1.json"] = samples[:1]
-    path = write_eval(tmp_path / "a.eval", None, None, **journal)
-    refused(lambda: read_inspect(path), "status started", "'keep' or 'skip'")
-    assert len(read_inspect(path, Choices(interrupted="keep"))[0].ids) == 1
-    assert read_inspect(path, Choices(interrupted="skip")) == []
-    for status in ("error", "cancelled", "started"):
-        write_eval(path, head | {"status": status}, samples)
-        refused(lambda: read_inspect(path), status)
-    write_eval(path, head, samples[:1])  # a success that lost a sample
-    refused(lambda: read_inspect(path), "not whole")
 
 
 # The leaderboard's files ---------------------------------------------------------
