@@ -66,18 +66,17 @@ def name_facts(
     kind: str,  # item or model
 ) -> pd.DataFrame:  # a copy, its index the unique names as text
     "The data frame of facts about items or models"
-    if given is None:
-        given = [f"{kind}{i}" for i in range(count)]
-    if isinstance(given, pd.DataFrame):
-        facts = given.copy()
-    else:
-        facts = pd.DataFrame(index=pd.Index(list(given), dtype=object))
-    if (size := len(facts)) != count:
-        raise ValueError(f"{kind}s has {size} names for {count} {kind}s of values")
+    given = [f"{kind}{i}" for i in range(count)] if given is None else given
+    if not isinstance(given, pd.DataFrame):
+        given = pd.DataFrame(index=pd.Index([*given], dtype=object))
+    facts = given.rename(columns=str)
     facts.index = pd.Index(facts.index.map(str), name=kind, dtype=object)
-    facts.columns = pd.Index([str(name) for name in facts.columns], dtype=object)
-    repeated = facts.index[facts.index.duplicated()]
-    if len(repeated):
+    facts.columns = facts.columns.astype(object)
+    if len(facts) != count:
+        raise ValueError(
+            f"{kind}s has {len(facts)} names for {count} {kind}s of values"
+        )
+    if len(repeated := facts.index[facts.index.duplicated()]):
         raise ValueError(f"{kind} {repeated[0]!r} appears twice: give unique names")
     return facts
 

@@ -230,17 +230,14 @@ PUBLIC = "https://raw.githubusercontent.com"
 def fetch(
     path: str,  # owner/name/commit/path of a file in a public repository
     sha256: str,  # checksum, 64 hexadecimal digits
-    cache: str | Path | None = None,  # folder for downloads; None: the user's cache
-    base_url: str = PUBLIC,  # where repositories are
-) -> Path:  # the file in the cache
+) -> Path:  # the file, in the user's cache
     "A public file, downloaded unless the cache holds it; refused if it is another one"
     import pooch
 
-    url, loader = f"{base_url.rstrip('/')}/{path}", pooch.HTTPDownloader(timeout=30)
-    where = Path(cache or pooch.os_cache("benchnb"), path)
-    what = url, f"sha256:{sha256}", where.name, where.parent
+    url, place = f"{PUBLIC}/{path}", Path(pooch.os_cache("benchnb"), path)
+    what = url, f"sha256:{sha256}", place.name, place.parent
     try:
-        return Path(pooch.retrieve(*what, downloader=loader))
+        return Path(pooch.retrieve(*what, downloader=pooch.HTTPDownloader(timeout=30)))
     except OSError as error:
         why = error.strerror or type(error).__name__
         remedy = "try again, or set BENCHNB_DATA to a folder that holds the data"
@@ -267,12 +264,9 @@ GSM8K_FILES = {
 }
 
 
-def download_gsm8k(
-    cache: str | Path | None,  # folder for downloads; None: the user's cache
-    base_url: str,  # where repositories are
-) -> Scores:
+def download_gsm8k() -> Scores:
     "GSM8K from its authors' repositories; they give no model names"
-    path = {part: fetch(*file, cache, base_url) for part, file in GSM8K_FILES.items()}
+    path = {part: fetch(*file) for part, file in GSM8K_FILES.items()}
     halves, order = [], path.pop("questions")
     with naming(order, "is no readable JSONL file"):
         questions = pd.read_json(order, lines=True, dtype=False)
@@ -328,8 +322,6 @@ def data_sets(
 def load(
     name: str,  # one of data_sets()
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
-    cache: str | Path | None = None,  # folder for downloads; None: the user's cache
-    base_url: str = PUBLIC,  # where downloads come from
 ) -> Scores:
     "A named data set: embedded, else from the folder, else downloaded"
     if name not in SOURCES.index:
@@ -342,7 +334,7 @@ def load(
     if folder is not None and (folder / file).is_file():
         return READERS[file]((folder / file).parent, name)
     if name == "gsm8k":
-        return download_gsm8k(cache, base_url)
+        return download_gsm8k()
     problem = f"{name} is not here and cannot be downloaded: its results are in"
     remedy = f"set BENCHNB_DATA to a folder with {file}"
     raise FileNotFoundError(f"{problem} {public}; {remedy}")

@@ -33,16 +33,14 @@ class Collection(Harness):
 
     def frame(self, path: Path, columns: list[str], convert=None) -> pd.DataFrame:
         "Chosen columns of a file, piece by piece"
-        there = parquet_schema(path).names
+        there, parts = parquet_schema(path).names, []
         if missing := [c for c in columns if c.partition(".")[0] not in there]:
             raise ValueError(f"it has no column {missing[0]!r}: another collection's?")
-        parts, size = [], 0
         for table in parquet_batches(path, 65536, columns):
             part = table.to_pandas()
             parts.append(convert(part) if convert else part)
-            size += 200 * len(table)
-            check_memory(size, "a table of so many rows")
-        if not size:
+            check_memory(200 * 65536 * len(parts), "a table of so many rows")
+        if not sum(map(len, parts)):
             raise ValueError("it has no rows")
         return pd.concat(parts, ignore_index=True)
 
@@ -55,11 +53,10 @@ class Collection(Harness):
             if (bad := rows[["model", "task", "item"]].isna().any(axis=1)).any():
                 raise ValueError(f"row {bad.argmax()} names no model, task or item")
             for (model, task), part in rows.groupby(["model", "task"], sort=False):
-                ids, scores = as_ids(part["item"].tolist()), part["score"].to_numpy()
-                cost = part["cost"].to_numpy(float) if "cost" in part else None
                 about = str(choices.model or model), str(choices.task or task)
-                file = repr(str(path))
-                logs.append(Log(*about, ids, scores, cost=cost, file=file))
+                ids, scores = as_ids(part["item"].tolist()), part["score"].to_numpy()
+                logs.append(Log(*about, ids, scores, None, part.get("cost")))
+                logs[-1].file = repr(str(path))
         return logs
 
 
@@ -120,8 +117,7 @@ class OpenEval(Collection):
             model = (model or {}).get("name")
             item, found, number = str(name).rpartition(f"_{model}_")
             if not found or not number.isdigit():
-                problem = f"response {str(name)[:60]!r} is not ITEM_MODEL_NUMBER"
-                raise ValueError(problem)
+                raise ValueError(f"{str(name)[:60]!r} is not ITEM_MODEL_NUMBER")
             values = {}
             for metric, value in zip(scores["metric"], scores["value"], strict=True):
                 same = values.get(metric["name"], value) == value

@@ -40,14 +40,16 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    "A server of the folder tmp_path/public at server.url"
+    "A server of the folder tmp_path/public, in place of the public one"
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "127.0.0.1")
     monkeypatch.delenv("BENCHNB_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     handler = partial(Quiet, directory=str(tmp_path / "public"))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
         httpd.asked, httpd.public = [], tmp_path / "public"
-        httpd.url = f"http://127.0.0.1:{httpd.server_port}"
+        url = f"http://127.0.0.1:{httpd.server_port}"
+        monkeypatch.setattr(sources, "PUBLIC", url)
         thread = threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield httpd
@@ -75,7 +77,7 @@ def refused(make, words, kind=ValueError):
 
 def test_the_cache_is_used_and_checked(server, tmp_path):
     publish(server, FILE, b"right")
-    get = partial(fetch, FILE, SHA, tmp_path / "cache", server.url)
+    get = partial(fetch, FILE, SHA)
     path = get()
     assert get() == path and path.read_bytes() == b"right"
     assert server.asked == [f"/{FILE}"]
@@ -87,16 +89,16 @@ def test_the_cache_is_used_and_checked(server, tmp_path):
     refused(get, "ConnectionError.*set BENCHNB_DATA", OSError)
 
 
-def test_what_cannot_be_fetched_is_one_line_and_not_kept(server, tmp_path):
+def test_what_cannot_be_fetched_is_one_line_and_not_kept(server, tmp_path, monkeypatch):
     publish(server, FILE, b"a login page")
-    get = partial(fetch, sha256=SHA, cache=tmp_path / "cache", base_url=server.url)
+    get = partial(fetch, sha256=SHA)
     refused(lambda: get(FILE), "a.txt is another file .SHA-256 differs")
     refused(lambda: get("lab/none.txt"), "HTTPError.*set BENCHNB_DATA", OSError)
     refused(lambda: get("lab/short.txt"), "short.txt", (OSError, ValueError))
-    refused(lambda: get("a.txt", base_url="nowhere"), "download nowhere/a.txt", OSError)
     assert not files_in(tmp_path / "cache")
     (tmp_path / "file").write_text("")
-    refused(lambda: get(FILE, cache=tmp_path / "file"), "cannot download", OSError)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    refused(lambda: get(FILE), "cannot download", OSError)
 
 
 # gsm8k
@@ -120,7 +122,7 @@ def made_up(n_source=4, n_target=3, n_items=7):
 
 
 @pytest.fixture
-def gsm8k(server, monkeypatch, tmp_path):
+def gsm8k(server, monkeypatch):
     "A function that puts made-up files on the server, and loads them from there"
 
     def get(source, target, questions, **how):
@@ -132,7 +134,7 @@ def gsm8k(server, monkeypatch, tmp_path):
             path = f"lab/repo/abc/{part}"
             files[part] = path, publish(server, path, content)
         monkeypatch.setattr(sources, "GSM8K_FILES", files)
-        return load("gsm8k", cache=tmp_path / "cache", base_url=server.url, **how)
+        return load("gsm8k", **how)
 
     return get
 
