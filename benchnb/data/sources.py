@@ -457,6 +457,7 @@ def fetch_source(
     from huggingface_hub import HfFileSystem, hf_hub_download
 
     root, row = Path(folder, plan.revision[:8]), CATALOG.loc[plan.name]
+    how = {"repo_type": "dataset", "revision": plan.revision, "endpoint": endpoint}
     for path, (_, sha256) in plan.files.items():
         if (place := root / path).is_file():
             continue
@@ -468,15 +469,15 @@ def fetch_source(
                 with hub.open(far, cache_type="none") as file:
                     copy_columns(file, row["columns"].split(), place)
                 continue
-            how = {"repo_type": "dataset", "revision": plan.revision}
-            how |= {"local_dir": root / ".part", "endpoint": endpoint}
-            found = Path(hf_hub_download(row["repository"], path, **how))
-            with open(found, "rb") as file:
+            part = hf_hub_download(
+                row["repository"], path, local_dir=root / ".part", **how
+            )
+            with open(part, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except Exception as error:  # the hub's library has many kinds
             raise offline_error(row, error) from error
         if sha256 not in (None, digest):
-            found.unlink()
+            os.remove(part)
             raise FileError(f"{path} is another file (SHA-256 differs): not kept")
-        found.replace(place)
+        os.replace(part, place)
     return [root / path for path in plan.files]

@@ -174,13 +174,11 @@ def check_hashes(
             rows.at[row, "item"] = place[value]
         return common
     first = rows[wrong].iloc[0]
-    right = rows[(rows["item"] == first["item"]) & ~wrong & (hashes != 0)].iloc[0]
-    odd, good = group[int(first["log"])], group[int(right["log"])]
+    odd, count = group[int(first["log"])], (wrong & (rows["log"] == first["log"])).sum()
     problem = (
         f"item {odd.task}/{ids[int(first['item'])]} is another document in {odd.file} "
-        f"({(wrong & (rows['log'] == first['log'])).sum()} of {len(odd.ids)} items "
-        f"differ) than in {good.file}: an edited task, or an unsorted list of samples; "
-        "leave the file out, or say match='hash'"
+        f"({count} of {len(odd.ids)} items differ) than in most files: an edited task, "
+        "or an unsorted list of samples; leave the file out, or say match='hash'"
     )
     raise AmbiguousFile(problem, "match", ["hash"])
 
