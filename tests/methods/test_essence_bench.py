@@ -105,11 +105,10 @@ def test_fitness_against_a_loop_over_models():
 
 def test_juries_change_with_the_generation_and_with_nothing_else():
     masks = as_masks([[0, 1, 2]], 12)
-    for settings in ({"sample": 0.3}, {"bootstrap": True}):
-        judge = fitness(np.random.default_rng(0), **settings)
-        one, two, again = (judge(masks, np.random.default_rng(n)) for n in (1, 2, 1))
-        assert one == again != two
-        assert judge(masks) == fitness(np.random.default_rng(0))(masks)
+    judge = fitness(np.random.default_rng(0), sample=0.3)
+    one, two, again = (judge(masks, np.random.default_rng(n)) for n in (1, 2, 1))
+    assert one == again != two
+    assert judge(masks) == fitness(np.random.default_rng(0))(masks)
 
 
 def test_what_a_score_explains():
@@ -177,10 +176,8 @@ def test_it_beats_random_items_and_a_curve():
     "given",
     [
         {"validation": "part"},
-        {"bootstrap": True},
         {"sample": 0.3},
         {"penalty": 0.0},
-        {"watch": 0.2, "vote": False},
         {"rounds": 2, "groups": ("high",)},
         {"rounds": 0},
     ],
@@ -243,15 +240,13 @@ def test_texts_count_when_there_are_any_and_their_lack_is_said():
 
 def test_names_and_mistakes():
     assert isinstance(get_method("essence_bench", rounds=2), EssenceBench)
-    wrong = [{"text": 1.5}, {"rank": -3}, {"sample": 0}, {"watch": 0.9, "vote": False}]
+    wrong = [{"text": 1.5}, {"rank": -3}, {"sample": 0}]
     wrong += [{"validation": "all"}, {"parts": 1}, {"rounds": -1}, {"elites": 0}]
     wrong += [{"penalty": -1}, {"groups": ("top",)}, {"groups": ()}]
     wrong += [{"population": 1}, {"generations": -1}, {"splines": 3}]
     for given in wrong:
         with pytest.raises(ValueError, match=next(iter(given))):
             EssenceBench(**given).fit(answers())
-    with pytest.raises(ValueError, match="watch stops at the fittest"):
-        EssenceBench(watch=0.2).fit(answers())
     with pytest.raises(ValueError, match="budget must be a whole number"):
         ready(EssenceBench(**QUICK).fit(answers()), 81)
 

@@ -19,7 +19,6 @@ from benchnb.methods.guarded_irt import (
     draw_with_reserve,
     most_informative_items,
     posterior_quantiles,
-    sherman_morrison,
     strong_rates,
 )
 from benchnb.stats.irt import IRT, fit_irt
@@ -66,17 +65,6 @@ def test_ranking_follows_the_number_right():
     certain = np.array(chances)[order] >= 0.5  # the survey alone speaks
     assert certain.sum() > 2 and (np.diff(scores[order][certain]) >= -1e-9).all()
     assert not np.allclose([e.score for e in simulate(plain, strong)], scores)
-
-
-def test_an_update_of_rank_one_is_a_full_inverse():
-    rng = np.random.default_rng(1)
-    root, slope = rng.normal(size=(8, 4, 4)), rng.normal(size=4)
-    covariance = root @ root.swapaxes(1, 2) + np.eye(4)
-    info, along = rng.random(8), covariance @ slope
-    fast = sherman_morrison(covariance, along, info, along @ slope)
-    for one, amount, found in zip(covariance, info, fast, strict=True):
-        sure = np.linalg.inv(one) + amount * np.outer(slope, slope)
-        np.testing.assert_allclose(found, np.linalg.inv(sure), atol=1e-9)
 
 
 def test_items_are_chosen_as_by_a_slow_reference():
