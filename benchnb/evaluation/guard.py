@@ -19,13 +19,9 @@ from scipy.special import logit
 from .method import Estimate, Flag, IntervalKind, IntervalOf, Method
 from .per_task import PerTask
 from .simulate import Conversation, converse
-from benchnb.stats.balanced_sampling import (
-    ModelAssisted,
-    inclusion_probabilities,
-    model_assisted_estimate,
-)
+from ..stats.balanced_sampling import ModelAssisted, model_assisted_estimate
 from ..stats.conformal import conformal_interval
-from ..stats.intervals import run_noise
+from ..stats.intervals import inclusion_probabilities, run_noise
 from ..stats.logistic import person_fit, rasch_curve, target_curve
 
 # %% ../../nbs/evaluation/guard.ipynb #da3f86fb

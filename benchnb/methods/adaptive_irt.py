@@ -21,14 +21,16 @@ from ..evaluation.registry import register
 from ..evaluation.simulate import run_part
 from benchnb.stats.balanced_sampling import (
     ModelAssisted,
-    inclusion_probabilities,
     rest_estimate,
     shifted,
-    systematic_sample,
     towards_sample,
 )
 from ..stats.hold_out import hold_out
-from ..stats.intervals import conformal_radius
+from benchnb.stats.intervals import (
+    conformal_radius,
+    inclusion_probabilities,
+    systematic_sample,
+)
 from ..stats.irt import IRT, fit_bank, score_error
 from ..stats.logistic import standardized_logit
 
@@ -210,14 +212,10 @@ class AdaptiveIRT(Method):
 
     batch: int = param(1, "items of every later request", low=1, whole=True)
     start: int = param(1, "items of the first request", low=1, whole=True)
-    target_se: float | None = param(
-        None, "stop at this standard error", low=0, open=True
-    )
+    target_se: float | None = param(None, "standard error to stop at", low=0, open=True)
     dims: int = param(1, "abilities per model", low=1, whole=True)
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
-    folds: int = param(
-        5, "parts of sources left out; 0: no interval", low=0, whole=True, barred=(1,)
-    )
+    folds: int = param(5, "parts left out; 0: none", low=0, whole=True, barred=(1,))
     outside: str = param(
         "auto",
         "what answers above all sources; auto: the curves as far as they were tested",
@@ -241,8 +239,8 @@ class AdaptiveIRT(Method):
         flags = {Flag.FEW_SOURCES: bank.theta is None}
         flags[Flag.NOT_CONVERGED] = not bank.converged
         self.flags_ = [str(flag) for flag, raised in flags.items() if raised]
-        theta = np.array([[-np.inf], [np.inf]]) if bank.theta is None else bank.theta
-        self.range_ = np.array([theta[:, 0].min(), theta[:, 0].max()])
+        theta = np.array([-np.inf, np.inf]) if bank.theta is None else bank.theta[:, 0]
+        self.range_ = np.array([theta.min(), theta.max()])
         rate = np.nan_to_num(item_means(source.values), nan=0.5)
         self.ease_ = standardized_logit(np.clip(rate, 0.01, 0.99))
         some = ~np.isnan(source.values).all(axis=1)
@@ -285,11 +283,10 @@ class AdaptiveIRT(Method):
         "The test for a budget, with this bank"
         rules = (self.budget_, self.start, self.batch, self.target_se, trials)
         late = handicap(bank, np.random.default_rng(self.tie_seed_))
-        limit, costs = getattr(self, "limit_", np.inf), None
-        if self.per_cost or limit < np.inf:
-            costs = known_costs(self.items_)
-        money = (costs, limit, self.per_cost, ceiling)
-        return AdaptiveTest(bank, self.weights_, late, *rules, *money)
+        limit = getattr(self, "limit_", np.inf)
+        paid = self.per_cost or limit < np.inf
+        money = (known_costs(self.items_) if paid else None, limit, self.per_cost)
+        return AdaptiveTest(bank, self.weights_, late, *rules, *money, ceiling)
 
     def surprises(
         self,

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['GRID_OF_SETTINGS', 'importance', 'nearest_models', 'most_important_items', 'item_neighbours', 'TaskView',
-           'predictions', 'grid_scores', 'CollaborativeFiltering']
+           'predictions', 'CollaborativeFiltering']
 
 # %% ../../nbs/methods/collaborative_filtering.ipynb #04510bcf
 import copy
@@ -128,17 +128,6 @@ GRID_OF_SETTINGS = (
     (1.5, 2.0, 3.0, 5.0, 10.0, 100.0),  # unimportance
     (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0),  # quantile
 )
-
-
-def grid_scores(
-    view: TaskView,  # of one task, with one row of by_model for each number
-    unimportance: tuple = GRID_OF_SETTINGS[1],
-    quantiles: tuple = GRID_OF_SETTINGS[2],
-    floor: float = 0.0,  # as in predictions
-) -> np.ndarray:  # weighted sums, numbers of models x unimportance x quantiles
-    "The sum of answers and predictions for every setting of the grid"
-    ways = [predictions(view, divisor, quantiles, floor) for divisor in unimportance]
-    return view.answered + np.stack(ways, axis=1) @ view.weights
 
 # %% ../../nbs/methods/collaborative_filtering.ipynb #5f9d7240
 @register
@@ -284,9 +273,7 @@ class CollaborativeFiltering(Method):
             row[cosine[i, row] >= self.task_similarity] for i, row in enumerate(ranked)
         ]
 
-    def prepare(
-        self, budget: int, rng: np.random.Generator
-    ) -> "CollaborativeFiltering":
+    def prepare(self, budget: int, rng: np.random.Generator) -> Method:
         "Share the budget among the tasks; choose settings on held-out sources"
         if self.held_out and not hasattr(self, "_raw"):
             raise ValueError(
@@ -363,7 +350,10 @@ def held_out_scores(
     asked, seen, order = run_part(part, self.values_[row].__getitem__)
     scores = []
     for view in other.views(asked, seen.astype(np.float64), order, self._grid[0]):
-        sums = grid_scores(view, *self._grid[1:], self.item_similarity)
+        _, divisors, quantiles = self._grid
+        floor = self.item_similarity
+        ways = [predictions(view, divisor, quantiles, floor) for divisor in divisors]
+        sums = view.answered + np.stack(ways, axis=1) @ view.weights
         scores.append((sums + view.synthetic[0]) / (1 + view.synthetic[1]))
     facts = other.values_, self.weights_, asked, seen
     return np.stack(scores), regression_estimate(*facts)

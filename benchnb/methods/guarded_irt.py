@@ -28,12 +28,11 @@ from benchnb.evaluation.method import (
 from ..evaluation.registry import register
 from ..evaluation.simulate import run_part
 from benchnb.stats.balanced_sampling import (
-    inclusion_probabilities,
     local_pivotal_sample,
     model_assisted_estimate,
 )
 from ..stats.hold_out import hold_out
-from ..stats.intervals import run_noise
+from ..stats.intervals import inclusion_probabilities, run_noise
 from ..stats.irt import IRT, fit_irt
 from benchnb.stats.irt_posterior import (
     Posterior,
@@ -171,9 +170,7 @@ class GuardedIRT(Method):
     "A random sample first; then an item response model or more sampling"
 
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
-    folds: int = param(
-        5, "parts of sources left out; 0: no interval", low=0, whole=True, barred=(1,)
-    )
+    folds: int = param(5, "parts left out; 0: none", low=0, whole=True, barred=(1,))
     limit: float = param(0.2, "P(stronger than the sources) where the guard fires")
     misfit_limit: float = param(-0.8, "person fit below which a target is different")
     first: float = param(0.4, "share of the budget asked first", low=0.01, high=1)

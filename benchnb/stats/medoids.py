@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['METRICS', 'SEARCHES', 'two_valued', 'manhattan', 'item_distances', 'standardize', 'around_fixed', 'Medoids',
-           'search_medoids', 'distinct_medoids', 'assign_items', 'k_medoids', 'distinct_columns', 'sampled_k_medoids',
-           'cluster_items']
+           'search_medoids', 'assign_items', 'k_medoids', 'distinct_columns', 'sampled_k_medoids', 'cluster_items']
 
 # %% ../../nbs/stats/medoids.ipynb #f283875b
 import warnings
@@ -176,29 +175,6 @@ def _check_fixed(fixed, n_items, k):
     return fixed
 
 
-def distinct_medoids(
-    distance: np.ndarray,  # items x items
-    fixed: np.ndarray,  # fixed medoids
-    found: np.ndarray,  # those of the search, perhaps fewer than needed
-    k: int,  # medoids in all
-    rng: np.random.Generator,
-) -> np.ndarray:  # k distinct positions
-    "Fixed medoids, then found ones that improve anything, then the furthest items"
-    if len(fixed):
-        better = (distance[found] < distance[fixed].min(axis=0)).any(axis=1)
-        found = found[better & ~np.isin(found, fixed)]
-    found = found[np.sort(np.unique(found, return_index=True)[1])]
-    medoids = np.concatenate([fixed, found])
-    nearest = distance[medoids].min(axis=0, initial=np.inf)
-    nearest[medoids] = -1
-    while len(medoids) < k:
-        new = rng.choice(np.flatnonzero(nearest == nearest.max()))
-        nearest = np.minimum(nearest, distance[new])
-        nearest[new] = -1
-        medoids = np.append(medoids, new)
-    return medoids
-
-
 def assign_items(
     to_medoids: np.ndarray,  # distances, medoids x items
     medoids: np.ndarray,  # their positions
@@ -241,7 +217,18 @@ def k_medoids(
             start = np.concatenate([start, others[: free - len(start)]])
         problem = around_fixed(distance, fixed, weights)
         found = search_medoids(problem, start, rng, search)
-    medoids = distinct_medoids(distance, fixed, found, k, rng)
+    if len(fixed):  # what improves nothing is replaced by the furthest items
+        better = (distance[found] < distance[fixed].min(axis=0)).any(axis=1)
+        found = found[better & ~np.isin(found, fixed)]
+    found = found[np.sort(np.unique(found, return_index=True)[1])]
+    medoids = np.concatenate([fixed, found])
+    nearest = distance[medoids].min(axis=0, initial=np.inf)
+    nearest[medoids] = -1
+    while len(medoids) < k:
+        new = rng.choice(np.flatnonzero(nearest == nearest.max()))
+        nearest = np.minimum(nearest, distance[new])
+        nearest[new] = -1
+        medoids = np.append(medoids, new)
     return assign_items(distance[medoids], medoids, weights)
 
 # %% ../../nbs/stats/medoids.ipynb #f1bf9962

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from benchnb.stats.genetic_search import (
+    Search,
     Settings,
     as_masks,
     draw_subsets,
     genetic_search,
-    Search,
     next_generation,
 )
 
