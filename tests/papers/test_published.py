@@ -105,7 +105,7 @@ def test_sums_hold_within_rounding():
 
 @pytest.mark.parametrize("name", ["TailoredBench", "../bento", "", "foo"])
 def test_unknown_paper(name):
-    remedy = "did you mean '(tailored_bench|bento)'|'benchnb tables --help' lists all"
+    remedy = "did you mean '(tailored_bench|bento)'|there are bento, "
     with pytest.raises(ValueError, match=rf"no paper '{name}': ({remedy})"):
         published_cells(name)
 
