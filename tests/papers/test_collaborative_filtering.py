@@ -67,22 +67,6 @@ def test_a_finished_piece_is_not_run_again(small, tmp_path, monkeypatch):
         measure(3, 1, tmp_path, ratios=(0.4,))
 
 
-def test_a_stopped_run_keeps_its_pieces(small, tmp_path, monkeypatch):
-    trial, count = chapter.task_trial, []
-
-    def stopped(*args, **more):
-        if len(count) == 2:
-            raise KeyboardInterrupt
-        count.append(1)
-        return trial(*args, **more)
-
-    monkeypatch.setattr(chapter, "task_trial", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        measure(2, 1, tmp_path)
-    monkeypatch.setattr(chapter, "task_trial", trial)
-    pd.testing.assert_frame_equal(measure(2, 1, tmp_path), measure(2))
-
-
 def test_who_is_asked_what_is_personal():
     source, target = table().split("given")
     random = ready(PerTask(get_method("random")).fit(source), 15)
@@ -132,10 +116,3 @@ def test_cells_find_their_printed_neighbours(tmp_path):
     assert gain["reproduced"] == pytest.approx(0.2) and gain["stderr"] < 1e-9
     cell = both.loc["quantile = 1, ratio 0.2", "s / weighted mae"]
     assert cell["reproduced"] == pytest.approx(0.1)
-
-
-def test_the_split_by_date_keeps_the_new_models_for_the_targets():
-    setting = chapter.OTHER_SETTINGS["SWE-bench, by date"]
-    source, target = setting.parts(setting.load(), 0)
-    assert len(target) >= 20
-    assert source.models["released"].max() <= target.models["released"].min()

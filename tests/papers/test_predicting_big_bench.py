@@ -200,13 +200,6 @@ def test_table_3_where_the_printed_parts_are():
     assert len(rows.merge(printed, on=key)) == len(rows) == 9
 
 
-def test_figure_8_has_the_beam_search_of_the_authors_too():
-    names = ["Beam search", "Beam search (authors' list)", "Greedy search"]
-    found = pd.DataFrame({"method": names, "budget": 24, "test": "A", "r2": 0.5})
-    tables = recovering.recovery_cells(found).set_index("row")["table"]
-    assert tables.loc[names].tolist() == ["figure 8", "figure 8", "figure 6"]
-
-
 def test_without_records_one_line_names_what_to_set(monkeypatch, tmp_path):
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="bbh.*set BENCHNB_DATA"):
