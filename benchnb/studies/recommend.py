@@ -18,7 +18,7 @@ import pandas as pd
 from ..data.costs import Amount, known_costs, usual_items
 from ..data.render import render
 from ..data.scores import Scores
-from ..evaluation.compare import compare, over_trials, summary
+from ..evaluation.compare import compare, named_methods, over_trials, summary
 from ..evaluation.method import Coreset, Method
 from ..evaluation.registry import find_class, get_method, list_methods
 from ..evaluation.simulate import ready
@@ -45,11 +45,8 @@ def held_out_errors(
         scores = scores.select(items=np.sort(drawn[: QUICK_FORM["items"]]))
     few = {"most": QUICK_FORM["sources"]} if quick else {}
     table, how = small_table(scores, split, seed=seed, **few)
-    asked = methods if isinstance(methods, dict) else {n: n for n in methods}
-    methods = {
-        name: (get_method(one) if isinstance(one, str) else one).estimates_only()
-        for name, one in ({"random": "random"} | asked).items()
-    }
+    methods = named_methods(["random"]) | named_methods(methods)
+    methods = {name: method.estimates_only() for name, method in methods.items()}
     frame = compare(table, methods, [budget], trials, seed=seed, **how, **run)
     figures = summary(frame)
     chance = figures.loc[figures["method"] == "random", "mae"].mean()
@@ -145,14 +142,14 @@ def recommend(
 ) -> Advice:
     "Hold sources out in two ways; the safe method with the least error in both"
     methods = candidates(scores, static) if methods is None else methods
-    objects = methods if isinstance(methods, dict) else {n: n for n in methods}
-    safe = [name for name, one in objects.items() if is_safe(one)]
+    methods = named_methods(methods)
+    safe = [name for name, one in methods.items() if is_safe(one)]
     trials, tests = trials or (QUICK_FORM["trials"] if quick else 10), {}
     for split in ("random", "ability"):
         file = journal and Path(f"{journal}.{split}")
         given = (scores, budget, split, methods, trials, seed, quick)
         found = held_out_errors(*given, journal=file, **run)
-        tests[split] = found[found["method"].isin([*methods])]
+        tests[split] = found[found["method"].isin(methods)]
     chosen = choose_method(**tests, safe=safe or list(methods))
     parts = {}
     for split, found in tests.items():
