@@ -293,7 +293,7 @@ MISTAKES = {
     "compare zoo --methods oracle": "'benchnb methods' lists all",
     "compare zooo": "did you mean 'zoo'?",
     "compare mine.csv": "'benchnb data' lists all",
-    "tables foo": "'benchnb tables --help' lists all",
+    "tables foo": "there are bento",
     "compare table.parquet --trials many": "Invalid value for '--trials'",
     "compare table.parquet --budgets 10,3tokens": "budgets are in items and tokens",
     "compare table.parquet --dollars 3/bananas": "is what an item costs",
