@@ -4,14 +4,14 @@
 
 # %% auto #0
 __all__ = ['PREDICTORS', 'DEPTHS', 'SHARES', 'KNN_GRID', 'BOOST_GRID', 'LAYERS', 'GRIDS', 'FeaturePredictor', 'RandomForest',
-           'BoostedTrees', 'import_torch', 'initial_weights', 'build_network', 'MLP', 'get_predictor', 'random_search',
-           'forward', 'NetworkBatch', 'dropout_masks', 'padded_rows', 'train_batch', 'fit_networks']
+           'BoostedTrees', 'import_torch', 'forward', 'NetworkBatch', 'MLP', 'train_batch', 'fit_networks',
+           'get_predictor', 'random_search']
 
 # %% ../../nbs/prediction/regressors.ipynb #36c78a66
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -32,8 +32,7 @@ class FeaturePredictor(Predictor):
     "A predictor that regresses the score on a record's features"
 
     def learn(self, frame, score, dev=None):
-        named = getattr(self, "model_name", True)
-        self.features_ = RecordFeatures(named).fit(frame)
+        self.features_ = RecordFeatures(getattr(self, "model_name", True)).fit(frame)
         if dev is not None:
             dev = self.features_.transform(dev), dev["score"].to_numpy(float)
         self.regress(self.features_.transform(frame), score, dev)
@@ -80,7 +79,7 @@ class BoostedTrees(FeaturePredictor):
         settings |= dict(max_iter=n_estimators, random_state=seed)
         return HistGradientBoostingRegressor(early_stopping=False, **settings)
 
-# %% ../../nbs/prediction/regressors.ipynb #ab17016f
+# %% ../../nbs/prediction/regressors.ipynb #371af89e
 def import_torch():
     "torch, or what to install"
     try:
@@ -90,35 +89,52 @@ def import_torch():
     return torch
 
 
-def initial_weights(
-    sizes: Sequence[int],  # inputs, width of each hidden layer, outputs
-    rng: np.random.Generator,
-) -> list[tuple[np.ndarray, np.ndarray]]:  # weights (inputs x outputs) and biases
-    "Weights and biases of each layer, as torch would draw them"
-    drawn = []
-    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
-        bound = 1 / math.sqrt(inputs)
-        weight = rng.uniform(-bound, bound, (inputs, outputs)).astype(np.float32)
-        drawn.append((weight, rng.uniform(-bound, bound, outputs).astype(np.float32)))
-    return drawn
+def forward(
+    x,  # tensor, networks x records x features
+    weights: list,  # a tensor per layer, networks x inputs x outputs
+    biases: list,  # a tensor per layer, networks x 1 x outputs
+    masks: list = (),  # dropout masks, a tensor per hidden layer; (): no dropout
+):  # tensor, networks x records
+    "All networks, layer by layer (equation 1)"
+    for number, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+        x = import_torch().baddbmm(bias, x, weight)
+        if number < len(weights) - 1:
+            x = x.relu() * masks[number] if len(masks) else x.relu_()
+    return x[..., 0]
 
 
-def build_network(
-    inputs: int,  # features
-    hidden: Sequence[int],  # width of each hidden layer
-    dropout: float,
-    rng: np.random.Generator,  # draws the weights
-):  # a torch module: (records, inputs) -> (records, 1)
-    "Linear, ReLU, Dropout, ..., Linear (section 3.3 g)"
-    torch, layers = import_torch(), []
-    for weight, bias in initial_weights((inputs, *hidden, 1), rng):
-        linear = torch.nn.Linear(*weight.shape)
-        linear.weight.data = torch.tensor(np.ascontiguousarray(weight.T))
-        linear.bias.data = torch.tensor(bias)
-        layers += [linear, torch.nn.ReLU(), torch.nn.Dropout(dropout)]
-    return torch.nn.Sequential(*layers[:-2])
+@dataclass(eq=False)
+class NetworkBatch:
+    "Small networks of one shape, trained together"
 
-# %% ../../nbs/prediction/regressors.ipynb #7bb51e43
+    weights: list[np.ndarray]  # one array per layer, networks x inputs x outputs
+    biases: list[np.ndarray]  # one array per layer, networks x 1 x outputs
+    dev_errors: np.ndarray  # mean squared, networks x epochs
+    dev_r2: np.ndarray  # of the epoch that was kept, one per network
+
+    @property
+    def epoch(self) -> np.ndarray:  # from 0, one per network
+        "The epoch that was kept"
+        return self.dev_errors.argmin(axis=1)
+
+    def predict(
+        self,
+        x: np.ndarray,  # features, records x features
+    ) -> np.ndarray:  # networks x records, in [0, 1]
+        "Predictions of all networks, 64 in one set of operations"
+        torch, found = import_torch(), []
+        x = torch.tensor(np.asarray(x), dtype=torch.float32)
+        for first in range(0, len(self.dev_r2), 64):
+            weights, biases = (
+                [torch.tensor(np.float32(layer[first : first + 64])) for layer in part]
+                for part in (self.weights, self.biases)
+            )
+            many = x.expand(len(weights[0]), -1, -1)
+            with torch.no_grad():
+                found.append(forward(many, weights, biases).clamp(0, 1).numpy())
+        return np.concatenate(found)
+
+# %% ../../nbs/prediction/regressors.ipynb #430d5931
 @dataclass(eq=False, repr=False)
 class MLP(FeaturePredictor):
     "A small network; the epoch that is best on the dev set (section 3.3 g)"
@@ -134,49 +150,112 @@ class MLP(FeaturePredictor):
     model_name: bool = True  # a feature; False: sizes alone, to predict larger models
 
     def regress(self, x, y, dev):
-        torch, rng = import_torch(), np.random.default_rng(self.seed)
         if dev is None and len(x) < 2:
             raise ValueError("one record is not enough: the network needs a dev set")
-        if dev is None:
-            held = np.random.default_rng(self.seed).permutation(len(x)) < len(x) / 9
-            x, y, dev = x[~held], y[~held], (x[held], y[held])
-        if self.epochs < 1 or self.batch < 1:
-            raise ValueError("epochs and batch must be 1 or more")
-        with torch.random.fork_rng():  # the caller's generator stays as it is
-            net = build_network(x.shape[1], self.hidden, self.dropout, rng)
-            self.network_ = net.to(self.device)
-            torch.manual_seed(self.seed)  # for dropout
-            self.train(net, x, y, dev, rng)
-
-    def train(self, net, x, y, dev, rng):
-        "Adam on squared error; keep the best epoch"
-        torch = import_torch()
-        how = dict(dtype=torch.float32, device=self.device)
-        x, y, *dev = (torch.tensor(part, **how) for part in (x, y, *dev))
-        rates = dict(lr=self.lr, weight_decay=self.weight_decay)
-        adam = torch.optim.Adam(net.parameters(), **rates)
-        self.dev_errors_, best = [], None
-        steps = math.ceil(len(x) / self.batch)
-        for _ in range(self.epochs):
-            net.train()
-            for rows in np.array_split(rng.permutation(len(x)), steps):
-                adam.zero_grad()
-                ((net(x[rows])[:, 0] - y[rows]) ** 2).mean().backward()
-                adam.step()
-            with torch.no_grad():
-                guess = net.eval()(dev[0])[:, 0].clamp(0, 1)
-                error = ((guess - dev[1]) ** 2).mean().item()
-            if best is None or error < min(self.dev_errors_):
-                best = {name: value.clone() for name, value in net.state_dict().items()}
-            self.dev_errors_.append(error)
-        self.epoch_ = int(np.argmin(self.dev_errors_))
-        net.load_state_dict(best)
+        held = np.random.default_rng(self.seed).permutation(len(x)) < len(x) / 9
+        if dev is not None:
+            held = np.repeat([False, True], [len(x), len(dev[1])])
+            x, y = np.concatenate([x, dev[0]]), np.concatenate([y, dev[1]])
+        given = [~held], [held], [self.seed]
+        self.regressor_ = fit_networks(x, y, *given, **self.get_params())
 
     def predict_scores(self, frame):
-        torch = import_torch()
-        x = torch.tensor(self.features_.transform(frame), device=self.device)
+        return super().predict_scores(frame)[0].astype(float)
+
+
+def train_batch(
+    x,  # features, a tensor of records x features
+    y,  # scores, a tensor of records
+    train: np.ndarray,  # networks x records: learned or not
+    dev: np.ndarray,  # networks x records: in the dev set or not
+    seeds: Sequence[int],  # one per network
+    how: MLP,  # its settings
+) -> list[np.ndarray]:  # weights and bias of each layer; dev errors of each epoch
+    "Train networks with equally many steps per epoch in one set of operations"
+    torch, state, errors = import_torch(), [], []
+    rngs = [np.random.default_rng(seed) for seed in seeds]
+    for inputs, outputs in pairwise((x.shape[1], *how.hidden, 1)):
+        bound = 1 / math.sqrt(inputs)
+        for shape in ((inputs, outputs), (1, outputs)):  # weights, then the bias
+            drawn = np.float32([rng.uniform(-bound, bound, shape) for rng in rngs])
+            state.append(torch.tensor(drawn, device=x.device, requires_grad=True))
+    given = dict(lr=how.lr, weight_decay=how.weight_decay, fused=True)
+    adam, best = torch.optim.Adam(state, **given), [
+        part.detach().clone() for part in state
+    ]
+    lowest = torch.full((len(seeds),), torch.inf, device=x.device)
+
+    def padded(lists):
+        lists = [torch.from_numpy(some) for some in lists]
+        return torch.nn.utils.rnn.pad_sequence(lists, batch_first=True).to(x.device)
+
+    def squared_error(lists, masks=()):  # of each network, from its records
+        rows = padded(lists)
+        share = padded([np.full(len(r), 1 / len(r), np.float32) for r in lists])
+        found = forward(x[rows], state[::2], state[1::2], masks)
+        found = found if torch.is_grad_enabled() else found.clamp(0, 1)
+        return ((found - y[rows]) ** 2 * share).sum(dim=1)
+
+    rows, exam = ([np.flatnonzero(one) for one in part] for part in (train, dev))
+    steps = -(-max(map(len, rows)) // how.batch)
+    for _ in range(how.epochs):
+        mixed = [r[g.permutation(len(r))] for r, g in zip(rows, rngs, strict=True)]
+        for lists in zip(*(np.array_split(one, steps) for one in mixed), strict=True):
+            masks = [
+                [
+                    g.random((len(r), size)) >= how.dropout
+                    for r, g in zip(lists, rngs, strict=True)
+                ]
+                for size in (how.hidden if how.dropout else ())
+            ]
+            masks = [padded(mask) / (1 - how.dropout) for mask in masks]
+            adam.zero_grad()
+            squared_error(lists, masks).sum().backward()
+            adam.step()
         with torch.no_grad():
-            return self.network_(x)[:, 0].double().cpu().numpy()
+            errors.append(squared_error(exam))
+            better = errors[-1] < lowest
+            lowest[better] = errors[-1][better]
+            for old, new in zip(best, state, strict=True):
+                old[better] = new[better]
+    return [part.cpu().numpy() for part in (*best, torch.stack(errors, dim=1))]
+
+
+def fit_networks(
+    x: np.ndarray,  # features, records x features
+    y: np.ndarray,  # scores, in [0, 1]
+    train: np.ndarray,  # networks x records: learned or not
+    dev: np.ndarray,  # networks x records: records that choose the epoch
+    seeds: Sequence[int] | None = None,  # one per network; None: 0, 1, ...
+    **how,  # of MLP: hidden, lr, batch, dropout, weight_decay, epochs, device
+) -> NetworkBatch:  # a network per row of train
+    "Train many small networks together, each on its own records"
+    torch, how = import_torch(), MLP(**how)
+    x, y = np.asarray(x, dtype=np.float32), np.asarray(y, dtype=np.float32)
+    if len(x) != len(y) or not np.isfinite(x).all() or not ((y >= 0) & (y <= 1)).all():
+        raise ValueError("x must be finite, with a score in [0, 1] in y for each row")
+    if how.epochs < 1 or how.batch < 1:
+        raise ValueError("epochs and batch must be 1 or more")
+    seeds = np.arange(len(train)) if seeds is None else np.asarray(seeds)
+    train, dev = (np.asarray(part, dtype=bool) for part in (train, dev))
+    for name, part in (("train", train), ("dev", dev)):
+        if part.shape != (len(seeds), len(x)) or not part.any(axis=1).all():
+            raise ValueError(
+                f"{name} must mark some of {len(x)} records for each of {len(seeds)} "
+                f"networks (one per seed), got the shape {part.shape}"
+            )
+    tensors = [torch.tensor(part, device=how.device) for part in (x, y)]
+    group = 512 if torch.device(how.device).type == "cuda" else 16
+    steps, groups = -(-train.sum(axis=1) // how.batch), []
+    for count in np.unique(steps):
+        rows = np.flatnonzero(steps == count)
+        groups += [rows[at : at + group] for at in range(0, len(rows), group)]
+    found = [train_batch(*tensors, train[g], dev[g], seeds[g], how) for g in groups]
+    order = np.argsort(np.concatenate(groups))
+    *layers, errors = (np.concatenate(p)[order] for p in zip(*found, strict=True))
+    spread = np.array([y[rows].astype(float).var() for rows in dev])
+    r2 = 1 - errors.min(axis=1) / np.where(spread > 0, spread, np.nan)
+    return NetworkBatch(layers[::2], layers[1::2], errors, r2)
 
 # %% ../../nbs/prediction/regressors.ipynb #ccd06c06
 PREDICTORS = {
@@ -271,160 +350,3 @@ def random_search(
     best = get_predictor(name, **drawn[order[0]])
     table = pd.DataFrame([rows[place] for place in order])
     return best.fit(train, train["score"], dev=dev), table
-
-# %% ../../nbs/prediction/regressors.ipynb #371af89e
-def forward(
-    x,  # tensor, networks x records x features
-    weights: list,  # a tensor per layer, networks x inputs x outputs
-    biases: list,  # a tensor per layer, networks x 1 x outputs
-    masks: list = (),  # dropout masks, a tensor per hidden layer; (): no dropout
-):  # tensor, networks x records
-    "All networks, layer by layer (equation 1)"
-    for number, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-        x = import_torch().baddbmm(bias, x, weight)
-        if number < len(weights) - 1:
-            x = x.relu() * masks[number] if len(masks) else x.relu_()
-    return x[..., 0]
-
-
-@dataclass(eq=False)
-class NetworkBatch:
-    "Small networks of one shape, trained together"
-
-    weights: list[np.ndarray]  # one array per layer, networks x inputs x outputs
-    biases: list[np.ndarray]  # one array per layer, networks x 1 x outputs
-    dev_r2: np.ndarray  # of the epoch that was kept, one per network
-    epoch: np.ndarray  # the epoch that was kept, one per network
-
-    def predict(
-        self,
-        x: np.ndarray,  # features, records x features
-    ) -> np.ndarray:  # networks x records, in [0, 1]
-        "Predictions of all networks, 64 in one set of operations"
-        torch, found = import_torch(), []
-        x = torch.tensor(np.asarray(x), dtype=torch.float32)
-        for first in range(0, len(self.dev_r2), 64):
-            weights, biases = (
-                [torch.tensor(np.float32(layer[first : first + 64])) for layer in part]
-                for part in (self.weights, self.biases)
-            )
-            many = x.expand(len(weights[0]), -1, -1)
-            with torch.no_grad():
-                found.append(forward(many, weights, biases).clamp(0, 1).numpy())
-        return np.concatenate(found)
-
-# %% ../../nbs/prediction/regressors.ipynb #9857a6b2
-def dropout_masks(
-    counts: Sequence[int],  # records of each network
-    rngs: Sequence[np.random.Generator],  # one per network
-    hidden: Sequence[int],  # width of each hidden layer
-    dropout: float,  # share of units that are dropped
-) -> list[np.ndarray]:  # one per hidden layer, networks x records x width; [] for 0
-    "What dropout leaves of each hidden layer, drawn by each network for itself"
-    found = []
-    for size in hidden if dropout else ():
-        mask = np.zeros((len(counts), max(counts), size), dtype=np.float32)
-        for number, (count, rng) in enumerate(zip(counts, rngs, strict=True)):
-            kept = rng.random((count, size)) >= dropout
-            mask[number, :count] = kept / (1 - dropout)
-        found.append(mask)
-    return found
-
-
-def padded_rows(
-    lists: Sequence[np.ndarray],  # rows of each network
-) -> tuple[np.ndarray, np.ndarray]:  # rows, networks x longest list; their shares
-    "Lists of rows as one padded table, and the weight of each row in the mean"
-    rows = np.zeros((len(lists), max(map(len, lists))), dtype=np.int64)
-    share = np.zeros(rows.shape, dtype=np.float32)
-    for number, some in enumerate(lists):
-        rows[number, : len(some)], share[number, : len(some)] = some, 1 / len(some)
-    return rows, share
-
-# %% ../../nbs/prediction/regressors.ipynb #430d5931
-def train_batch(
-    x,  # features, a tensor of records x features
-    y,  # scores, a tensor of records
-    train: np.ndarray,  # networks x records: learned or not
-    dev: np.ndarray,  # networks x records: in the dev set or not
-    seeds: Sequence[int],  # one per network
-    how: MLP,  # its settings
-) -> list[np.ndarray]:  # weights and biases per layer, lowest dev error, its epoch
-    "Train networks with equally many steps per epoch in one set of operations"
-    torch, on = import_torch(), dict(device=x.device)
-    rngs = [np.random.default_rng(seed) for seed in seeds]
-    sizes = (x.shape[1], *how.hidden, 1)
-    layers = zip(*(initial_weights(sizes, rng) for rng in rngs), strict=True)
-    layers = [[np.stack(part) for part in zip(*layer, strict=True)] for layer in layers]
-    weights = [torch.tensor(w, requires_grad=True, **on) for w, _ in layers]
-    biases = [torch.tensor(b[:, None], requires_grad=True, **on) for _, b in layers]
-    state = [*weights, *biases]
-    given = dict(lr=how.lr, weight_decay=how.weight_decay)
-    adam = torch.optim.Adam(state, fused=True, **given)
-    best = [part.detach().clone() for part in state]
-    lowest = torch.full((len(seeds),), torch.inf, **on)
-    kept = torch.zeros_like(lowest, dtype=torch.int64)
-    rows, exam = ([np.flatnonzero(one) for one in part] for part in (train, dev))
-    place, share = (torch.tensor(part, **on) for part in padded_rows(exam))
-    exam = x[place], y[place], share
-    steps = -(-max(map(len, rows)) // how.batch)
-    for epoch in range(how.epochs):
-        mixed = [r[g.permutation(len(r))] for r, g in zip(rows, rngs, strict=True)]
-        cut = [np.array_split(one, steps) for one in mixed]
-        for lists in zip(*cut, strict=True):
-            place, share = (torch.tensor(p, **on) for p in padded_rows(lists))
-            adam.zero_grad()
-            masks = dropout_masks([*map(len, lists)], rngs, how.hidden, how.dropout)
-            masks = [torch.tensor(mask, **on) for mask in masks]
-            error = forward(x[place], weights, biases, masks) - y[place]
-            (error**2 * share).sum().backward()
-            adam.step()
-        with torch.no_grad():
-            error = forward(exam[0], weights, biases).clamp(0, 1) - exam[1]
-            error = (error**2 * exam[2]).sum(dim=1)
-            better = error < lowest
-            lowest[better], kept[better] = error[better], epoch
-            for old, new in zip(best, state, strict=True):
-                old[better] = new[better]
-    return [part.cpu().numpy() for part in (*best, lowest, kept)]
-
-
-def fit_networks(
-    x: np.ndarray,  # features, records x features
-    y: np.ndarray,  # scores, in [0, 1]
-    train: np.ndarray,  # networks x records: learned or not
-    dev: np.ndarray,  # networks x records: records that choose the epoch
-    seeds: Sequence[int] | None = None,  # one per network; None: 0, 1, ...
-    **how,  # of MLP: hidden, lr, batch, dropout, weight_decay, epochs, device
-) -> NetworkBatch:  # a network per row of train
-    "Train many small networks together, each on its own records"
-    torch, how = import_torch(), MLP(**how)
-    x, y = np.asarray(x, dtype=np.float32), np.asarray(y, dtype=np.float32)
-    if len(x) != len(y) or not np.isfinite(x).all() or not ((y >= 0) & (y <= 1)).all():
-        raise ValueError("x must be finite, with a score in [0, 1] in y for each row")
-    seeds = np.arange(len(train)) if seeds is None else np.asarray(seeds)
-    train, dev = (np.asarray(part, dtype=bool) for part in (train, dev))
-    for name, part in (("train", train), ("dev", dev)):
-        if part.shape != (len(seeds), len(x)):
-            raise ValueError(
-                f"{name} must be {len(seeds)} networks (one per seed) x {len(x)} "
-                f"records, got {part.shape}"
-            )
-        if not part.any(axis=1).all():
-            raise ValueError(f"{name} of network {part.any(axis=1).argmin()} is empty")
-    if how.epochs < 1 or how.batch < 1:
-        raise ValueError("epochs and batch must be 1 or more")
-    tensors = [torch.tensor(part, device=how.device) for part in (x, y)]
-    group = 512 if torch.device(how.device).type == "cuda" else 16
-    steps, groups = -(-train.sum(axis=1) // how.batch), []
-    for count in np.unique(steps):
-        rows = np.flatnonzero(steps == count)
-        groups += [rows[at : at + group] for at in range(0, len(rows), group)]
-    found = [train_batch(*tensors, train[g], dev[g], seeds[g], how) for g in groups]
-    order = np.argsort(np.concatenate(groups))
-    *layers, lowest, epoch = (
-        np.concatenate(p)[order] for p in zip(*found, strict=True)
-    )
-    spread = np.array([y[rows].astype(float).var() for rows in dev])
-    r2, half = 1 - lowest / np.where(spread > 0, spread, np.nan), len(layers) // 2
-    return NetworkBatch(layers[:half], layers[half:], r2, epoch)
