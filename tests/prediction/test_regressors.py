@@ -77,8 +77,8 @@ def test_the_order_of_records_does_not_matter_to_matrices(name, records):
 @pytest.mark.parametrize(
     "change, error, words",
     [
-        (lambda f: (f, f["score"] * 100), ValueError, "divide by 100"),
-        (lambda f: (f, f["score"] - 2), ValueError, "drop these records"),
+        (lambda f: (f, f["score"] * 100), ValueError, "divide percentages by 100"),
+        (lambda f: (f, f["score"] - 2), ValueError, "got -"),
         (lambda f: (f, f["score"].where(f.index > 0)), ValueError, "got nan"),
         (lambda f: (f, f["score"][1:]), ValueError, "need as many scores"),
         (lambda f: (f.drop(columns="shots"), f["score"]), ValueError, "'shots'"),
