@@ -170,7 +170,7 @@ def test_a_fault_that_passes_is_none_and_one_that_stays_loses_nothing(tmp_path, 
             transfer_matrix(TOYS[:2], quick(url, workers=1), journal=journal, **few)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert "\n" not in str(error.value) and str(journal) in str(error.value)
+    assert "\n" not in str(error.value)
     assert len(seen) == 6 + 4 and len(journal_cells(journal)) == 2
     assert peak < 10**7  # half of the bomb
 
