@@ -18,11 +18,7 @@ import pandas as pd
 from ..data.files import resource_path
 from ..evaluation.journal import Journal
 from .records import RecordFeatures
-from benchnb.prediction.recovery import (
-    check_size,
-    random_subsets,
-    task_positions,
-)
+from .recovery import check_size, random_subsets, task_positions
 from .regressors import fit_networks
 
 # %% ../../nbs/prediction/small_bench.ipynb #3c8d3365
@@ -36,10 +32,8 @@ class CachedObjective:
         batch: int = 256,  # subsets scored, and written, together
     ):
         self.objective, self.journal, self.batch = objective, journal, batch
-        rows = [
-            row for rows in (journal.done.values() if journal else ()) for row in rows
-        ]
-        self.known = {tuple(subset): score for subset, score in rows}
+        done = journal.done.values() if journal else ()
+        self.known = {tuple(subset): score for rows in done for subset, score in rows}
 
     def __call__(self, subsets):  # positions of tasks, subsets x size
         from tqdm.auto import tqdm
@@ -230,12 +224,10 @@ def published_small_bench(
 ) -> list[str]:  # parts of BIG-bench, in the printed order
     "A list of the paper (appendix G) or of the authors' files"
     lists = small_bench_lists().query("list == @name and run == @run")
-    sizes = sorted(set(lists["budget"]))
-    budget = sizes[0] if budget is None and len(sizes) == 1 else budget
+    if budget is None and lists["budget"].nunique() == 1:
+        budget = lists["budget"].iloc[0]
     found = lists.loc[lists["budget"] == budget, "task"].tolist()
     if not found:
-        raise ValueError(
-            f"no list {name!r} with budget {budget} and run {run}: see "
-            "small_bench_lists()"
-        )
+        what = f"no list {name!r} with budget {budget} and run {run}"
+        raise ValueError(f"{what}: see small_bench_lists()")
     return found
