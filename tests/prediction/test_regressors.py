@@ -64,16 +64,6 @@ def test_anything_new_gets_a_prediction(name, records):
             assert np.isfinite(one.predict(records.head(9).assign(**new))).all()
 
 
-@pytest.mark.parametrize("name", ["model_task", "svd", "model_knn", "logit_factors"])
-def test_the_order_of_records_does_not_matter_to_matrices(name, records):
-    mixed = records.sample(frac=1, random_state=0)
-    found = [
-        get_predictor(name).fit(part, part["score"]).predict(records)
-        for part in (records, mixed)
-    ]
-    np.testing.assert_allclose(*found)
-
-
 @pytest.mark.parametrize(
     "change, error, words",
     [
@@ -82,8 +72,6 @@ def test_the_order_of_records_does_not_matter_to_matrices(name, records):
         (lambda f: (f, f["score"].where(f.index > 0)), ValueError, "got nan"),
         (lambda f: (f, f["score"][1:]), ValueError, "need as many scores"),
         (lambda f: (f.drop(columns="shots"), f["score"]), ValueError, "'shots'"),
-        (lambda f: (f.to_numpy(), f["score"]), TypeError, "not ndarray"),
-        (lambda f: (f.head(0), []), ValueError, "no records"),
     ],
 )
 def test_bad_records_are_refused(change, error, words, records):
@@ -96,7 +84,6 @@ def test_bad_records_are_refused(change, error, words, records):
     [
         (lambda r: random_search("ols", r, r), "no predictor 'ols'; there are model_"),
         (lambda r: evaluate_predictions(r, [0.5]), "each record needs a prediction"),
-        (lambda r: evaluate_predictions(r, r["score"] * np.nan), "none may be NaN"),
         (lambda r: MLP().fit(r.head(1), [0.5]), "needs a dev set"),
         (lambda r: SVD(lr=50).fit(r, r["score"]), "diverged with lr=50"),
         (lambda r: LogitFactors(penalty=0).fit(r, r["score"]), "penalty above 0"),
