@@ -404,11 +404,11 @@ def resampled(
     seed: int = 0,
 ) -> Transfer:
     "The matrix with other questions, the same for all sources"
-    rng, rows = np.random.default_rng(seed), []
-    for (draw, target), some in answers.groupby(["seed", "target"]):
-        table = some.pivot(index="question", columns="source", values="score")
-        count = len(table) if share is None else max(1, round(share * len(table)))
-        taken = table.iloc[rng.choice(len(table), count, replace=share is None)]
-        cell = dict(seed=draw, target=target, queries=count)
-        rows.append(taken.mean().rename("score").reset_index().assign(**cell))
-    return from_frame(pd.concat(rows))
+    rng, means, key = np.random.default_rng(seed), {}, ["seed", "target"]
+    table = answers.pivot(index=[*key, "question"], columns="source", values="score")
+    for cell, some in table.groupby(key):
+        count = len(some) if share is None else max(1, round(share * len(some)))
+        taken = some.to_numpy()[rng.choice(len(some), count, replace=share is None)]
+        means[(*cell, count)] = taken.mean(axis=0)
+    rows = pd.DataFrame(means, index=table.columns).unstack().rename("score")
+    return from_frame(rows.rename_axis([*key, "queries", "source"]).reset_index())

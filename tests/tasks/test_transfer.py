@@ -131,7 +131,7 @@ def test_answers_are_kept_and_other_questions_can_be_taken(llama, tmp_path, scor
     )
     third = resampled(answers, share=1 / 3, seed=1)
     assert (third.queries == (found.queries / 3).round()).all()
-    draws = [resampled(answers, seed=n).matrix for n in range(200)]
+    draws = [resampled(answers, seed=n).matrix for n in range(60)]
     one = answers[(answers["source"] == "uneven") & (answers["target"] == "uneven")]
     by_seed = one.groupby("seed")["score"].agg(["var", "size"])
     error = np.sqrt((by_seed["var"] / by_seed["size"]).sum()) / len(by_seed)
