@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MMLU', 'FLAN', 'FIELDS', 'TASK_COLUMNS', 'LETTERS', 'TASK_PARTS', 'Example', 'Task', 'Prompt', 'draw_exemplars',
-           'draw_queries', 'as_example', 'file_task', 'task_files', 'read_examples', 'read_tasks', 'Asked', 'Reader',
+           'draw_queries', 'as_example', 'task_files', 'read_examples', 'read_tasks', 'Asked', 'Reader',
            'word_tokenizer']
 
 # %% ../../nbs/tasks/prompts.ipynb #e42f510c
@@ -222,34 +222,32 @@ def as_example(
 TASK_PARTS = "test|dev|validation|val|train|auxiliary_train"
 
 
-def file_task(file: Path) -> tuple[str, str]:  # task, part (test, dev, ...)
-    "The task and the part that the name of a file stands for"
-    if split := re.fullmatch(rf"({TASK_PARTS})(-\d+-of-\d+.*)?", file.stem):
-        folder = file.absolute().parent
-        folder = folder.parent if folder.name == "data" else folder
-        return folder.name, split[1]
-    if file.suffix == ".txt":
-        return file.stem, "dev"
-    found = re.fullmatch(rf"(.+)_({TASK_PARTS})", file.stem)
-    return found.groups() if found else (file.stem, "test")
-
-
 def task_files(
     path: Path,  # a file, or a folder that is searched with its subfolders
-) -> list[tuple]:  # (task, part) and a file
+) -> list[tuple]:  # (task, part: test, dev, ...) and a file
     "The files of each task"
     if not path.exists():
         raise ValueError(f"{str(path)!r}: no such file or folder; check the name")
     found = []
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         reasoning = file.suffix == ".txt" and file.parent.name == "cot-prompts"
-        read = file.suffix in (".csv", ".json", ".jsonl", ".parquet") or reasoning
-        if read and (key := file_task(file))[1] != "auxiliary_train":
-            files = [*(other for known, other in found if known == key), file]
-            if len(files) > 1 and not all("-of-" in one.stem for one in files):
-                two = ", ".join(repr(str(one)) for one in files)
-                raise ValueError(f"task {key[0]!r} is in two files: {two}")
-            found.append((key, file))
+        if file.suffix not in (".csv", ".json", ".jsonl", ".parquet") and not reasoning:
+            continue
+        if split := re.fullmatch(rf"({TASK_PARTS})(-\d+-of-\d+.*)?", file.stem):
+            folder = file.absolute().parent
+            folder = folder.parent if folder.name == "data" else folder
+            key = folder.name, split[1]
+        else:
+            named = re.fullmatch(rf"(.+)_({TASK_PARTS})", file.stem)
+            key = (file.stem, "dev" if reasoning else "test")
+            key = named.groups() if named and not reasoning else key
+        if key[1] == "auxiliary_train":
+            continue
+        files = [*(other for known, other in found if known == key), file]
+        if len(files) > 1 and not all("-of-" in one.stem for one in files):
+            two = ", ".join(repr(str(one)) for one in files)
+            raise ValueError(f"task {key[0]!r} is in two files: {two}")
+        found.append((key, file))
     if not found:
         raise ValueError(f"{str(path)!r} holds no csv, json, jsonl or parquet file")
     return [(key, file) for key, file in found if key[0] != "all"] or found
