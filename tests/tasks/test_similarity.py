@@ -20,7 +20,6 @@ from benchnb.tasks.similarity import (
     similarity,
     square,
     stable_dims,
-    task_distances,
 )
 
 
@@ -43,23 +42,6 @@ def test_what_is_no_transfer_matrix(matrix, message):
     for function in (square, normalise, similarity):
         with pytest.raises(ValueError, match=message):
             function(matrix)
-
-
-@given(seeds, st.sampled_from(list(TASK_DISTANCES)))
-@settings(max_examples=30, deadline=None)
-def test_distances_agree_with_the_formula(seed, metric):
-    rows = np.random.default_rng(seed).normal(size=(6, 4))
-    found = task_distances(rows, metric)
-    for i in range(6):
-        for j in range(6):
-            a, b = rows[i], rows[j]
-            slow = {
-                "euclidean": np.sqrt(sum((a - b) ** 2)),
-                "cosine": 1 - a @ b / np.sqrt((a @ a) * (b @ b)),
-                "chebyshev": max(abs(a - b)),
-            }[metric]
-            assert np.isclose(found[i, j], slow, atol=1e-12)
-    assert np.array_equal(found, found.T) and not found.diagonal().any()
 
 
 @given(seeds, st.sampled_from(list(SCALES)), st.sampled_from(list(TASK_DISTANCES)))
