@@ -21,7 +21,8 @@ class Journal:
     def __init__(
         self,
         path: str | Path | None,  # of the file, made with the first piece; None: memory
-        identity: str,  # of the computation: a hash of all that determines its results
+        identity: str | None,  # of the computation: a hash of all that determines its
+        # results; None: that of the file, which is read
     ):
         self.path = None if path is None else Path(path)
         self.identity, self.done, self._base = identity, {}, None
@@ -91,16 +92,18 @@ def _open(self: Journal) -> None:
         self._do(f"PRAGMA {statement}")
     self._do("BEGIN EXCLUSIVE")
     tables = {row[0] for row in self._do("SELECT name FROM sqlite_master")}
-    if not tables and not size:
+    if self.identity and not tables and not size:
         self._do("CREATE TABLE benchnb (identity TEXT)")
         self._do("CREATE TABLE pieces (key TEXT PRIMARY KEY, value TEXT)")
         self._do("INSERT INTO benchnb VALUES (?)", (self.identity,))
         tables = {"benchnb", "pieces"}
     mine = {"benchnb", "pieces"} <= tables
-    if not mine or self._do("SELECT * FROM benchnb") != [(self.identity,)]:
+    found = self._do("SELECT * FROM benchnb") if mine else []
+    if not found or self.identity not in (None, found[0][0]):
         self.close()
         what = "the journal of another computation" if mine else "no journal"
         raise ValueError(f"{name} is {what}: delete it, or name another file")
     self._do("COMMIT")
+    self.identity = found[0][0]
     rows = self._do("SELECT key, value FROM pieces")
     self.done = {key: json.loads(value) for key, value in rows}

@@ -1,5 +1,6 @@
-"Predicting BIG-bench remade, on a small made-up file of the authors' schema"
+"Predicting BIG-bench remade, on a small made-up BIG-bench"
 
+import json
 import os
 import subprocess
 import sys
@@ -20,13 +21,6 @@ from benchnb.prediction.small_bench import published_small_bench
 from benchnb.prediction.splits import split_records
 
 FAMILIES = {"A": "PaLM", "B": "GPT", "C": "Gopher", "D": "BIG-G T=0", "E": "BIG-G T=1"}
-AUTHORS = {
-    "family": "model_family",
-    "model": "model_name",
-    "flop_matched_params": "flop_matched_non_embedding_params",
-    "shots": "n_shot",
-    "metric": "metric_name",
-}
 
 
 @pytest.fixture
@@ -37,7 +31,7 @@ def records():
 
 @pytest.fixture
 def big_bench(tmp_path, monkeypatch):
-    "A folder with made-up records as the authors' CSV file; one small setting each"
+    "A folder with made-up records as BIG-bench's score files; one small setting each"
     frame = made_records(families=5)
     frame["subtask"] = "sums:" + frame["subtask"].str[1:]
     frame = frame.assign(task="sums", family=frame["family"].map(FAMILIES))
@@ -47,11 +41,20 @@ def big_bench(tmp_path, monkeypatch):
     rouge = frame["subtask"] == "sums:7"
     frame["metric"] = np.where(rouge, "rougeLsum", "exact_str_match")
     frame.loc[rouge, "score"] *= 100
-    for column in ("non_embedding_params", "flop_matched_params"):
-        frame[column] = 0.9 * frame["total_params"]
-    path = tmp_path / "bigbench" / "filtered_v2.csv"
-    path.parent.mkdir()
-    frame.rename(columns=AUTHORS).to_csv(path, index=False)
+    results = tmp_path / "bigbench/benchmark_tasks/sums/results"
+    results.mkdir(parents=True)
+    for (family, name), rows in frame.groupby(["family", "model"]):
+        size = rows["total_params"].iloc[0]
+        facts = dict(model_family=family, model_name=name, total_params=size)
+        facts["non_embedding_params"] = 0.9 * size
+        facts["flop_matched_non_embedding_params"] = 0.9 * size
+        keys = ["subtask_description", "number_of_shots", "preferred_score"]
+        scores = [
+            {**dict(zip(keys, row[:3], strict=True)), "score_dict": {row[2]: row[3]}}
+            for row in rows[["subtask", "shots", "metric", "score"]].values.tolist()
+        ]
+        found = json.dumps({"model": facts, "scores": scores})
+        (results / f"scores_{family}_{name}.json").write_text(found)
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
     plans = {"bigbench": recovering.RecoveryPlan((2, 3), "subtask")}
     monkeypatch.setattr(recovering, "RECOVERY_PLANS", plans)
