@@ -243,10 +243,7 @@ LISTS = {
     "": "it is empty",
     "item;score\nq;1\n": "are separated by semicolons",
     "item,score,score\nq,1,0\n": "it has 'score' twice",
-    'item,score\nq,"1': "EOF inside string",
-    "item,score\nq,1,2,3\nr,1,2,3,4\n": "Expected 4 fields",
     "id,acc\nq,1\n": "id, acc: a list of answers has the columns item and score",
-    "item\nq\n": "has the columns item: a list of answers has the columns",
     "item,score\nq,good\n": "score 'good' of model",
     "item,successes,trials\nNAME,6,5": "score 1.2 of item",
 }

@@ -11,12 +11,11 @@ from helpers.small import halves, table
 
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores
-from benchnb.evaluation.guard import with_conformal
 from benchnb.evaluation.left_out import (
     left_out_errors,
     task_errors,
 )
-from benchnb.evaluation.method import Coreset, Estimate, Flag, IntervalKind
+from benchnb.evaluation.method import Coreset, Estimate, IntervalKind
 from benchnb.evaluation.registry import get_method
 from benchnb.live.evaluation import Evaluation
 from benchnb.methods.guarded_irt import GuardedIRT
@@ -93,13 +92,6 @@ def test_a_method_without_an_interval_gets_one_that_is_kept(tmp_path):
     assert "few sources" in found["flags"]  # 18 are too few for 95%
     bare = evaluate("tailored_bench", errors=False).estimate()
     assert bare.kind is IntervalKind.NONE and "no interval" in bare.notes[-1]
-
-
-def test_errors_of_a_method_without_an_interval_give_one():
-    errors = left_out_errors(get_method("tailored_bench"), halves()[0], 20, folds=3)
-    found = with_conformal(Estimate(0.5), errors, 0.8)
-    assert found.kind is IntervalKind.CONFORMAL and Flag.FEW_SOURCES not in found.flags
-    assert found.interval[0] < 0.5 < found.interval[1] and found.level == 0.8
 
 
 def test_left_out_errors_are_those_of_the_method_itself():

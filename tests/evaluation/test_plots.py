@@ -58,13 +58,6 @@ def test_unknown_metric_is_plotted_under_its_own_name_and_a_missing_one_refused(
         plots.plot_curves(summary, "rank")
 
 
-def test_one_trial_has_points_and_no_bars():
-    ax = plots.plot_curves(made_summary(trials=1))
-    for points, (bars,) in curves(ax).values():
-        assert np.isfinite(points).all()
-        assert not np.isfinite(np.array(bars.tolist(), dtype=float)).any()
-
-
 def test_missing_values_are_left_out_not_drawn_as_zero():
     summary = made_summary()
     summary.loc[summary["method"] == "b", "mae"] = np.nan

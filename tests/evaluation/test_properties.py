@@ -187,20 +187,6 @@ def test_what_is_asked_depends_only_on_answers_and_seed(name):
     assert rngs[0] == rngs[1] != rngs[2]
 
 
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=9), st.data())
-@examples(100)
-def test_shares_of_a_budget_are_fair_and_spend_it_all(sizes, data):
-    budget = data.draw(st.integers(len(sizes), sum(sizes)), "budget")
-    share = shares(budget, sizes)
-    assert share.sum() == budget
-    assert (share >= 1).all() and (share <= sizes).all()
-    exact = budget * np.array(sizes) / sum(sizes)
-    if (exact >= 1).all():
-        assert (np.abs(share - exact) < 1).all()  # by largest remainders
-    order = np.argsort(sizes, kind="stable")
-    assert (np.diff(share[order]) >= -1).all()  # larger tasks do not get much less
-
-
 def clipped_shares(budget, floor, sizes):
     "The same part of every task, but no less than its floor: the part by bisection"
     low, high = 0.0, 1.0

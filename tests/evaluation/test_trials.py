@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.data.sources import load
 from benchnb.evaluation.method import IntervalKind, IntervalOf
 from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method
@@ -120,9 +119,3 @@ def test_an_interval_names_what_it_is_for():
     assert counted.interval[0] < counted.score < counted.interval[1]
     parts = PerTask(get_method("random")).fit(plain)
     assert simulate(parts, scores, 20)[0].interval_of is IntervalOf.EXPECTED
-
-
-def test_terminal_bench_has_trials_that_make_intervals_for_the_expected_score():
-    scores = load("terminal_bench_trials")
-    found = simulate(get_method("random").fit(scores), scores, 20)
-    assert {e.interval_of for e in found} == {IntervalOf.EXPECTED}
