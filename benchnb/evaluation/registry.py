@@ -68,9 +68,12 @@ def register(cls: type[Method]) -> type[Method]:  # the class, so it decorates
     "Make a method known under its `name`"
     if not cls.name.isidentifier() or cls.name != cls.name.lower():
         raise ValueError(f"{cls.__name__}.name must be snake_case, got {cls.name!r}")
-    known = _METHODS.get(cls.name)
-    owner = known.__qualname__ if known else LIBRARY.get(cls.name, "").split(":")[-1]
-    if owner and owner != cls.__qualname__:
+    known, (module, _, own) = _METHODS.get(cls.name), LIBRARY.get(
+        cls.name, ""
+    ).partition(":")
+    owner = known.__qualname__ if known else own
+    foreign = module and cls.__module__ not in (f"benchnb.{module}", "__main__")
+    if owner and (owner != cls.__qualname__ or foreign):
         raise NameTaken(f"the name {cls.name!r} belongs to {owner} already")
     if known and known.__module__ == "__main__" != cls.__module__:
         return cls  # the class that is being written in a notebook stays

@@ -81,29 +81,18 @@ def _by_rules(estimate, method, asked, seen):
     scored = ~np.isnan(seen)
     if scored.all() and len(asked) == len(method.items_) and not method.partial_:
         score = float(seen @ method.weights_[asked])
-        if estimate.interval_of is IntervalOf.EXPECTED:
-            return replace(estimate, score=score, predicted=np.full(len(seen), np.nan))
-        return replace(
-            estimate,
-            score=score,
-            interval=(score, score),
-            predicted=np.full(len(seen), np.nan),
-            kind=IntervalKind.EXACT,
-            how="exact: every item was asked",
-        )
+        found = {"score": score, "predicted": np.full(len(seen), np.nan)}
+        if estimate.interval_of is IntervalOf.RUN:
+            found |= {"interval": (score, score), "kind": IntervalKind.EXACT}
+            found["how"] = "exact: every item was asked"
+        return replace(estimate, **found)
     if scored.any() and np.isfinite(estimate.score):
         return estimate
     note = "no item was scored: this is the mean of the sources"
-    return replace(
-        estimate,
-        score=method.source_mean_,
-        interval=(0.0, 1.0),
-        predicted=None,
-        kind=IntervalKind.NONE,
-        flags=estimate.flags | {Flag.NOTHING_SCORED},
-        how="nothing was scored",
-        notes=(*estimate.notes, note),
-    )
+    found = {"score": method.source_mean_, "interval": (0.0, 1.0), "predicted": None}
+    found |= {"kind": IntervalKind.NONE, "how": "nothing was scored"}
+    flags, notes = estimate.flags | {Flag.NOTHING_SCORED}, (*estimate.notes, note)
+    return replace(estimate, **found, flags=flags, notes=notes)
 
 
 def task_scores(
@@ -218,15 +207,9 @@ class Conversation:
         self.cohort = isinstance(request, Cohort)
         request = request.items if self.cohort else request
         known = np.append(self.asked, self.unpaid)
-        self._pay(check_request(request, known, self.method))
+        request = check_request(request, known, self.method)
         self.estimate = done and replace(done, seconds=self.seconds)
-
-    def _pay(
-        self,
-        request: np.ndarray,  # item positions
-    ) -> None:
-        "Split a request into items that are paid and others"
-        paid = len(request)
+        paid = len(request)  # of the items; the others are not asked
         if self.costs is not None:
             left = self.limit * (1 + 1e-9) - self.costs[self.asked].sum()
             paid = 0 if self.unpaid.size else items_for(left, self.costs[request])
@@ -361,13 +344,9 @@ def simulate(
 
     def play(row):
         def answer(conversation):
-            answers = values[:, conversation.wanted]
+            answers, runs = values[:, conversation.wanted], targets.trials
             others = np.delete(answers, row, axis=0) if conversation.cohort else None
-            runs = (
-                None
-                if targets.trials is None
-                else targets.trials[row, conversation.wanted]
-            )
+            runs = None if runs is None else runs[row, conversation.wanted]
             return answers[row], others, runs
 
         conversation = Conversation(method, target=names[row])
