@@ -117,9 +117,7 @@ def named_methods(
     return found
 
 
-def check_table(
-    scores: Scores,
-) -> None:
+def check_table(scores: Scores) -> None:
     "Refuse a table on which a comparison can say nothing"
     if not isinstance(scores, Scores):
         raise TypeError(f"compare needs Scores, got {type(scores).__name__}")
@@ -205,9 +203,7 @@ def comparison_hash(
 
 # %% ../../nbs/evaluation/compare.ipynb #94952b97
 @contextmanager
-def one_thread(
-    method: Method,
-) -> Generator:
+def one_thread(method: Method) -> Generator:
     "One processor; Ctrl-C is left to the main process; an error remembers its method"
     from threadpoolctl import threadpool_limits
 
@@ -308,13 +304,16 @@ def compare(
         note = "going on: %d of %d runs are done"
         logging.getLogger("benchnb").info(note, len(done), len(pieces))
     todo = [piece for piece in pieces if piece not in done]
-    bar = progress_bar(len(pieces), "runs", progress, initial=len(done))
+    bar = nullcontext()
+    if progress:
+        bar = progress_bar(len(pieces), "runs", initial=len(done))
     with book, bar as bar:
         for piece, rows in run_pieces(scores, methods, todo, *how, policy, n_jobs):
             done[piece] = rows
             if journal is not None:
                 book.add(keys[piece], rows.to_dict(orient="list"))
-            bar.update()
+            if bar:
+                bar.update()
     return pd.concat([done[piece] for piece in pieces], ignore_index=True)
 
 # %% ../../nbs/evaluation/compare.ipynb #bbfda232

@@ -251,9 +251,7 @@ def run_part(
         return end.value
 
 # %% ../../nbs/evaluation/simulate.ipynb #464d2f2c
-def is_static(
-    method: Method,
-) -> bool:
+def is_static(method: Method) -> bool:
     "Does it ask all targets the same items? Also in every task, as per_task does"
     return isinstance(getattr(method, "method", method), Coreset)
 

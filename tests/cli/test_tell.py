@@ -310,11 +310,6 @@ def test_methods_that_choose_tasks_need_tasks(call):
         assert call(*publish, *more)[0] == 0
         chosen.append(json.loads(Path(f"small{seed}", "subset.json").read_text()))
     assert chosen[0]["names"] == chosen[1]["names"] and len(chosen[0]["names"]) == 5
-    tasks = ["recommend", "wide.csv", "--tasks", "--trials", 2]
-    out = call(*tasks)[1]
-    assert "keep " in out and "drop " in out and out.startswith("sources: ")
-    found = json.loads(call(*tasks, "--budget", 4, "--json")[1])
-    assert len(found["keep"]) == 4 and len(found["drop"]) == 16
 
 
 def test_a_run_may_stop_when_it_is_decided(call):

@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import textwrap
 from contextlib import closing
 from pathlib import Path
 
@@ -397,20 +396,6 @@ def test_a_broken_estimate_is_repaired():
         assert frame["score"].to_numpy() == pytest.approx(wanted, abs=1e-6)
     outside = quick(methods=[giving(0.5, interval=(0.6, 7))], budgets=[6])
     assert (outside["low"] == 0.5).all() and (outside["high"] == 1).all()
-
-
-def test_a_process_that_only_compares_loads_no_plots(tmp_path):
-    code = """
-        import sys
-        sys.path[:0] = sys.argv[1:]
-        from test_compare import quick
-        quick()
-        print([m for m in ("matplotlib", "torch", "seaborn") if m in sys.modules])
-    """
-    command = [sys.executable, "-c", textwrap.dedent(code), str(TESTS)]
-    command.append(str(TESTS.parent))
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
 
 
 def test_new_code_does_not_go_on_with_old_pieces(tmp_path, monkeypatch):

@@ -1,7 +1,6 @@
 """Errors on sources that were left out: who is left out with whom, and which interval
 they give to a method without one."""
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from helpers.evaluations import evaluate
 from helpers.small import halves, table
 
-from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.evaluation.left_out import (
     left_out_errors,
@@ -102,13 +100,3 @@ def test_left_out_errors_are_those_of_the_method_itself():
     columns = ["estimate", "truth", "fit", "correction", "fold"]
     np.testing.assert_allclose(quick[columns], slow[columns], atol=1e-12)
     assert GuardedIRT().estimates_only().folds == 0 and Calibrated.fits == [3, 3]
-
-
-def test_whether_sources_are_left_out_is_no_matter_of_time(tmp_path, monkeypatch):
-    "The clock of a slow machine: every look at it is an hour later"
-    clock = itertools.count(0, 3600.0)
-    halves()[0].to_parquet(tmp_path / "s.parquet")
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    plan = ["plan", tmp_path / "s.parquet", "--method", "aipw", "--budget", 12]
-    assert main([*map(str, plan), "--out", str(tmp_path / "new")]) == 0
-    assert len(Evaluation.load(tmp_path / "new").left_out(12)) == len(halves()[0])

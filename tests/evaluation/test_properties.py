@@ -128,19 +128,6 @@ def test_the_order_of_the_sources_does_not_matter(name):
     alike(name, means(fit(name, source.select(models=order)), target))
 
 
-@every_method
-def test_the_order_of_the_items_does_not_matter(name):
-    source, target = halves()
-    order = np.random.default_rng(2).permutation(source.shape[1])
-    method = fit(name, source.select(items=order))
-    (mean, error), (mean2, error2) = usual(name), means(
-        method, target.select(items=order)
-    )
-    apart = (mean - mean2[mean.index]).abs()  # ties may go to another item
-    assert (apart <= 0.04 + 4 * np.hypot(error, error2)).all(), apart
-    assert apart.mean() <= 0.02 + 2 * np.hypot(error, error2).mean()
-
-
 @pytest.mark.parametrize("name", NESTED)
 def test_a_saved_method_gives_equal_estimates(name, tmp_path):
     target, method = halves()[1], prepared(fitted(name), 12, seed=4)
