@@ -189,15 +189,15 @@ def tell(
         known = self.answers | dict.fromkeys(again, np.nan)
         disk.check_known(new, known, self.ask(), self.items.index, give_up)
         self.model = disk.same_model(self.model, model)
+        again = {n: x for n, x in new.items() if n in self.answers}
         late = {  # what was unscored is known now, or runs were added
-            name: score
-            for name, score in new.items()
-            if name in self.answers
-            and (
-                str(runs[name]) != str(self.runs.get(name))
-                if name in runs
-                else np.isnan(self.answers[name]) and not np.isnan(score)
-            )
+            n: x
+            for n, x in again.items()
+            if n in runs
+            and str(runs[n]) != str(self.runs.get(n))
+            or n not in runs
+            and np.isnan(self.answers[n])
+            and not np.isnan(x)
         }
         if late:
             self.answers, self.rounds = self.answers | late, []

@@ -59,7 +59,7 @@ MOMENTS = {  # when, and finished cells and questions asked in vain by then
 EVERY = [pytest.param(moment, marks=pytest.mark.slow) for moment in MOMENTS]
 
 
-@pytest.mark.parametrize("moment", [EVERY[0], list(MOMENTS)[1]])
+@pytest.mark.parametrize("moment", EVERY)
 def test_a_local_model(here, made, moment):
     kill, cells, vain = MOMENTS[moment]
     assert killed(run(LOCAL, here, kill=kill))

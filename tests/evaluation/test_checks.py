@@ -19,7 +19,10 @@ def fresh_registry(monkeypatch):
     monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
 
 
-@pytest.mark.parametrize("name", METHODS)
+SLOW = pytest.param("essence_bench", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [SLOW if n == "essence_bench" else n for n in METHODS])
 def test_methods_of_the_library_keep_the_contract(name):
     check_method(get_method(name), scores=table())
 
