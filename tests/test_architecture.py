@@ -50,7 +50,7 @@ def test_an_upward_import_and_a_method_that_imports_another_are_found(tmp_path):
 JOURNEY = """
 evaluation/compare.py evaluation/registry.py evaluation/simulate.py
 evaluation/method.py data/scores.py data/splits.py
-methods/sampling.py stats/balanced_sampling.py stats/intervals.py
+methods/sampling.py stats/intervals.py
 """
 
 

@@ -105,27 +105,19 @@ def load_plugins(
     files: list[str],  # Python files with registered methods
 ) -> None:
     "Import the files, and those that BENCHNB_PLUGIN names; each registers a method"
-    from benchnb.evaluation import registry
+    from benchnb.evaluation.registry import registered
 
     named = os.environ.get("BENCHNB_PLUGIN", "").split(os.pathsep)
     for file in dict.fromkeys([*files, *filter(None, named)]):
-        path, before = Path(file), registry.registered()
+        path = Path(file)
         if path.suffix != ".py" or not path.is_file():
             raise ValueError(f"no plugin {file!r}: name a Python file that exists")
         module = import_file(path)
         if not path.samefile(getattr(module, "__file__", None) or os.devnull):
             raise ValueError(f"{file!r} has the name of another module: rename it")
-        now = registry.registered().items()
-        own = {name for name, cls in now if cls.__module__ == module.__name__}
-        if not own:
+        modules = {cls.__module__ for cls in registered().values()}
+        if module.__name__ not in modules:
             raise ValueError(f"{file!r} registers no method: write @register above one")
-        if taken := sorted(own & {*registry.LIBRARY}):
-            registry.forget(taken[0])
-            registry.register(before.get(taken[0]) or registry.find_class(taken[0]))
-            raise ValueError(
-                f"{file!r} registers {taken[0]!r}: this name belongs to a method of "
-                "the library, choose another"
-            )
 
 # %% ../../nbs/cli/app.ipynb #d6f1dff2
 FLAGS = {"values": "value", "n_jobs": "jobs"}  # parameters with another name here

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['COMMANDS', 'HELP', 'PLUGIN', 'Command', 'Call', 'command', 'as_callback', 'listed', 'read_scores', 'about_sources',
-           'read_budget', 'check_outputs', 'print_json', 'count']
+           'read_choices', 'read_budget', 'check_outputs', 'print_json', 'count']
 
 # %% ../../nbs/cli/commands.ipynb #a87d0c68
 import copy
@@ -121,6 +121,38 @@ def about_sources(
 ) -> str:  # lines of at most 78 columns
     "How many, how old and how alike the sources are, in words"
     return textwrap.fill(f"sources: {table.likeness()}", 78, subsequent_indent="  ")
+
+# %% ../../nbs/cli/commands.ipynb #52b4b695
+def read_choices(
+    *,
+    metric: str | None = None,  # names with commas: the first that a log has
+    filter: str | None = None,  # the same for filters, conditions
+    split: str = "test",  # HELM: which split
+    reducer: str | None = None,  # Inspect: how epochs become one score
+    value: list[str] | None = None,  # Inspect: worth of a word, as GOOD=1
+    repeated: str = "error",  # two scores: error, first, last, mean or trials
+    interrupted: str = "error",  # a run that broke off: error, keep or skip
+    match: str = "id",  # what makes an item: id or hash
+    model: str | None = None,  # name, where the log has none
+    task: str | None = None,  # name, where the log has none
+    cost: str = "tokens",  # of an item: tokens, seconds or usd, where a log has them
+):  # -> Choices
+    "How the logs of a harness are to be read"
+    from benchnb.harnesses.logs import Choices
+
+    values = []
+    for text in value or []:
+        word, _, number = text.rpartition("=")
+        try:
+            values.append((word, float(number)))
+        except ValueError as error:
+            raise ValueError(
+                f"--value {text!r} is not WORD=NUMBER, as GOOD=1"
+            ) from error
+    names = (tuple(listed(text) or ()) for text in (metric, filter))
+    how = {"reducer": reducer, "values": tuple(values), "repeated": repeated}
+    how |= {"interrupted": interrupted, "match": match, "model": model}
+    return Choices(*names, split, **how, task=task, cost=cost)
 
 # %% ../../nbs/cli/commands.ipynb #b54469f7
 def read_budget(

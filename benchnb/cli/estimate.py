@@ -14,8 +14,7 @@ from pathlib import Path
 import pandas as pd
 from fastcore.meta import delegates
 
-from .commands import command, count, print_json
-from .import_ import read_choices
+from .commands import command, count, print_json, read_choices
 from ..data.costs import in_words
 from ..data.files import naming, read_object
 from ..data.render import remark, render

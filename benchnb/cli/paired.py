@@ -12,8 +12,7 @@ from pathlib import Path
 
 from fastcore.meta import delegates
 
-from .commands import command, print_json
-from .import_ import read_choices
+from .commands import command, print_json, read_choices
 from ..data.render import remark
 from ..harnesses.harness import import_logs
 from ..harnesses.logs import Choices

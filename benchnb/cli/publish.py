@@ -15,10 +15,9 @@ from fastcore.meta import delegates
 from .commands import command, count, print_json, read_budget, read_scores
 from .plan import calibrate
 from ..data.render import render
-from ..evaluation.method import Coreset
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import ready
-from ..live.bundles import publish, read_bundle, shipped
+from ..live.bundles import check_fixed, publish, read_bundle, shipped
 from ..live.certificate import certify
 from ..live.folder import check_new
 from ..plugins.lm_eval import task_file
@@ -77,14 +76,11 @@ def publish_command(
             f"--harness is lm-eval, got {harness!r}: Inspect runs the folder as it is, "
             "with inspect eval benchnb/small -T sources=FOLDER"
         )
-    paid, fresh, table = (
-        read_budget(budget),
-        get_method(method),
-        read_scores(scores, **kwargs),
-    )
+    paid, fresh = read_budget(budget), check_fixed(get_method(method))
+    table = read_scores(scores, **kwargs)
     fitted = ready(get_method(method).fit(table), paid, seed)
     errors = certificate = None
-    if isinstance(fresh, Coreset) and folds:
+    if folds:
         errors = calibrate(fresh, table, fitted.budget_, folds, fitted.seed_, json)
     if errors is not None:
         if not json:

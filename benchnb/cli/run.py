@@ -19,9 +19,8 @@ from pathlib import Path
 from fastcore.meta import delegates
 from tqdm import tqdm
 
-from .commands import command, count, print_json
+from .commands import command, count, print_json, read_choices
 from .estimate import format_report, read_answers
-from .import_ import read_choices
 from ..harnesses.harness import Harness, get_harness, program_harness
 from ..harnesses.logs import ASK, Choices
 from ..live.evaluation import Evaluation

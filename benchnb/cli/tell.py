@@ -12,9 +12,8 @@ import textwrap
 
 from fastcore.meta import delegates
 
-from .commands import command, print_json
+from .commands import command, print_json, read_choices
 from .estimate import format_report, next_command, read_answers
-from .import_ import read_choices
 from ..live.evaluation import Evaluation
 from ..live.stopping import Standing, standing_beside
 
@@ -95,7 +94,9 @@ def tell_command(
     if log or give_up:
         live.tell(answers, give_up, choices.model or model)
         live.remember(**new)  # how the logs are read, for the next ones
-    stands = standing_beside(live, against, within)
+    stands = None
+    if against or within is not None:
+        stands = standing_beside(live, against, within)
     if not json:
         new, total = live.known().items() - before.items(), len(live.items)
         print(f"{len(new)} told, {len(live.answers)} of {total:,} items in all\n")

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['OUTSIDE', 'WORTH', 'POLICIES', 'source_fit', 'assisted_estimate', 'fit_and_correction', 'range_flags', 'usual_range',
-           'misfit_flags', 'design_estimate', 'respond_to_shift', 'check_level', 'set_level', 'with_conformal',
-           'at_level', 'Guard']
+           'misfit_flags', 'design_estimate', 'respond_to_shift', 'check_level', 'set_level', 'at_level', 'Guard']
 
 # %% ../../nbs/evaluation/guard.ipynb #7f58affb
 import copy
@@ -19,13 +18,9 @@ from scipy.special import logit
 from .method import Estimate, Flag, IntervalKind, IntervalOf, Method
 from .per_task import PerTask
 from .simulate import Conversation, converse
-from benchnb.stats.balanced_sampling import (
-    ModelAssisted,
-    inclusion_probabilities,
-    model_assisted_estimate,
-)
+from ..stats.balanced_sampling import ModelAssisted, model_assisted_estimate
 from ..stats.conformal import conformal_interval
-from ..stats.intervals import run_noise
+from ..stats.intervals import inclusion_probabilities, run_noise
 from ..stats.logistic import person_fit, rasch_curve, target_curve
 
 # %% ../../nbs/evaluation/guard.ipynb #da3f86fb
@@ -224,20 +219,6 @@ def set_level(
             one.level = level
 
 
-def with_conformal(
-    found: Estimate,
-    errors: pd.DataFrame,  # from left_out_errors
-    level: float,  # nominal coverage
-) -> Estimate:
-    "The same with a conformal interval"
-    ends, flags = conformal_interval(found.score, errors, level), found.flags
-    how = f"conformal: errors on {len(errors)} sources that were left out"
-    if len(errors) < level / (1 - level) - 1e-9:
-        flags, how = flags | {Flag.FEW_SOURCES}, f"{how}, too few for this level"
-    kind = dict(kind=IntervalKind.CONFORMAL, interval_of=IntervalOf.RUN)
-    return replace(found, interval=ends, level=level, flags=flags, how=how, **kind)
-
-
 def at_level(
     conversation: Conversation,  # finished
     level: float | None,  # nominal coverage; None: the method's own
@@ -261,7 +242,12 @@ def at_level(
 
         return converse(Conversation(method), answer)
     if errors is not None:
-        return with_conformal(found, errors, level)
+        ends, flags = conformal_interval(found.score, errors, level), found.flags
+        how = f"conformal: errors on {len(errors)} sources that were left out"
+        if len(errors) < level / (1 - level) - 1e-9:
+            flags, how = flags | {Flag.FEW_SOURCES}, f"{how}, too few for this level"
+        kind = dict(kind=IntervalKind.CONFORMAL, interval_of=IntervalOf.RUN)
+        return replace(found, interval=ends, level=level, flags=flags, how=how, **kind)
     if has:
         raise ValueError(
             f"{method.name} made its interval for {found.level:.0%}, and no sources "

@@ -10,18 +10,24 @@ import json
 import sqlite3
 from pathlib import Path
 
-from fastcore.basics import patch
-
 from ..data.files import check_place
 
 # %% ../../nbs/evaluation/journal.ipynb #ce93ed7c
+_REMEDIES = {  # SQLite's error codes
+    sqlite3.SQLITE_BUSY: "another run is writing {}: wait for it, or name another file",
+    sqlite3.SQLITE_NOTADB: "{} is no journal: delete it, or name another file",
+    sqlite3.SQLITE_CORRUPT: "{} is damaged: delete it, or restore it from a copy",
+}
+
+
 class Journal:
     "Finished pieces by their keys, in a file or in memory; holds the file until closed"
 
     def __init__(
         self,
         path: str | Path | None,  # of the file, made with the first piece; None: memory
-        identity: str,  # of the computation: a hash of all that determines its results
+        identity: str | None,  # of the computation: a hash of all that determines its
+        # results; None: that of the file, which is read
     ):
         self.path = None if path is None else Path(path)
         self.identity, self.done, self._base = identity, {}, None
@@ -54,53 +60,48 @@ class Journal:
     def __exit__(self, *error) -> None:
         self.close()
 
-# %% ../../nbs/evaluation/journal.ipynb #c0af8a22
-_REMEDIES = {  # SQLite's error codes
-    sqlite3.SQLITE_BUSY: "another run is writing {}: wait for it, or name another file",
-    sqlite3.SQLITE_NOTADB: "{} is no journal: delete it, or name another file",
-    sqlite3.SQLITE_CORRUPT: "{} is damaged: delete it, or restore it from a copy",
-}
+    def _do(self, statement: str, values: tuple = ()) -> list:
+        "Run one SQL statement; an error names the file and the remedy"
+        try:
+            return self._base.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            self.close()
+            if code in _REMEDIES:
+                raise ValueError(
+                    _REMEDIES[code].format(repr(str(self.path)))
+                ) from error
+            raise OSError(
+                f"cannot write {str(self.path)!r} ({error}): choose another place"
+            ) from error
 
-
-@patch
-def _do(self: Journal, statement: str, values: tuple = ()) -> list:
-    "Run one SQL statement; an error names the file and the remedy"
-    try:
-        return self._base.execute(statement, values).fetchall()
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        self.close()
-        if code in _REMEDIES:
-            raise ValueError(_REMEDIES[code].format(repr(str(self.path)))) from error
-        raise OSError(
-            f"cannot write {str(self.path)!r} ({error}): choose another place"
-        ) from error
-
-# %% ../../nbs/evaluation/journal.ipynb #openjourn
-@patch
-def _open(self: Journal) -> None:
-    "Take the file, and read the pieces that it holds"
-    name = repr(str(self.path))
-    try:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        size = self.path.stat().st_size if self.path.exists() else 0
-        self._base = sqlite3.connect(self.path, timeout=0, isolation_level=None)
-    except (OSError, sqlite3.Error) as error:
-        raise OSError(f"cannot write {name} ({error}): choose another place") from error
-    for statement in ("locking_mode = EXCLUSIVE", "synchronous = FULL"):
-        self._do(f"PRAGMA {statement}")
-    self._do("BEGIN EXCLUSIVE")
-    tables = {row[0] for row in self._do("SELECT name FROM sqlite_master")}
-    if not tables and not size:
-        self._do("CREATE TABLE benchnb (identity TEXT)")
-        self._do("CREATE TABLE pieces (key TEXT PRIMARY KEY, value TEXT)")
-        self._do("INSERT INTO benchnb VALUES (?)", (self.identity,))
-        tables = {"benchnb", "pieces"}
-    mine = {"benchnb", "pieces"} <= tables
-    if not mine or self._do("SELECT * FROM benchnb") != [(self.identity,)]:
-        self.close()
-        what = "the journal of another computation" if mine else "no journal"
-        raise ValueError(f"{name} is {what}: delete it, or name another file")
-    self._do("COMMIT")
-    rows = self._do("SELECT key, value FROM pieces")
-    self.done = {key: json.loads(value) for key, value in rows}
+    def _open(self) -> None:
+        "Take the file, and read the pieces that it holds"
+        name = repr(str(self.path))
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            size = self.path.stat().st_size if self.path.exists() else 0
+            self._base = sqlite3.connect(self.path, timeout=0, isolation_level=None)
+        except (OSError, sqlite3.Error) as error:
+            raise OSError(
+                f"cannot write {name} ({error}): choose another place"
+            ) from error
+        for statement in ("locking_mode = EXCLUSIVE", "synchronous = FULL"):
+            self._do(f"PRAGMA {statement}")
+        self._do("BEGIN EXCLUSIVE")
+        tables = {row[0] for row in self._do("SELECT name FROM sqlite_master")}
+        if self.identity and not tables and not size:
+            self._do("CREATE TABLE benchnb (identity TEXT)")
+            self._do("CREATE TABLE pieces (key TEXT PRIMARY KEY, value TEXT)")
+            self._do("INSERT INTO benchnb VALUES (?)", (self.identity,))
+            tables = {"benchnb", "pieces"}
+        mine = {"benchnb", "pieces"} <= tables
+        found = self._do("SELECT * FROM benchnb") if mine else []
+        if not found or self.identity not in (None, found[0][0]):
+            self.close()
+            what = "the journal of another computation" if mine else "no journal"
+            raise ValueError(f"{name} is {what}: delete it, or name another file")
+        self._do("COMMIT")
+        self.identity = found[0][0]
+        rows = self._do("SELECT key, value FROM pieces")
+        self.done = {key: json.loads(value) for key, value in rows}

@@ -68,17 +68,12 @@ class LearnedCoreset(Coreset):
         **more,  # what else the Estimate holds
     ) -> Estimate:
         "An estimate with `radius_` to either side"
-        ends, kind = (
-            score - self.radius_,
-            score + self.radius_,
-        ), IntervalKind.CONFORMAL
-        if np.isnan(self.radius_):
-            kind = IntervalKind.NONE
-        elif np.isinf(self.radius_):
-            flags = flags | {Flag.FEW_SOURCES}
-        how = f"errors on sources left out, {self.folds} folds"
-        settings = dict(kind=kind, flags=flags, how=how)
-        return Estimate(score, ends, level=self.level, **settings, **more)
+        radius, none = self.radius_, np.isnan(self.radius_)
+        more |= {"kind": IntervalKind.NONE if none else IntervalKind.CONFORMAL}
+        more |= {"flags": flags | ({Flag.FEW_SOURCES} if np.isinf(radius) else set())}
+        more |= {"how": f"errors on sources left out, {self.folds} folds"}
+        ends = score - radius, score + radius
+        return Estimate(score, ends, level=self.level, **more)
 
 # %% ../../nbs/evaluation/learned_coresets.ipynb #0c2c2c2c
 @dataclass(eq=False, kw_only=True)

@@ -127,9 +127,7 @@ class Estimate:
         return render(facts, title="Estimate", notes=self.notes)._repr_html_()
 
 # %% ../../nbs/evaluation/method.ipynb #d80be8cf
-def is_whole(
-    value: object,
-) -> bool:
+def is_whole(value: object) -> bool:
     "Is this a whole number? True and False are none"
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
@@ -166,9 +164,7 @@ class Param(NamedTuple):
         return bool(self.low <= value <= self.high)
 
 
-def allowed_values(
-    param: Param,
-) -> str:
+def allowed_values(param: Param) -> str:
     "What a parameter may be, as a phrase"
     if param.free:
         return "see its chapter"

@@ -7,7 +7,6 @@ __all__ = ['items_within', 'next_budget', 'pilot_budget', 'check_growth', 'previ
 
 # %% ../../nbs/live/budgets.ipynb #56f7013c
 import math
-import tempfile
 import warnings
 from statistics import NormalDist
 
@@ -16,8 +15,7 @@ import pandas as pd
 
 from ..data.costs import Amount, Unit, in_words, items_for, known_costs
 from ..data.scores import Scores
-from ..evaluation.method import Method
-from ..evaluation.registry import load_method, save_method
+from ..evaluation.method import Method, parameters
 from benchnb.evaluation.simulate import (
     Conversation,
     converse,
@@ -83,12 +81,12 @@ def check_growth(
         raise ValueError(f"{method.name} gives no interval: plan with a budget instead")
     if not fixed:
         return
-    with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
+    saved = type(method)(**parameters(method))  # what a folder would hold of it
+    vars(saved).update({k: v for k, v in vars(method).items() if k.endswith("_")})
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        save_method(method, place)
         try:
-            larger = min(len(method.items_), method.budget_ + 1)
-            ready(load_method(place), larger, seed)
+            ready(saved, min(len(method.items_), method.budget_ + 1), seed)
         except ValueError as error:
             raise ValueError(
                 f"{method.name} needs its sources to grow to a width: give them too, "

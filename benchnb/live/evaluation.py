@@ -191,8 +191,17 @@ def tell(
         known = self.answers | dict.fromkeys(again, np.nan)
         disk.check_known(new, known, self.ask(), self.items.index, give_up)
         self.model = disk.same_model(self.model, model)
-        late = {n: x for n, x in new.items() if self._is_news(n, x, runs.get(n))}
-        if late:  # what was unscored is known now, or runs were added
+        again = {n: x for n, x in new.items() if n in self.answers}
+        late = {  # what was unscored is known now, or runs were added
+            n: x
+            for n, x in again.items()
+            if n in runs
+            and str(runs[n]) != str(self.runs.get(n))
+            or n not in runs
+            and np.isnan(self.answers[n])
+            and not np.isnan(x)
+        }
+        if late:
             self.answers, self.rounds = self.answers | late, []
             self.runs = self.runs | {n: runs[n] for n in late if n in runs}
             self._save()
@@ -225,16 +234,6 @@ def remember(self: Evaluation, **choices) -> None:  # how logs are read: metric,
         with self._changing():
             self.plan = replace(self.plan, choices=known | choices)
             self._save()
-
-
-@patch
-def _is_news(self: Evaluation, name: str, now: float, runs: dict | None) -> bool:
-    "Was the item told before, and is more known of it now?"
-    if name not in self.answers:
-        return False
-    if runs is not None:
-        return str(runs) != str(self.runs.get(name))
-    return bool(np.isnan(self.answers[name]) and not np.isnan(now))
 
 
 @patch

@@ -11,7 +11,6 @@ import math
 import numpy as np
 import pandas as pd
 
-from ..data.costs import cost_unit
 from ..evaluation.left_out import task_errors
 from ..evaluation.method import Estimate, Method
 from ..stats.conformal import conformal_interval
@@ -79,7 +78,7 @@ def make_report(
     spent, paid = list(answers), None
     if cost is not None:
         paid = {"spent": rounded(cost[spent].sum()), "full": rounded(cost.sum())}
-        paid["unit"] = cost_unit(method.items_)
+        paid["unit"] = estimate.cost_unit
     return {
         "score": rounded(estimate.score),
         "interval": [rounded(end) for end in estimate.interval],

@@ -92,10 +92,7 @@ def answers_in_order(
     return list(takewhile(run.answers.__contains__, order))
 
 
-def shared_order(
-    a: Evaluation,
-    b: Evaluation,
-) -> list[str]:  # names
+def shared_order(a: Evaluation, b: Evaluation) -> list[str]:  # names
     "The items that both models answered first, in the same order"
     pairs = zip(answers_in_order(a), answers_in_order(b), strict=False)
     found = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
@@ -138,12 +135,12 @@ def standing_beside(
     run: Evaluation,  # A
     against: str | None,  # folder of B; None: only the score of A
     within: float | None,  # margin
-) -> Standing | None:  # None: neither was named
+) -> Standing:
     "How an evaluation stands beside one in another folder"
     if within is not None:
         check_share("within", within)
     if against is None:
-        return None if within is None else standing(run, None, within)
+        return standing(run, None, within)
     if run.folder and Path(against).resolve() == Path(run.folder).resolve():
         raise ValueError(f"against={against!r} is the same evaluation")
     return standing(run, Evaluation.load(against), within)

@@ -39,16 +39,6 @@ def nearest_to_centroids(
     return np.concatenate([medoids, spare]), labels
 
 # %% ../../nbs/methods/clustering.ipynb #3cf054b1
-def _one_of_each_kind(kind, k, rng):
-    "One item of each kind, and identical items until there are k"
-    order = rng.permutation(len(kind))
-    medoids = order[np.unique(kind[order], return_index=True)[1]]
-    others = order[~np.isin(order, medoids)][: k - len(medoids)]
-    labels, medoids = kind.copy(), np.concatenate([medoids, others])
-    labels[medoids] = np.arange(k)
-    return Medoids(medoids, labels, 0.0)
-
-
 def k_means_items(
     points: np.ndarray,  # what is known of each item, features x items, no NaN
     k: int,  # items to choose
@@ -66,17 +56,17 @@ def k_means_items(
     if not 1 <= k <= points.shape[1]:
         raise ValueError(f"cannot choose k={k} items from {points.shape[1]}")
     kinds, kind = distinct_columns(points)
-    if len(kinds) <= k:
-        return _one_of_each_kind(kind, k, rng)
-    means = KMeans(k, n_init=n_init, random_state=int(rng.integers(2**31 - 1)))
-    some = rng.permutation(points.shape[1])[:sample]
-    # one thread, so that results do not depend on their number
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # copies of one item
-        share = None if weights is None else weights[some]
-        means.fit(points.T[some], sample_weight=share)
-        distance = means.transform(points.T)
-    labels, away = distance.argmin(axis=1), distance.min(axis=1)
+    labels, away = kind, np.zeros(len(kind))  # one item of each kind, and copies
+    if len(kinds) > k:
+        means = KMeans(k, n_init=n_init, random_state=int(rng.integers(2**31 - 1)))
+        some = rng.permutation(points.shape[1])[:sample]
+        # one thread, so that results do not depend on their number
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # copies of one item
+            share = None if weights is None else weights[some]
+            means.fit(points.T[some], sample_weight=share)
+            distance = means.transform(points.T)
+        labels, away = distance.argmin(axis=1), distance.min(axis=1)
     medoids, labels = nearest_to_centroids(labels, away, k, rng)
     return Medoids(medoids, labels, float(np.average(away**2, weights=weights)))
 

@@ -7,11 +7,11 @@ __all__ = ['GRID', 'GROUPS', 'FEWEST_JUDGES', 'stratified_parts', 'curve_tables'
            'unexplained', 'attribution', 'attribution_groups', 'EssenceBench']
 
 # %% ../../nbs/methods/essence_bench.ipynb #acbec5e7
-import hashlib
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+import joblib
 import numpy as np
 
 from ..data.scores import Scores, item_means
@@ -91,7 +91,6 @@ class CurveFitness:
     tables: np.ndarray  # the curves
     which: np.ndarray  # each judge's curve
     sample: float = 1.0  # share of the judges drawn for a generation
-    bootstrap: bool = False  # draw them with repetition
     noise: np.ndarray | None = None  # what each item adds under the root, times k^2
 
     def __call__(
@@ -101,16 +100,11 @@ class CurveFitness:
     ) -> np.ndarray:  # fitness of each subset, at most 0
         "Minus the RMSE over the judges"
         judges, count = slice(None), len(self.truth)
-        if rng is not None and self.bootstrap:
-            judges = rng.integers(count, size=count)
-        elif rng is not None and self.sample < 1:
+        if rng is not None and self.sample < 1:
             judges = rng.permutation(count)[: max(2, round(self.sample * count))]
         means = subset_means(masks, self.answers[judges])
-        error = (
-            scores_from_curves(self.tables, self.which[judges], means)
-            - self.truth[judges]
-        )
-        square = np.mean(error**2, axis=1)
+        guess = scores_from_curves(self.tables, self.which[judges], means)
+        square = np.mean((guess - self.truth[judges]) ** 2, axis=1)
         if self.noise is not None:
             square += masks @ self.noise / masks.sum(axis=1) ** 2
         return -np.sqrt(square)
@@ -177,18 +171,12 @@ class EssenceBench(RandomCurve):
 
     text: float = param(0.95, "texts more alike are copies", low=-1, high=1)
     rank: float = param(0.95, "the same for the answers", low=-1, high=1)
-    embedding: str = param(
-        "tfidf", "of the texts, or the folder of a sentence encoder", free=True
-    )
+    embedding: str = param("tfidf", "of texts, or an encoder's folder", free=True)
     validation: str = param("folds", "part: as published", choices=("folds", "part"))
     parts: int = param(5, "of the sources", low=2, whole=True)
-    proxy: str = param(
-        "subsets", "whose means the fixed curve gets", choices=("subsets", "pool")
-    )
+    proxy: str = param("subsets", "a curve is fitted to", choices=("subsets", "pool"))
     sample: float = param(1.0, "share of judges per generation", low=1e-9, high=1)
-    bootstrap: bool = param(False, "draw judges with repetition")
     penalty: float = param(1.0, "for a new model's noise", low=0, high=1e6)
-    watch: float = param(0.0, "share of sources to stop early", low=0, high=0.5)
     vote: bool = param(True, "take the most voted items")
     rounds: int = param(1, "of refinement", low=0, whole=True)
     groups: tuple = param(GROUPS, "searched in each round", free=True)
@@ -196,9 +184,7 @@ class EssenceBench(RandomCurve):
     elites: int = param(2, "subsets for attribution", low=1, whole=True)
     population: int = param(100, "published: 200", low=2, whole=True)
     generations: int = param(250, "published: 1,000", low=1, whole=True)
-    folder: str | Path | None = param(
-        None, "where searches keep their state; None: nowhere", free=True
-    )
+    folder: str | Path | None = param(None, "of the searches' states", free=True)
 
     name = "essence_bench"
     packages = ("interpret",)
@@ -208,8 +194,6 @@ class EssenceBench(RandomCurve):
         unknown = set(self.groups) - set(GROUPS)
         if unknown or self.rounds and not self.groups:
             raise ValueError(f"groups are some of {GROUPS}, got {tuple(self.groups)}")
-        if self.vote and self.watch:
-            raise ValueError("watch stops at the fittest subset: use vote=False")
         return super().fit(source)
 
     def settings(self) -> Settings:
@@ -244,34 +228,27 @@ class EssenceBench(RandomCurve):
         budget: int,
         rng: np.random.Generator,
         part: np.ndarray | None = None,  # part of each model; None: drawn here
-    ) -> tuple[CurveFitness, CurveFitness | None]:  # of the judges; of those who watch
+    ) -> CurveFitness:
         "Split the sources into parts, fit the curves, and set up the judges"
         part = stratified_parts(truth, self.parts, rng) if part is None else part
-        watching = np.zeros(len(truth), dtype=bool)
-        if self.watch:
-            watching = stratified_parts(truth, max(2, round(1 / self.watch)), rng) == 0
         judges = np.arange(self.parts if self.validation == "folds" else 1)
-        judged = np.isin(part, judges) & ~watching
-        if judged.sum() < 2 or self.watch and not watching.any():
+        judged = np.isin(part, judges)
+        if judged.sum() < 2:
             raise ValueError(
-                f"parts={self.parts}, watch={self.watch} leave {judged.sum()} judges "
-                f"and {watching.sum()} to watch, of {len(truth)}: take fewer parts"
+                f"parts={self.parts} leave {judged.sum()} judges of {len(truth)}: take "
+                "fewer parts"
             )
-        known = filled[~watching], truth[~watching], part[~watching]
         size = budget if self.proxy == "subsets" else filled.shape[1]
-        tables = curve_tables(*known, judges, size, rng, splines=self.splines)
+        known = filled, truth, part, judges, size, rng
+        tables = curve_tables(*known, splines=self.splines)
         noise = None
         if self.penalty:
             slope = np.polyfit(GRID, tables.mean(axis=0), 1)[0]
-            noise = self.penalty * slope**2 * unexplained(*known[:2])
+            noise = self.penalty * slope**2 * unexplained(filled, truth)
             noise = noise.astype(np.float32)
-
-        def jury(rows, **settings):
-            given = filled[rows].astype(np.float32), truth[rows].astype(np.float32)
-            return CurveFitness(*given, tables, part[rows] % len(tables), **settings)
-
-        options = dict(sample=self.sample, bootstrap=self.bootstrap, noise=noise)
-        return jury(judged, **options), jury(watching) if self.watch else None
+        given = filled[judged].astype(np.float32), truth[judged].astype(np.float32)
+        which = part[judged] % len(tables)
+        return CurveFitness(*given, tables, which, self.sample, noise)
 
     def search(
         self,
@@ -283,15 +260,11 @@ class EssenceBench(RandomCurve):
         part: np.ndarray | None = None,  # part of each model; None: drawn here
     ) -> tuple[np.ndarray, np.ndarray, CurveFitness]:  # best subset, elite, fitness
         "One genetic search in a pool of items"
-        judge, watcher = self.fitness(filled[:, pool], truth, budget, rng, part)
+        judge = self.fitness(filled[:, pool], truth, budget, rng, part)
         seed, key = int(rng.integers(2**31)), ""
         if self.folder is not None:
-            facts = (judge.answers, judge.truth, judge.tables, judge.noise, self.watch)
-            digest = hashlib.sha256(repr((self.sample, self.bootstrap)).encode())
-            for fact in facts:
-                digest.update(np.asarray(fact, dtype=np.float64).tobytes())
-            key = digest.hexdigest()
-        given = len(pool), budget, self.settings(), seed, watcher, self.folder, key
+            key = joblib.hash(judge)
+        given = len(pool), budget, self.settings(), seed, self.folder, key
         found = genetic_search(judge, *given)
         best = found.most_voted() if self.vote else found.items
         return pool[best], pool[found.elite(self.elites)], judge

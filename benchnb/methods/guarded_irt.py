@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['DIMS_AVERAGED', 'FEWEST', 'BALANCE_GAIN', 'FALLBACK_REASONS', 'strong_rates', 'item_space', 'draw_with_reserve',
-           'chance_outside', 'posterior_quantiles', 'sherman_morrison', 'most_informative_items', 'fit_dimensions',
-           'GuardedIRT', 'GuardedStatic']
+           'chance_outside', 'posterior_quantiles', 'most_informative_items', 'fit_dimensions', 'GuardedIRT',
+           'GuardedStatic']
 
 # %% ../../nbs/methods/guarded_irt.ipynb #b76249e4
 from collections.abc import Generator
@@ -28,12 +28,11 @@ from benchnb.evaluation.method import (
 from ..evaluation.registry import register
 from ..evaluation.simulate import run_part
 from benchnb.stats.balanced_sampling import (
-    inclusion_probabilities,
     local_pivotal_sample,
     model_assisted_estimate,
 )
 from ..stats.hold_out import hold_out
-from ..stats.intervals import run_noise
+from ..stats.intervals import inclusion_probabilities, run_noise
 from ..stats.irt import IRT, fit_irt
 from benchnb.stats.irt_posterior import (
     Posterior,
@@ -112,17 +111,6 @@ def posterior_quantiles(
     at = np.searchsorted(np.cumsum(posterior.weights[order]), steps)
     return posterior.theta[order[np.minimum(at, len(order) - 1)]]
 
-# %% ../../nbs/methods/guarded_irt.ipynb #8de1e448
-def sherman_morrison(
-    covariance: np.ndarray,  # C at each ability, points x dims x dims
-    along: np.ndarray,  # C a of the item asked, points x dims
-    information: np.ndarray,  # of that item, shape (points,)
-    own: np.ndarray,  # a'C a, shape (points,)
-) -> np.ndarray:  # the covariance after its answer
-    "The inverse of a matrix to which one outer product was added"
-    share = (information / (1 + information * own))[:, np.newaxis, np.newaxis]
-    return covariance - share * along[:, :, np.newaxis] * along[:, np.newaxis]
-
 # %% ../../nbs/methods/guarded_irt.ipynb #d4f7f81d
 def most_informative_items(
     model: IRT,
@@ -150,19 +138,16 @@ def most_informative_items(
         best = int(np.where(free, gain + own_gain, -1).argmax())
         chosen.append(best)
         free[best] = False
-        part = (along[:, best], information[:, best], own[:, best])
-        covariance = sherman_morrison(covariance, *part)
+        share = information[:, best] / (1 + information[:, best] * own[:, best])
+        outer = along[:, best, :, np.newaxis] * along[:, best, np.newaxis]
+        covariance = covariance - share[:, np.newaxis, np.newaxis] * outer
     return np.array(chosen, dtype=int)
 
 # %% ../../nbs/methods/guarded_irt.ipynb #fea8e3ab
 DIMS_AVERAGED = (2, 3, 4)  # numbers of dimensions whose predictions are averaged
 
 
-def fit_dimensions(
-    values: np.ndarray,  # sources x items
-    weights: np.ndarray,  # of the items
-    trials: np.ndarray | None = None,  # runs behind each score; None: one each
-) -> list[IRT]:  # one for each of DIMS_AVERAGED
+def fit_dimensions(values, weights, trials):
     "Item response models with two, three and four dimensions"
     how = dict(weights=weights, marginal=False, rounds=25, tolerance=0, trials=trials)
     return [fit_irt(values, dims=dims, **how) for dims in DIMS_AVERAGED]
@@ -185,9 +170,7 @@ class GuardedIRT(Method):
     "A random sample first; then an item response model or more sampling"
 
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
-    folds: int = param(
-        5, "parts of sources left out; 0: no interval", low=0, whole=True, barred=(1,)
-    )
+    folds: int = param(5, "parts left out; 0: none", low=0, whole=True, barred=(1,))
     limit: float = param(0.2, "P(stronger than the sources) where the guard fires")
     misfit_limit: float = param(-0.8, "person fit below which a target is different")
     first: float = param(0.4, "share of the budget asked first", low=0.01, high=1)
@@ -207,9 +190,8 @@ class GuardedIRT(Method):
         scores = source.performance().to_numpy()
         some = ~np.isnan(scores)
         values, scores = source.values[some].astype(float), scores[some]
-        trials = np.ones(values.shape, dtype=np.int8)
-        if source.trials is not None:
-            trials = source.trials[some]
+        runs = source.trials
+        trials = np.ones(values.shape, np.int8) if runs is None else runs[some]
         self.strong_ = strong_rates(values, scores)
         self.ceiling_ = float(np.quantile(scores, 0.95))
         self.ease_ = standardized_logit(self.strong_)
@@ -232,9 +214,7 @@ class GuardedIRT(Method):
         self,
         items: np.ndarray,  # positions of the sampled items with a score
         seen: np.ndarray,  # their scores
-    ) -> tuple[
-        float, float, np.ndarray
-    ]:  # estimate, standard error, prediction per item
+    ) -> tuple[float, float, np.ndarray]:  # estimate, its se, prediction per item
         "The design-based estimate from the random sample (equation 2, or 3)"
         curve = rasch_curve if self.ranking else target_curve
         predicted = curve(self.ease_, items, seen)
@@ -257,9 +237,8 @@ class GuardedIRT(Method):
             return 1.0, 0.0
         model = average_prediction(models, items, seen, self.trials_of(items))
         ends = model.score, np.sqrt(model.variance)
-        outside = chance_outside(
-            self.ceiling_, ends, self.sample_estimate(items, seen)[:2]
-        )
+        sample = self.sample_estimate(items, seen)[:2]
+        outside = chance_outside(self.ceiling_, ends, sample)
         return outside, person_fit(model.per_item[items], seen)
 
     def prepare(self, budget: int, rng: np.random.Generator) -> "GuardedIRT":
@@ -273,10 +252,10 @@ class GuardedIRT(Method):
         self.stretch_ = 1.0
         if self.folds and not self.few_:
             self.check_sources("_left_out")
-            self.stretch_ = self.calibrated() if self._left_out else 1.0
+            self.calibrate()
         return self
 
-    def calibrated(self) -> float:
+    def calibrate(self) -> None:
         "By how much the model's standard errors are too small, on held-out sources"
         ratios = []
         for models, *parts in self._left_out:
@@ -287,9 +266,10 @@ class GuardedIRT(Method):
                 asked, seen = asked[known], seen[known]
                 found = average_prediction(models, asked, seen, trials[asked])
                 ratios.append(abs(found.score - score) / np.sqrt(found.variance + 1e-9))
-        rank = min(len(ratios), int(np.ceil((len(ratios) + 1) * self.level))) - 1
-        factor = np.sort(ratios)[rank] / ndtri((1 + self.level) / 2)
-        return float(np.clip(factor, 0.85, 2.5))
+        if ratios:
+            rank = min(len(ratios), int(np.ceil((len(ratios) + 1) * self.level))) - 1
+            factor = np.sort(ratios)[rank] / ndtri((1 + self.level) / 2)
+            self.stretch_ = float(np.clip(factor, 0.85, 2.5))
 
     def adapt(
         self,
@@ -314,58 +294,58 @@ class GuardedIRT(Method):
 
     def run(self, rng: np.random.Generator) -> Generator:
         "Ask the first part, ask the guard, then the model's items or the reserve"
-        seen = yield self.first_
+        asked, seen = self.first_, (yield self.first_)
         models = [IRT(**dict(arrays)) for arrays in self.banks_]
-        if self.few_:
-            return self.conclude(models, self.first_, seen)
-        known = ~np.isnan(seen)
-        outside, fit = self.judge(models, self.first_[known], seen[known])
-        odd = fit < self.misfit_limit
-        if outside <= self.limit and not odd:
-            part = self.adapt(models, seen, self.trials_of())
-            return self.in_range(models, *(yield from part))
-        if len(self.reserve_):
+        inside = odd = False
+        if models:
+            known = ~np.isnan(seen)
+            outside, fit = self.judge(models, asked[known], seen[known])
+            odd = fit < self.misfit_limit
+            inside = outside <= self.limit and not odd
+        if inside:
+            asked, seen = yield from self.adapt(models, seen, self.trials_of())
+        elif len(self.reserve_):
+            asked = np.append(asked, self.reserve_)
             seen = np.append(seen, (yield self.reserve_))
-        return self.conclude(models, np.append(self.first_, self.reserve_), seen, odd)
+        known = ~np.isnan(seen)
+        if not known.any():
+            return Estimate(np.nan)
+        asked, seen = asked[known], seen[known]
+        if inside:
+            return self.in_range(models, asked, seen)
+        return self.conclude(models, asked, seen, odd)
 
     def in_range(
         self,
         models: list[IRT],
-        asked: np.ndarray,  # positions of the items asked
-        seen: np.ndarray,  # their scores, NaN: unscored
+        asked: np.ndarray,  # positions of the items with a score
+        seen: np.ndarray,  # their scores
     ) -> Estimate:
         "The model's prediction, its standard error calibrated"
-        known = ~np.isnan(seen)
-        if not known.any():
-            return Estimate(np.nan)
-        answers = asked[known], seen[known], self.trials_of(asked[known])
-        model = average_prediction(models, *answers)
+        model = average_prediction(models, asked, seen, self.trials_of(asked))
         se = self.stretch_ * np.sqrt(model.variance)
         kind = IntervalKind.CONFORMAL if self.folds else IntervalKind.MODEL
         how = "item response model: standard error times what held-out sources need"
-        ends = model.score, se, model.per_item
-        return self.finish(*ends, asked, seen, kind=kind, how=how)
+        known = model.score, se, model.per_item, asked, seen
+        return self.finish(*known, kind=kind, how=how)
 
     def conclude(
         self,
         models: list[IRT],  # none: there are few sources
-        asked: np.ndarray,  # positions of the items asked, all drawn at random
-        seen: np.ndarray,  # their scores, NaN: unscored
+        asked: np.ndarray,  # positions of the items with a score, all drawn at random
+        seen: np.ndarray,  # their scores
         odd: bool = False,  # the target was found to be different
     ) -> Estimate:
         "The design-based estimate, or a mixture of it with the model's prediction"
-        known = ~np.isnan(seen)
-        if not known.any():
-            return Estimate(np.nan)
-        answers, trials = (asked[known], seen[known]), self.trials_of(asked[known])
-        score, se, predicted = self.sample_estimate(*answers)
+        trials = self.trials_of(asked)
+        score, se, predicted = self.sample_estimate(asked, seen)
         weight, how = 1.0, "model-assisted estimate from a balanced random sample"
         if models:
-            outside, fit = self.judge(models, *answers)
+            outside, fit = self.judge(models, asked, seen)
             odd = odd or fit < self.misfit_limit
             weight = 1.0 if odd else min(1.0, 2 * outside)
         if weight < 1:
-            model = average_prediction(models, *answers, trials)
+            model = average_prediction(models, asked, seen, trials)
             apart = weight * (1 - weight) * (score - model.score) ** 2
             inside = self.stretch_**2 * model.variance
             se = np.sqrt(weight * se**2 + (1 - weight) * inside + apart)
@@ -390,14 +370,13 @@ class GuardedIRT(Method):
         score: float,
         se: float,  # its standard error
         predicted: np.ndarray,  # a score for every item
-        asked: np.ndarray,  # positions of the items asked
-        seen: np.ndarray,  # their scores, NaN: unscored
+        asked: np.ndarray,  # positions of the items with a score
+        seen: np.ndarray,  # their scores
         **settings,  # what else the Estimate holds
     ) -> Estimate:
         "An estimate whose predicted items have its score as their mean"
-        known, full = ~np.isnan(seen), np.array(predicted, dtype=float)
-        left = np.ones(len(full), dtype=bool)
-        full[asked[known]], left[asked[known]] = seen[known], False
+        full, left = np.array(predicted, dtype=float), np.ones(len(predicted), bool)
+        full[asked], left[asked] = seen, False
         mass = self.weights_[left].sum()
         if mass > 1e-9:
             full[left] += (np.clip(score, 0, 1) - full @ self.weights_) / mass

@@ -100,12 +100,8 @@ POOLS = (1.0, 1.25, 1.5, 2.0)  # sizes of pools to try, in budgets
 class Metabench(RandomCurve):
     "The best of many subsets, thinned by information; a curve on ability and mean"
 
-    subsets: int = param(
-        1000, "random subsets drawn, over all pools", low=1, whole=True
-    )
-    pool: int | None = param(
-        None, "items in a random subset; None: tried", low=1, whole=True
-    )
+    subsets: int = param(1000, "random subsets, over all pools", low=1, whole=True)
+    pool: int | None = param(None, "items of a subset; None: tried", low=1, whole=True)
 
     name = "metabench"
     packages = ("pygam",)

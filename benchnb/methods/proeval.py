@@ -97,17 +97,9 @@ class ProEval(Coreset):
     )
     active: bool = param(True, "choose items by equation 3; False: at random")
     rounded: bool = param(False, "round the prediction of every item")
-    keep_answers: bool = param(
-        True, "items asked count as answered; False: as predicted"
-    )
+    keep_answers: bool = param(True, "asked items count as answered, not predicted")
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
-    folds: int = param(
-        5,
-        "parts of sources left out; 0: interval of the process",
-        low=0,
-        whole=True,
-        barred=(1,),
-    )
+    folds: int = param(5, "parts left out; 0: none", low=0, whole=True, barred=(1,))
 
     name = "proeval"
 
@@ -144,7 +136,13 @@ class ProEval(Coreset):
         self.coreset_ = self.chosen(prior, rng)
         self.mean_, self.cross_ = prior.mean, prior.covariance(self.coreset_)
         self.variance_ = float(((prior.features @ self.weights_) ** 2).sum())
-        self.radius_ = self.radius(rng)
+        self.radius_ = np.inf
+        enough = np.isfinite(conformal_radius(np.zeros(len(self._sources)), self.level))
+        if self.folds and enough:
+            parts = hold_out(self._sources, self.folds, rng, groups=self._copies)
+            errors = [self.errors_without(*part, rng) for part in parts]
+            errors = np.concatenate([np.zeros(0), *errors])
+            self.radius_ = conformal_radius(errors, self.level)
         return self
 
     def predictions(
@@ -178,15 +176,6 @@ class ProEval(Coreset):
         weights = self.weights_ * ~np.isnan(rows)
         share = np.maximum(weights.sum(axis=1), 1e-12)
         return (weights * np.nan_to_num(predicted - rows)).sum(axis=1) / share
-
-    def radius(self, rng: np.random.Generator) -> float:  # inf: too few sources
-        "Half the width of the interval, from errors on sources left out"
-        enough = np.isfinite(conformal_radius(np.zeros(len(self._sources)), self.level))
-        if not self.folds or not enough:
-            return np.inf
-        parts = hold_out(self._sources, self.folds, rng, groups=self._copies)
-        errors = [self.errors_without(*part, rng) for part in parts]
-        return conformal_radius(np.concatenate([np.zeros(0), *errors]), self.level)
 
     def estimate(self, seen: np.ndarray) -> Estimate:
         "The weighted sum of the posterior mean"

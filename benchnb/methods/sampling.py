@@ -24,15 +24,13 @@ from benchnb.evaluation.method import (
     param,
 )
 from ..evaluation.registry import register
-from benchnb.stats.balanced_sampling import (
-    inclusion_probabilities,
-    model_assisted_estimate,
-    systematic_sample,
-)
+from ..stats.balanced_sampling import model_assisted_estimate
 from benchnb.stats.intervals import (
+    inclusion_probabilities,
     residual_interval,
     run_noise,
     runs_interval,
+    systematic_sample,
     weighted_size,
 )
 
@@ -72,14 +70,11 @@ class RandomSampling(Coreset):
     design_based = True
     draw = "random"  # or stratified: not in random order
 
-    def strata(self) -> np.ndarray | None:
-        "What to stratify the draw by: nothing"
-        return None
-
     def prepare(self, budget: int, rng: np.random.Generator) -> "RandomSampling":
         "Draw the items"
         super().prepare(budget, rng)
-        drawn = draw_items(self.weights_, budget, rng, self.strata())
+        strata = self.easiness_ if self.draw == "stratified" else None
+        drawn = draw_items(self.weights_, budget, rng, strata)
         self.coreset_, self.share_ = drawn
         return self
 
@@ -102,25 +97,20 @@ class RandomSampling(Coreset):
         share = self.share_[known]
         return Sample(self.coreset_[known], share / share.sum(), seen[known])
 
-    def conclude(self, sample: Sample) -> Estimate:
-        "The weighted mean of the answers"
+    def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
+        "The weighted mean of the answers; `left` as in `finish`"
         per_task = task_means(self.items_["task"], sample)
-        left = self.unexplained(sample.seen)
         return self.finish(sample, sample.share @ sample.seen, left, per_task=per_task)
 
     def residuals(self, sample: Sample) -> np.ndarray:
         "What the estimate leaves unexplained of each answer, shape (n,)"
         return sample.seen - sample.share @ sample.seen
 
-    def unexplained(self, seen: np.ndarray) -> float | None:
-        "Variance of the answers that the draw does not account for; None: all of it"
-        return None
-
     def finish(
         self,
         sample: Sample,
         score: float,  # the estimate
-        left: float | None = None,  # variance of the answers it leaves unexplained
+        left: float | None = None,  # variance it leaves unexplained; None: all of it
         **more,  # what else the Estimate holds
     ) -> Estimate:
         "An interval around an estimate; with repeated runs for the expected score"
@@ -189,21 +179,6 @@ class Informed(RandomSampling):
         self.easiness_ = item_means(source.values)
         return self
 
-    def strata(self) -> np.ndarray | None:
-        "What to stratify the draw by"
-        return self.easiness_ if self.draw == "stratified" else None
-
-    def assisted_score(
-        self,
-        sample: Sample,
-        guess: np.ndarray,  # prediction of every item
-        residuals: np.ndarray,  # of the answers, each predicted by the others
-    ) -> float:
-        "The model-assisted estimate"
-        draw = self.inclusion_probabilities(sample.items)
-        known = (self.weights_, draw.probabilities, guess, sample.items, sample.seen)
-        return model_assisted_estimate(*known, residuals).score
-
 
 @register
 @dataclass(eq=False)
@@ -214,9 +189,9 @@ class StratifiedSampling(Informed):
 
     name = "stratified"
 
-    def unexplained(self, seen: np.ndarray) -> float | None:
+    def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
         "The mean varies only within strata (equation 3)"
-        return neighbour_variance(seen)
+        return super().conclude(sample, neighbour_variance(sample.seen))
 
 # %% ../../nbs/methods/sampling.ipynb #5859b929
 @register
@@ -224,20 +199,15 @@ class StratifiedSampling(Informed):
 class DifferenceEstimator(Informed):
     "The sources' mean over all items plus the mean difference on the drawn (eq. 4)"
 
-    slope: bool = param(False, "fit a slope to the guesses")
-
     name = "difference"
 
-    def conclude(self, sample: Sample) -> Estimate:
+    def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
         "Equation 4, with an interval from the variance of the differences"
-        guess, fitted, count = self.easiness_, 1, len(sample.seen)
-        if self.slope and count > 2:
-            x = guess[sample.items] - guess[sample.items].mean()
-            guess = guess * (x @ sample.seen / (x @ x) if x @ x > 1e-12 else 1.0)
-            fitted = 2  # the slope of the least squares line through the answers
-        apart = sample.seen - guess[sample.items]
-        score = self.assisted_score(sample, guess, apart)
-        left = apart.var() * count / (count - fitted) if count > 1 else None
+        guess, apart = self.easiness_, sample.seen - self.easiness_[sample.items]
+        chance = self.inclusion_probabilities(sample.items).probabilities
+        known = (self.weights_, chance, guess, sample.items, sample.seen)
+        score = model_assisted_estimate(*known, apart).score
+        left = apart.var(ddof=1) if len(apart) > 1 else None
         predicted = np.clip(guess + score - self.weights_ @ guess, 0, 1)
         return self.finish(sample, score, left, predicted=predicted)
 
@@ -329,9 +299,11 @@ class AIPW(Informed):
         "Each answer less its prediction from the others"
         return self.predict(sample)[1]
 
-    def conclude(self, sample: Sample) -> Estimate:
+    def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
         "Equation 8, with an interval from the leave-one-out residuals"
         guess, left_out = self.predict(sample)
-        score = self.assisted_score(sample, guess, left_out)
+        chance = self.inclusion_probabilities(sample.items).probabilities
+        known = (self.weights_, chance, guess, sample.items, sample.seen)
+        score = model_assisted_estimate(*known, left_out).score
         left = (left_out**2).mean() if len(left_out) > 1 else None
         return self.finish(sample, score, left, predicted=np.clip(guess, 0, 1))

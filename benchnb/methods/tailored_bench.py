@@ -16,7 +16,7 @@ from ..data.scores import Scores, fill_gaps
 from ..evaluation.method import Cohort, Estimate, Method, param
 from ..evaluation.registry import register
 from benchnb.stats.medoids import (
-    DISTANCES,
+    METRICS,
     SEARCHES,
     Medoids,
     cluster_items,
@@ -75,7 +75,7 @@ class TailoredBench(Method):
     "A probe, native sources, a coreset for each target, a calibrated score (section 3)"
 
     probe_size: int = param(10, "items of the G-set", low=1, whole=True)
-    metric: str = param("manhattan", "of items and models", choices=tuple(DISTANCES))
+    metric: str = param("manhattan", "of items and models", choices=METRICS)
     number: str = param(
         "standard",
         "n-bar natives; dynamic: all within d-bar, if more",
@@ -84,9 +84,7 @@ class TailoredBench(Method):
     calibrate: bool = param(True, "equations 8 and 9; False: the medoid's answer")
     keep_probe: bool = param(True, "the probe's items stay medoids")
     transductive: bool = param(False, "n-bar from all targets' probe answers")
-    ties: str = param(
-        "stronger", "which of equally near sources", choices=("stronger", "random")
-    )
+    ties: str = param("stronger", "of equally near", choices=("stronger", "random"))
     search: str = param("fasterpam", "of medoids", choices=SEARCHES)
     fresh_per_target: bool = param(False, "other random numbers for every target")
     exact_up_to: int = param(5000, "items whose distances fit", low=1, whole=True)
@@ -189,9 +187,8 @@ class TailoredBench(Method):
         if self.calibrate:
             means = self.table_[native].mean(axis=0, dtype=np.float64)
             predicted = calibrated(means, clusters, seen)
-        return Estimate(
-            float(predicted @ self.weights_), predicted=predicted.clip(0, 1)
-        )
+        score = float(predicted @ self.weights_)
+        return Estimate(score, predicted=predicted.clip(0, 1))
 
 # %% ../../nbs/methods/tailored_bench.ipynb #pub0code
 @register
@@ -205,9 +202,7 @@ class TailoredBenchPublished(TailoredBench):
 
     name = "tailored_bench_published"
 
-    def prepare(
-        self, budget: int, rng: np.random.Generator
-    ) -> "TailoredBenchPublished":
+    def prepare(self, budget: int, rng: np.random.Generator) -> TailoredBench:
         "Choose the probe, and sort it"
         super().prepare(budget, rng)
         self.probe_ = np.sort(self.probe_)

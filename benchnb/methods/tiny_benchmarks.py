@@ -17,9 +17,12 @@ from ..data.scores import Scores, fill_gaps, weighted_means
 from ..data.splits import copy_groups
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
 from ..evaluation.registry import register
-from ..stats.balanced_sampling import inclusion_probabilities, systematic_sample
 from ..stats.hold_out import hold_out
-from ..stats.intervals import conformal_radius
+from benchnb.stats.intervals import (
+    conformal_radius,
+    inclusion_probabilities,
+    systematic_sample,
+)
 from ..stats.irt import IRT, fit_bank, validation_error
 from ..stats.medoids import Medoids, distinct_columns
 
@@ -151,9 +154,7 @@ class TinyBenchmarks(Coreset):
     dims: int | None = param(None, "abilities; None: chosen", low=1, whole=True)
     spread: float = param(2.0, "deviation of the prior on abilities", low=0, open=True)
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
-    folds: int = param(
-        5, "parts of sources left out; 0: no interval", low=0, whole=True, barred=(1,)
-    )
+    folds: int = param(5, "parts left out; 0: none", low=0, whole=True, barred=(1,))
 
     def trust(
         self,
@@ -167,31 +168,32 @@ class TinyBenchmarks(Coreset):
         super().fit(source)
         values, weights = source.values, self.weights_[:, np.newaxis]
         self._values, self._truth = values, source.performance().to_numpy()
-        self._trials = np.ones(values.shape, dtype=np.int8)
-        if source.trials is not None:
-            self._trials = source.trials
+        runs = source.trials
+        self._trials = np.ones(values.shape, np.int8) if runs is None else runs
         apart = values - weighted_means(values, weights)
         self.variance_ = float(np.nanmean(weighted_means(apart**2, weights)))
         self.dims_, self.error_, self._banks = self.dims or 1, np.nan, []
         copies = copy_groups(values)
         self._parts = hold_out(values, self.folds, groups=copies)
+
+        def learn(rows):
+            return fit_bank(values[rows], self.dims_, SETTLED, self._trials[rows])
+
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what has not settled is flagged
             if copies.any():  # the sources are not all copies of one
                 tried = DIMS_TRIED if self.dims is None else (self.dims,)
                 known = (values, self.weights_, tried, self._trials, copies)
                 self.dims_, self.error_, first = choose_dims(*known)
-                how = dict(dims=self.dims_, tolerance=SETTLED)
                 self._banks = [first] if self.folds == 5 else []
-                for fit, _ in self._parts[len(self._banks) :]:
-                    bank = fit_bank(values[fit], trials=self._trials[fit], **how)
-                    self._banks.append(bank)
-            how = dict(dims=self.dims_, tolerance=SETTLED, trials=self._trials)
-            bank = fit_bank(values, **how)
+                parts = self._parts[len(self._banks) :]
+                self._banks += [learn(fit) for fit, _ in parts]
+            bank = learn(slice(None))
         self.bank_, self.notes_ = list(bank.arrays().items()), list(bank.notes)
-        if not all(part.converged for part in self._banks):
+        settled = all(part.converged for part in self._banks)
+        if not settled:
             self.notes_.append("curves for the interval had not settled: it is rough")
-        settled = bank.converged and all(part.converged for part in self._banks)
+        settled = settled and bank.converged
         flags = {Flag.FEW_SOURCES: bank.theta is None, Flag.NOT_CONVERGED: not settled}
         self.flags_ = [str(flag) for flag, raised in flags.items() if raised]
         return self

@@ -4,29 +4,24 @@
 
 # %% auto #0
 __all__ = ['SEVEN', 'LISTS', 'MOST_TASKS', 'NINE', 'OTHER', 'TABLE_1', 'TABLE_5', 'prefix_scores', 'list_errors', 'random_errors',
-           'cells', 'by_number', 'table_2', 'by_model', 'bootstrap_errors', 'table_6', 'table_4', 'rounding_order',
-           'sensitivity', 'draw_share', 'table_5', 'sundries', 'reproduce_bento']
+           'cells', 'by_number', 'table_2', 'by_model', 'bootstrap_errors', 'table_6', 'table_4', 'sensitivity',
+           'draw_share', 'table_5', 'sundries', 'measured_cells']
 
 # %% ../../nbs/papers/bento.ipynb #b199a5aa
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..data.scores import Scores
 from ..data.sources import load
-from .verdicts import Verdict, complete_cells, store_results
+from .verdicts import Runs, Verdict
 from ..stats.metrics import nrmse
+from ..tasks import similarity as similarities
 from ..tasks.bento import BentoLe, BentoSim, published_list
 from ..tasks.facility_location import select_tasks
-from benchnb.tasks.similarity import (
-    embedded_similarity,
-    load_transfer,
-    normalise,
-    task_distances,
-)
+from ..tasks.similarity import load_transfer
 
 # %% ../../nbs/papers/bento.ipynb #3be1e33c
 SEVEN = {  # models whose accuracies are public; name in the data: name in the paper
@@ -94,14 +89,10 @@ def cells(
     values: dict[str, float],  # column to value
     stderr: np.ndarray | float = np.nan,  # of each value
     **facts: object,  # trials, verdict, reason
-) -> list[dict]:
-    "Cells of a row of MMLU, as store_results needs them"
-    facts = dict(table=table, trials=1, verdict="", reason="") | facts
-    errors = np.broadcast_to(stderr, len(values))
-    return [
-        dict(facts, row=f"MMLU / {row}", column=column, reproduced=value, stderr=error)
-        for (column, value), error in zip(values.items(), errors, strict=True)
-    ]
+) -> pd.DataFrame:
+    "Cells of a row of MMLU, as complete_cells needs them"
+    numbers = {"column": [*values], "reproduced": [*values.values()], "stderr": stderr}
+    return pd.DataFrame(numbers).assign(table=table, row=f"MMLU / {row}", **facts)
 
 
 def by_number(
@@ -115,17 +106,18 @@ def by_number(
 # %% ../../nbs/papers/bento.ipynb #f510f3a4
 def table_2(
     table: Scores,  # models x tasks
-) -> Iterator[dict]:  # cells
+) -> Iterator[pd.DataFrame]:  # cells
     "Errors by number of tasks: random and published lists"
-    random, at = random_errors(table), "table 2"
+    random = random_errors(table)
     facts = dict(stderr=random.std(axis=0) / np.sqrt(len(random)), trials=len(random))
-    means = {"random": random.mean(axis=0)}
-    means |= {k: list_errors(table, published_list(v)) for k, v in LISTS.items()}
-    for name, values in means.items():
-        some = facts if name == "random" else {}
-        yield from cells(at, name, by_number(values), **some, **OTHER)
-    for name, values in means.items():
-        yield from cells(at, name, {"best / nrmse": values.min()}, **OTHER)
+    yield cells("table 2", "random", by_number(random.mean(axis=0)), **facts, **OTHER)
+    best = {"random": random.mean(axis=0).min()}
+    for name, chosen in LISTS.items():
+        values = list_errors(table, published_list(chosen))
+        yield cells("table 2", name, by_number(values), **OTHER)
+        best[name] = values.min()
+    for name, least in best.items():
+        yield cells("table 2", name, {"best / nrmse": least}, **OTHER)
 
 # %% ../../nbs/papers/bento.ipynb #e60a8363
 TABLE_1 = {"BENTo": "bento_le", "ChatGPT": "gpt4", "BM25": "bm25_sim"}
@@ -133,35 +125,37 @@ TABLE_1 = {"BENTo": "bento_le", "ChatGPT": "gpt4", "BM25": "bm25_sim"}
 
 def by_model(
     table: Scores,  # models x tasks
-) -> Iterator[dict]:  # cells
+) -> Iterator[pd.DataFrame]:  # cells
     "Tables 1, 8 and 11: three tasks, model by model; figure 1's mean accuracy"
-    full, weight = 100 * table.truth().to_numpy(), table.items["weight"]
+    full = 100 * table.truth().to_numpy()
     orders = {name: published_list(chosen) for name, chosen in TABLE_1.items()}
     three = {k: 100 * prefix_scores(table, v)[:, 2] for k, v in orders.items()}
+    best = three["BENTo"]
+    names = (
+        "full benchmark",
+        "all tasks",
+        "selected tasks",
+        "measured",
+        "BENTo-estimated",
+    )
+    columns = [f"{name} / accuracy %" for name in names]
     for i, name in enumerate(SEVEN.values()):
-        for at, (column, estimate) in {
-            "table 1": ("full benchmark", None),
-            "table 8": ("all tasks", "selected tasks"),
-            "table 11": ("measured", "BENTo-estimated"),
-        }.items():
-            values = {column: full[i]}
-            if estimate:
-                values[estimate] = three["BENTo"][i]
-            values = {f"{column} / accuracy %": v for column, v in values.items()}
-            yield from cells(at, name, values)
         gaps = {  # of rounded figures, as printed
             f"{method} / difference": np.round(guess[i], 1) - np.round(full[i], 1)
             for method, guess in three.items()
         }
-        yield from cells("table 1", name, gaps)
-    accuracy = 100 * (1 - np.abs(three["BENTo"] - full) / full).mean()
-    accuracy = {"3 tasks / mean evaluation accuracy %": accuracy}
-    yield from cells("figure 1", "BENTo-le", accuracy, **OTHER)
-    share = 100 * weight[orders["BENTo"][:3]].sum() / weight.sum()
+        yield cells("table 1", name, {columns[0]: full[i]} | gaps)
+        yield cells("table 8", name, {columns[1]: full[i], columns[2]: best[i]})
+        yield cells("table 11", name, {columns[3]: full[i], columns[4]: best[i]})
+    accuracy = 100 * (1 - np.abs(best - full) / full).mean()
+    column = "3 tasks / mean evaluation accuracy %"
+    yield cells("figure 1", "BENTo-le", {column: accuracy}, **OTHER)
+    weight = table.items["weight"]
+    share = {
+        "3 tasks / items %": 100 * weight[orders["BENTo"][:3]].sum() / weight.sum()
+    }
     why = "the three tasks have 801 of 14,042 items"
-    yield from cells(
-        "section 5.1", "BENTo-le", {"3 tasks / items %": share}, reason=why
-    )
+    yield cells("section 5.1", "BENTo-le", share, reason=why)
 
 # %% ../../nbs/papers/bento.ipynb #bd45acb1
 def bootstrap_errors(
@@ -169,32 +163,30 @@ def bootstrap_errors(
     order: list,
     draws: int = 1000,
     size: int = 14,  # M, models in a draw
-    seed: int = 0,
 ) -> np.ndarray:  # draws x numbers of tasks
     "NRMSE on models drawn with replacement (appendix C); the denominator stays"
-    rng, truth = np.random.default_rng(seed), table.truth().to_numpy()
-    some = rng.integers(len(truth), size=(draws, size))
+    truth = table.truth().to_numpy()
+    some = np.random.default_rng(0).integers(len(truth), size=(draws, size))
     wrong = (prefix_scores(table, order[:MOST_TASKS]) - truth[:, np.newaxis]) ** 2
     return np.sqrt(wrong[some].mean(axis=1) / np.mean(truth**2))
 
 
 def table_6(
     table: Scores,  # models x tasks
-    draws: int = 1000,  # of the bootstrap
-) -> Iterator[dict]:  # cells
+) -> Iterator[pd.DataFrame]:  # cells
     "Mean and standard deviation over the bootstrap"
     for name, chosen in LISTS.items():
-        found = bootstrap_errors(table, published_list(chosen), draws)
-        spread = found.std(axis=0)
-        error = spread * np.sqrt(2 / draws)  # both bootstraps have one
-        mean, sd = by_number(found.mean(axis=0)), by_number(spread, "{} / nrmse sd")
-        yield from cells("table 6", name, mean, stderr=error, trials=draws)
-        yield from cells("table 6", name, sd, stderr=error / np.sqrt(2), trials=draws)
+        found = bootstrap_errors(table, published_list(chosen))
+        mean, sd, draws = found.mean(axis=0), found.std(axis=0), len(found)
+        facts = dict(stderr=sd * np.sqrt(2 / draws), trials=draws)  # of both bootstraps
+        yield cells("table 6", name, by_number(mean), **facts)
+        facts["stderr"] = facts["stderr"] / np.sqrt(2)
+        yield cells("table 6", name, by_number(sd, "{} / nrmse sd"), **facts)
 
 # %% ../../nbs/papers/bento.ipynb #bf51fb3b
 def table_4(
     table: Scores,  # models x tasks
-) -> Iterator[dict]:  # cells
+) -> Iterator[pd.DataFrame]:  # cells
     "The best error over 1 to 10 tasks, by distance"
     names = {"cheby": "chebyshev", "cos": "cosine", "BENTo": "euclidean"}
     kinds = {"le": BentoLe, "sim": BentoSim}
@@ -202,40 +194,31 @@ def table_4(
         method = kinds[kind](metric=metric).fit(table, load_transfer("mmlu"))
         best = {"best / nrmse": list_errors(table, method.order_).min()}
         why = NINE + ("; K by stability, not all eigenvectors" if kind == "le" else "")
-        yield from cells("table 4", f"{name}-{kind}", best, **OTHER | dict(reason=why))
+        yield cells("table 4", f"{name}-{kind}", best, **OTHER | dict(reason=why))
 
 # %% ../../nbs/papers/bento.ipynb #9736e56e
-def rounding_order(
-    similar: np.ndarray,  # S
-    k: int = MOST_TASKS,
-) -> np.ndarray:
-    "Greedy on all eigenvectors, ties left to rounding"
-    embedded = embedded_similarity(similar, len(similar))
-    served, order = np.zeros(len(similar)), []
-    for _ in range(k):
-        gains = np.maximum(embedded - served[:, np.newaxis], 0).sum(axis=0)
-        gains[order] = -1
-        order.append(int(gains.argmax()))
-        served = np.maximum(served, embedded[:, order[-1]])
-    return np.array(order)
-
-
 def sensitivity(
     table: Scores,  # models x tasks
     draws: int = 1000,
-    dims: int | None = None,  # K; None: all eigenvectors, as published
-    seed: int = 0,
+    dims: int | None = None,  # K; None: all eigenvectors, ties left to rounding
 ) -> np.ndarray:  # draws x numbers of tasks
     "Errors of BENTo-le for random c (section 5.2)"
-    distance, orders = task_distances(normalise(load_transfer("mmlu").matrix)), []
-    for t in np.random.default_rng(seed).uniform(1, 50, draws):
-        similar = t * distance.max() - distance
-        if dims is None:
-            orders.append(rounding_order(similar))
+    distance = similarities.normalise(load_transfer("mmlu").matrix)
+    distance, errors = similarities.task_distances(distance), []
+    for c in np.random.default_rng(0).uniform(1, 50, draws):
+        similar = c * distance.max() - distance
+        embedded = similarities.embedded_similarity(similar, dims or len(similar))
+        if dims:
+            order = select_tasks(embedded, MOST_TASKS).order
         else:
-            found = select_tasks(embedded_similarity(similar, dims), MOST_TASKS)
-            orders.append(found.order)
-    return np.array([list_errors(table, order) for order in orders])
+            served, order = np.zeros(len(similar)), []
+            for _ in range(MOST_TASKS):
+                gains = np.maximum(embedded - served[:, np.newaxis], 0).sum(axis=0)
+                gains[order] = -1
+                order.append(int(gains.argmax()))
+                served = np.maximum(served, embedded[:, order[-1]])
+        errors.append(list_errors(table, order))
+    return np.array(errors)
 
 # %% ../../nbs/papers/bento.ipynb #6cc419b4
 TABLE_5 = {  # the paper's row: tasks, share of all items that is asked
@@ -262,7 +245,6 @@ def draw_share(
 
 
 def table_5(
-    draws: int = 200,
     models: list | None = None,  # None: all five
     scale: str = "relative",  # of the matrix; relative gives the published list
 ) -> dict:  # the paper's row to errors, one per draw
@@ -274,7 +256,7 @@ def table_5(
     truth, found = items.truth().to_numpy(), {}
     for row, (tasks, share) in TABLE_5.items():
         count, errors = round(share * len(task)), []
-        for draw in range(draws):
+        for draw in range(200):
             rng = np.random.default_rng(draw)
             asked = draw_share(order[:tasks], task, count, rng)
             errors.append(nrmse(truth, items.values[:, asked].mean(axis=1)))
@@ -284,38 +266,34 @@ def table_5(
 # %% ../../nbs/papers/bento.ipynb #3bf80705
 def sundries(
     table: Scores,  # models x tasks
-) -> Iterator[dict]:  # cells
+) -> Iterator[pd.DataFrame]:  # cells
     "Lists found here, appendix C's spread, the choice of c, table 5"
     for name, kind in {"BENTo-le": BentoLe, "BENTo-sim": BentoSim}.items():
         values = list_errors(table, kind().fit(table, load_transfer("mmlu")).order_)
         row = f"{name}, the list that the method finds"
-        yield from cells("table 2", row, by_number(values), reason=NINE)
+        yield cells("table 2", row, by_number(values), reason=NINE)
     spread = load_transfer("mmlu").values.std(axis=0)
     values = {"mean of sd over seeds": spread.mean()}
     values["sd of sd over seeds"] = spread.std()
-    yield from cells("section C", "transfer matrix", values)
+    yield cells("section C", "transfer matrix", values)
     found, ours = sensitivity(table), list_errors(table, published_list("bento_le"))
     counts = {
         "better mean over k / count": int((found.mean(axis=1) < ours.mean()).sum()),
         "better best k / count": int((found.min(axis=1) < ours.min()).sum()),
     }
     why = OTHER | dict(reason=f"{NINE}; decided by rounding")
-    yield from cells("section 5.2", "BENTo-le, 1000 random c", counts, **why)
+    yield cells("section 5.2", "BENTo-le, 1000 random c", counts, **why)
     why = OTHER | dict(reason="five other models, two of them at chance")
     for row, errors in table_5().items():
         some = dict(stderr=errors.std() / np.sqrt(len(errors)), trials=len(errors))
-        yield from cells("table 5", row, {"nrmse": errors.mean()}, **some, **why)
+        yield cells("table 5", row, {"nrmse": errors.mean()}, **some, **why)
 
 
-def reproduce_bento(
-    trials: int | None = None,  # not used: nothing here is drawn by trials
-    n_jobs: int = 1,  # not used: it takes a minute
-    folder: str | Path | None = None,  # where to store; None: with the package
-    journals: str | Path | None = None,  # not used
-) -> Path:  # the file of results
-    "Measure every cell again and store it (a minute)"
-    table = load("mmlu_tasks").select(models=list(SEVEN))
-    parts = (table_2, by_model, table_6, table_4, sundries)
-    done = pd.DataFrame(cell for part in parts for cell in part(table))
-    done = complete_cells(done.assign(paper="bento", data=""), "bento")
-    return store_results(done.assign(data="mmlu-ict"), "bento", folder)
+def measured_cells(
+    runs: Runs,  # not used: nothing here is drawn by trials, and it takes a minute
+) -> pd.DataFrame:  # one row per cell
+    "Measure every cell again"
+    table, parts = load("mmlu_tasks").select(models=list(SEVEN)), []
+    for part in (table_2, by_model, table_6, table_4, sundries):
+        parts += part(table)
+    return pd.concat(parts).assign(data="mmlu-ict")

@@ -5,15 +5,14 @@
 # %% auto #0
 __all__ = ['FIGURE_5', 'OTHER_SETTINGS', 'SWEEPS', 'leaderboard', 'subjects', 'Setting', 'rivals', 'task_figures', 'task_trial',
            'measure_tasks', 'errors_by_ratio', 'transport_gains', 'sweeps', 'sweep_changes', 'item_descriptions',
-           'is_personal', 'timed', 'of_mmlu_size', 'seconds_table', 'filtering_cells',
-           'reproduce_collaborative_filtering']
+           'is_personal', 'timed', 'of_mmlu_size', 'seconds_table', 'filtering_cells', 'measured_cells']
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #2466b39a
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 
@@ -25,7 +24,7 @@ from ..evaluation.per_task import PerTask, ratio_budget
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import Conversation, method_rng, ready, simulate
 from ..methods.collaborative_filtering import CollaborativeFiltering
-from .verdicts import Runs, Verdict, mean_cells, store_results
+from .verdicts import Runs, Verdict, mean_cells
 from ..stats import metrics
 from ..stats.transport import transport_plan
 
@@ -142,8 +141,6 @@ def measure_tasks(
     targets: int | None = None,  # of a trial, at most; None: as the setting has it
 ) -> pd.DataFrame:  # one row per method, ratio and trial
     "Task-level errors of methods in a setting"
-    import joblib
-
     here = (FIGURE_5 | OTHER_SETTINGS)[setting]
     here = replace(here, targets=targets or here.targets)
     scores = here.load()
@@ -151,9 +148,8 @@ def measure_tasks(
     identity = joblib.hash([name, setting, ratios, scores.fingerprint(), here.targets])
 
     def run(label, trial):
-        given = dict(side=side, least=here.least)
-        parts = here.parts(scores, trial)
-        return task_trial(methods[label], label, parts, ratios, trial, **given)
+        given = methods[label], label, here.parts(scores, trial), ratios, trial
+        return task_trial(*given, side, here.least)
 
     pieces = [(label, trial) for label in methods for trial in range(runs.trials)]
     work = {piece_key(k, methods[k], 0, t): (run, k, t) for k, t in pieces}
@@ -167,11 +163,9 @@ def errors_by_ratio(
 ) -> pd.DataFrame:  # one row per method, ratio and trial
     "What figures 5 and 7 show, for one setting"
     fewer = replace(runs, trials=-(-runs.trials // 4))
-    parts = [
-        measure_tasks(runs, "cf_few", setting, rivals(), (0.1, 0.2)),
-        measure_tasks(fewer, "cf_more", setting, rivals(), (0.3, 0.4, 0.5)),
-    ]
-    return pd.concat(parts, ignore_index=True)
+    few = measure_tasks(runs, "cf_few", setting, rivals(), (0.1, 0.2))
+    more = measure_tasks(fewer, "cf_more", setting, rivals(), (0.3, 0.4, 0.5))
+    return pd.concat([few, more], ignore_index=True)
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #cfgain01
 def transport_gains(
@@ -213,14 +207,12 @@ def sweeps(
 
 def sweep_changes(
     swept: pd.DataFrame,  # errors in one setting, from sweeps
-    usual: str = "rounds = 3",  # a row in which everything is at its default
 ) -> pd.DataFrame:  # row, effect; one line per value and trial
     "Change of the error against the default, in per cent, mean over the ratios"
     wide = swept.pivot(index=["trial", "ratio"], columns="method", values="mae")
-    share = wide.div(wide[usual], axis=0).drop(
-        columns=[usual, "task_similarity = 0.95"]
-    )
+    share = wide.div(wide["rounds = 3"], axis=0)  # there everything is at its default
     change = 100 * (share.groupby("trial").mean() - 1)
+    change = change.drop(columns=["rounds = 3", "task_similarity = 0.95"])
     return change.melt(var_name="row", value_name="effect")
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #349bd54b
@@ -232,15 +224,15 @@ def item_descriptions(
 
     items = load("mmlu_pro").items
     points = pd.DataFrame(text_embeddings(items["text"]), items.index)
-    within = {
+    methods = {
         "clustering / historical results": get_method("kmeans", folds=0),
         "clustering / semantic": get_method("kmeans_text", folds=0),
         "Random": get_method("random"),
         "AIPW": get_method("aipw"),
     }
-    methods = {name: PerTask(method, least=20) for name, method in within.items()}
-    given = "cf_table_1", "MMLU-Pro, two thirds", methods, (0.1,), points
-    return measure_tasks(runs, *given)
+    methods = {name: PerTask(method, least=20) for name, method in methods.items()}
+    setting = "MMLU-Pro, two thirds"
+    return measure_tasks(runs, "cf_table_1", setting, methods, (0.1,), points)
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #9c531feb
 def is_personal(
@@ -262,31 +254,30 @@ def timed(
     "Seconds to deploy, to select and to predict (table 3)"
     start = time.process_time()
     method.fit(source)
-    deploy = time.process_time() - start
+    deployed = time.process_time()
     ready(method, budget, seed)
     conversation = Conversation(method, method_rng(method, budget, seed, 1))
     while conversation.estimate is None:
         answered = time.process_time()
         scores = target.values[0, conversation.wanted].astype(np.float64)
         conversation.tell(scores)
-    end = time.process_time()
-    select = answered - start - deploy
-    return {"deploy": deploy, "select": select, "predict": end - answered}
+    predict = time.process_time() - answered
+    facts = {"deploy": deployed - start, "select": answered - deployed}
+    return facts | {"predict": predict}
 
 
 def of_mmlu_size(
-    models: int = 300,  # sources; one more is the target
     tasks: int = 57,
     items: int = 14_000,
-) -> tuple[Scores, Scores]:  # sources, one target
+) -> tuple[Scores, Scores]:  # 300 sources, one target
     "Made-up right and wrong answers: a skill and two leanings, a difficulty per item"
     rng = np.random.default_rng(0)
-    skill, need = rng.normal(size=(models + 1, 3)), rng.normal(size=(3, items))
+    skill, need = rng.normal(size=(301, 3)), rng.normal(size=(3, items))
     logit = 1.5 * skill[:, :1] + 0.7 * skill[:, 1:] @ need[1:] + 1.5 * need[0]
     right = rng.random(logit.shape) < 1 / (1 + np.exp(-logit))
     task = np.sort(np.arange(items) % tasks)
     scores = Scores(right.astype(np.float32), pd.DataFrame({"task": task.astype(str)}))
-    return scores.select(models=np.arange(models)), scores.select(models=[models])
+    return scores.select(models=np.arange(300)), scores.select(models=[300])
 
 
 def seconds_table(
@@ -298,20 +289,17 @@ def seconds_table(
     transport_plan(np.eye(2))  # so that loading a library is not timed
     source, target = of_mmlu_size()
     sizes = source.items["task"].value_counts(sort=False).to_numpy()
-    budget, rows = ratio_budget(0.1, sizes, 20), []
-    within = {k: m for k, m in rivals().items() if isinstance(m, PerTask)}
-    methods = {f"MMLU / {name}": method for name, method in within.items()}
-    methods["MMLU / Ours"] = CollaborativeFiltering(held_out=0)
+    given, rows = (source, target, ratio_budget(0.1, sizes, 20)), []
+    methods = {k: m for k, m in rivals().items() if isinstance(m, PerTask)}
+    methods["Ours"] = CollaborativeFiltering(held_out=0)
     with threadpool_limits(1):
         for trial in range(trials):
             for label, method in methods.items():
-                seconds = timed(method, source, target, budget, trial)
-                rows.append({"row": label, "trial": trial, **seconds})
-            chosen = timed(CollaborativeFiltering(), source, target, budget, trial)
-            chosen["deploy"] += chosen["select"] - seconds["select"]
-            chosen["select"] = seconds["select"]
-            row = "MMLU / Ours, settings chosen"
-            rows.append({"row": row, "trial": trial, **chosen})
+                rows.append(timed(method, *given, trial) | {"row": f"MMLU / {label}"})
+            chosen = timed(CollaborativeFiltering(), *given, trial)
+            chosen["deploy"] += chosen["select"] - rows[-1]["select"]
+            chosen["select"] = rows[-1]["select"]
+            rows.append(chosen | {"row": "MMLU / Ours, settings chosen"})
     frame = pd.DataFrame(rows)
     return frame.assign(total=frame["select"] + frame["predict"])
 
@@ -321,45 +309,37 @@ def filtering_cells(
     described: pd.DataFrame,  # from item_descriptions
     seconds: pd.DataFrame,  # from seconds_table
     swept: pd.DataFrame,  # from sweeps, of several settings
-) -> pd.DataFrame:  # one row per cell, as store_results wants it
+) -> pd.DataFrame:  # one row per cell, as complete_cells wants it
     "Every measured cell"
-    facts = dict(paper="collaborative_filtering", verdict=Verdict.OTHER_DATA)
-    other = facts | dict(reason="the paper's matrices are not public")
+    other, parts = dict(reason="the paper's matrices are not public"), []
     columns = {"mae": "performance / mae", "rank": "ranking / mae"}
     where = dict(table="table 1", data="mmlu_pro, 14 categories, random splits")
-    parts = [mean_cells(described, "method", columns, **where, **other)]
+    parts.append(mean_cells(described, "method", columns, **where, **other))
     columns = {n: f"{n} / seconds" for n in ("deploy", "select", "predict", "total")}
     where = dict(table="table 3", data="made up: 300 sources, 57 tasks, 14,000 items")
     where["reason"] = "another machine, and a made-up table of the same size"
-    parts.append(mean_cells(seconds, "row", columns, **where, **facts))
+    parts.append(mean_cells(seconds, "row", columns, **where))
     shown = {"figure 5": (errors, "figure 7", transport_gains, "gain")}
     shown["figure 8"] = swept, "figure 8", sweep_changes, "change of the error %"
     for table, (frame, other_table, effect, column) in shown.items():
         rows = frame["method"] + ", ratio " + frame["ratio"].astype(str)
         for setting, part in frame.assign(row=rows).groupby("setting", sort=False):
-            where = other | dict(data=setting)
-            columns = {k: f"{setting} / {k}" for k in ("mae", "weighted mae")}
-            part = part.assign(**{"weighted mae": part["weighted"]})
-            parts.append(mean_cells(part, "row", columns, table=table, **where))
+            names = {"mae": "mae", "weighted": "weighted mae"}
+            columns = {k: f"{setting} / {name}" for k, name in names.items()}
+            facts = other | dict(data=setting)
+            parts.append(mean_cells(part, "row", columns, table=table, **facts))
             columns = {"effect": f"{setting} / {column}"}
-            parts.append(
-                mean_cells(effect(part), "row", columns, table=other_table, **where)
-            )
-    return pd.concat(parts, ignore_index=True)
+            facts["table"] = other_table
+            parts.append(mean_cells(effect(part), "row", columns, **facts))
+    return pd.concat(parts, ignore_index=True).assign(verdict=Verdict.OTHER_DATA)
 
 
-def reproduce_collaborative_filtering(
-    trials: int = 20,  # at the ratios .1 and .2; fewer where a run is long
-    n_jobs: int = 1,  # processors
-    folder: str | Path | None = None,  # where to store; None: with the package
-    journals: str | Path | None = None,  # of the long runs; None: nothing is kept
-) -> Path:  # the file of results
-    "Measure every cell again and store it (about an hour on two cores)"
-    runs = Runs(trials, n_jobs, journals)
+def measured_cells(
+    runs: Runs,  # trials at the ratios .1 and .2, fewer where a run is long
+) -> pd.DataFrame:  # one row per cell
+    "Measure every cell again (about an hour on two cores)"
     names = [*FIGURE_5, "SWE-bench, by date"]
     errors = pd.concat([errors_by_ratio(name, runs) for name in names])
-    swept = sweeps(names[-1], replace(runs, trials=min(trials, 3)))
-    cells = filtering_cells(
-        errors, item_descriptions(runs), seconds_table(min(trials, 2)), swept
-    )
-    return store_results(cells, "collaborative_filtering", folder)
+    swept = sweeps(names[-1], replace(runs, trials=min(runs.trials, 3)))
+    seconds = seconds_table(min(runs.trials, 2))
+    return filtering_cells(errors, item_descriptions(runs), seconds, swept)

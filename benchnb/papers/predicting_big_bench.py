@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = ['PREDICTOR_LABELS', 'OTHER_MACHINE', 'METRIC_COLUMNS', 'PRINTED_ROWS', 'tune_predictors', 'fit_fold', 'predict_folds',
            'compare_predictors', 'is_emergent', 'groupings', 'group_work', 'group_results', 'extrapolations',
-           'batch_seconds', 'comparison_cells', 'group_cells', 'extrapolation_cells', 'as_results', 'measure_records',
-           'measurable', 'reproduce_predicting_big_bench']
+           'batch_seconds', 'comparison_cells', 'group_cells', 'extrapolation_cells', 'measured_records',
+           'measured_cells']
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #14ce3ad1
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -19,18 +19,9 @@ from sklearn.base import clone
 
 from ..data.files import resource_path
 from . import recovering_big_bench as recovering
-from .published import published_cells
-from .recovering_big_bench import PAPER, Effort, fingerprint
-from benchnb.papers.verdicts import (
-    CELL,
-    RESULT_COLUMNS,
-    Verdict,
-    complete_cells,
-    mean_cells,
-    store_results,
-    stored_results,
-)
-from ..prediction import splits
+from .recovering_big_bench import Effort
+from .verdicts import Runs, Verdict, mean_cells
+from ..prediction import regressors, splits
 from benchnb.prediction.matrix_completion import (
     MatrixPredictor,
     Predictor,
@@ -39,13 +30,6 @@ from benchnb.prediction.matrix_completion import (
 )
 from ..prediction.public_records import load_records
 from ..prediction.records import RecordFeatures
-from benchnb.prediction.regressors import (
-    GRIDS,
-    PREDICTORS,
-    fit_networks,
-    get_predictor,
-    random_search,
-)
 from ..prediction.splits import Fold
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #fec57722
@@ -57,20 +41,16 @@ def tune_predictors(
     "Predictors with the settings that the dev set of a fold chooses"
 
     def choose(name, train, dev, draws):
-        best = random_search(name, train, dev, draws)[0].get_params()
-        return {key: best[key] for key in GRIDS[name]}
+        best = regressors.random_search(name, train, dev, draws)[0].get_params()
+        return {key: best[key] for key in regressors.GRIDS[name]}
 
-    jobs, names = {}, []
+    jobs = []
     for name, fold in work:
+        matrix = issubclass(regressors.PREDICTORS[name], MatrixPredictor)
         train, dev = (records.iloc[rows] for rows in fold[:2])
-        draws = effort.trials * (
-            4 if issubclass(PREDICTORS[name], MatrixPredictor) else 1
-        )
-        key = f"settings {name} {draws} {fingerprint(records, *fold[:2])}"
-        jobs[key] = choose, name, train, dev, draws
-        names.append((name, key))
-    chosen = dict(zip(jobs, effort.run(jobs), strict=True))
-    return [get_predictor(name, **chosen[key]) for name, key in names]
+        jobs.append((choose, name, train, dev, effort.trials * (4 if matrix else 1)))
+    chosen = zip(work, effort.run(jobs), strict=True)
+    return [regressors.get_predictor(name, **found) for (name, _), found in chosen]
 
 
 def fit_fold(
@@ -91,13 +71,8 @@ def predict_folds(
     effort: Effort,
 ) -> list[tuple[np.ndarray, float]]:  # predictions of each test set; CPU seconds
     "Fit and predict each fold once"
-    jobs, names = {}, []
-    for one, fold in work:
-        facts = f"{type(one).__name__} {sorted(one.get_params().items())}"
-        names.append(f"{facts} {fingerprint(records, *fold)}")
-        jobs[names[-1]] = fit_fold, one, records, fold  # two groups may be the same
-    found = dict(zip(jobs, effort.run(jobs), strict=True))
-    return [(np.array(found[name][0]), found[name][1]) for name in names]
+    found = effort.run([(fit_fold, one, records, fold) for one, fold in work])
+    return [(np.array(predicted), seconds) for predicted, seconds in found]
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #a9343c61
 PREDICTOR_LABELS = {
@@ -119,18 +94,16 @@ def compare_predictors(
     effort: Effort | None = None,  # None: the defaults
 ) -> pd.DataFrame:  # a row per predictor and fold: rmse, r2, pearson, kendall, seconds
     "Every predictor on every fold of a setting"
-    effort = effort or Effort()
+    effort, rows = effort or Effort(), []
     folds = splits.split_records(records, setting)[: effort.folds]
     ready = tune_predictors(records, [(name, folds[0]) for name in names], effort)
     found = predict_folds(records, [(p, fold) for p in ready for fold in folds], effort)
-    facts = pd.MultiIndex.from_product(
-        [[setting], names, range(len(folds))], names=["setting", "predictor", "fold"]
-    )
-    rows = [
-        {"seconds": seconds} | evaluate_predictions(records.iloc[fold.test], predicted)
-        for fold, (predicted, seconds) in zip(folds * len(names), found, strict=True)
-    ]
-    return pd.DataFrame(rows, facts).reset_index()
+    for place, (predicted, seconds) in enumerate(found):
+        predictor, fold = divmod(place, len(folds))
+        facts = dict(setting=setting, predictor=names[predictor], fold=fold)
+        facts |= evaluate_predictions(records.iloc[folds[fold].test], predicted)
+        rows.append(facts | {"seconds": seconds})
+    return pd.DataFrame(rows)
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #5ec4f911
 def is_emergent(
@@ -145,14 +118,18 @@ def groupings(
     records: pd.DataFrame,  # checked records
 ) -> pd.DataFrame:  # of each record: its group by shots, family, size and emergence
     "Figure 3's groups; sizes in quarters of the models"
-    models = records.drop_duplicates(["family", "model"])["total_params"].dropna()
-    edges = np.quantile(models, [0.25, 0.5, 0.75]) if len(models) else []
-    quarter = 1 + np.searchsorted(edges, records["total_params"], side="left")
-    quarter = pd.Series(quarter, records.index).astype(str)
-    size = quarter.where(records["total_params"].notna(), "unknown")
-    kind = is_emergent(records["task"]).map({True: "emergent", False: "other"})
-    groups = {"shots": records["shots"].astype(str), "family": records["family"]}
-    return pd.DataFrame(groups | {"size": "quarter " + size, "emergence": kind})
+    size = records["total_params"]
+    models = records.drop_duplicates(["family", "model"])["total_params"]
+    edges = models.quantile([0.25, 0.5, 0.75])
+    quarter = pd.Series(1 + np.searchsorted(edges, size), size.index).astype(str)
+    return pd.DataFrame(
+        {
+            "shots": records["shots"].astype(str),
+            "family": records["family"],
+            "size": "quarter " + quarter.where(size.notna(), "unknown"),
+            "emergence": np.where(is_emergent(records["task"]), "emergent", "other"),
+        }
+    )
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #79dc8516
 def group_work(
@@ -161,16 +138,16 @@ def group_work(
     least: int = 250,  # training records that a group needs
 ) -> list[tuple]:  # grouping, group, training, its fold
     "What figure 3 trains: each group's records, and equally many of each group"
-    groups, work = groupings(records), []
-    for column in ("shots", "family", "size"):
-        names = groups[column].value_counts()
-        names = [n for n in sorted(names.index) if 0.8 * names[n] >= least]
-        if len(names) < 2:
+    work = []
+    for column, of in groupings(records)[["shots", "family", "size"]].items():
+        sizes = of.value_counts().sort_index()
+        sizes = sizes[0.8 * sizes >= least]
+        if len(sizes) < 2:
             continue
-        fewest = int(min(0.78 * (groups[column] == name).sum() for name in names))
+        fewest = int(0.78 * sizes.min())
         count = next(c for c in (1000, 250, fewest) if c <= fewest)
-        for name in names:
-            member = (groups[column] == name).to_numpy()
+        for name in sizes.index:
+            member = (of == name).to_numpy()
             for fold in folds:
                 train, *rest = (rows[member[rows]] for rows in fold)
                 few = np.sort(np.random.default_rng(0).permutation(train)[:count])
@@ -186,19 +163,20 @@ def group_results(
 ) -> pd.DataFrame:  # a row per grouping, group, training and fold: r2, records
     "R2 of the MLP within groups: trained on all, on the group, on a few of the group"
     folds = splits.split_records(records, "L1")[: effort.folds]
-    groups, truth = groupings(records), records["score"].to_numpy()
     (mlp,) = tune_predictors(records, [("mlp", folds[0])], effort)
-    work, rows = group_work(records, folds), []
-    single = predict_folds(records, [(mlp, part) for *_, part in work], effort)
-    for (column, name, how, part), (predicted, _) in zip(work, single, strict=True):
-        r2 = r_squared(truth[part.test], predicted)
-        rows.append((column, name, how, len(part.train), r2))
-    whole = predict_folds(records, [(mlp, fold) for fold in folds], effort)
-    for fold, (predicted, _) in zip(folds, whole, strict=True):
+    work, rows, groups = group_work(records, folds), [], groupings(records)
+    fitted = [*(fold for *_, fold in work), *folds]
+    found = predict_folds(records, [(mlp, fold) for fold in fitted], effort)
+    found = [predicted for predicted, _ in found]
+    for (*facts, fold), predicted in zip(work, found[: len(work)], strict=True):
+        r2 = r_squared(records["score"].to_numpy()[fold.test], predicted)
+        rows.append((*facts, len(fold.train), r2))
+    for fold, predicted in zip(folds, found[len(work) :], strict=True):
+        truth = records["score"].to_numpy()[fold.test]
         for column in groups:
             for name, at in groups.iloc[fold.test].groupby(column).indices.items():
-                r2 = r_squared(truth[fold.test][at], predicted[at])
-                rows.append((column, name, "multi-group", len(fold.train), r2))
+                facts = column, name, "multi-group", len(fold.train)
+                rows.append((*facts, r_squared(truth[at], predicted[at])))
     columns = ["grouping", "group", "training", "records", "r2"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -217,10 +195,9 @@ def extrapolations(
     given = list(zip([*named, *bare], [*folds, *folds], strict=True))
     found = zip(work * 2, given, predict_folds(records, given, effort), strict=True)
     for (setting, scenario), (mlp, fold), (predicted, _) in found:
-        numbers = evaluate_predictions(records.iloc[fold.test], predicted)
         facts = dict(setting=setting, scenario=scenario, model_name=mlp.model_name)
-        rows.append(facts | {key: numbers[key] for key in ("rmse", "r2")})
-    return pd.DataFrame(rows)
+        rows.append(facts | evaluate_predictions(records.iloc[fold.test], predicted))
+    return pd.DataFrame(rows).drop(columns=["pearson", "kendall"])
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #ca79fdf3
 def batch_seconds(
@@ -230,12 +207,11 @@ def batch_seconds(
 ) -> float:  # CPU seconds of one network
     "Small networks trained together, each without another family"
     family, rng = records["family"].to_numpy(), np.random.default_rng(0)
-    away = rng.choice(np.unique(family), networks)
-    learned = family != away[:, None]
+    learned = family != rng.choice(np.unique(family), networks)[:, None]
     dev = learned & (rng.random(learned.shape) < 1 / 9)
     x, y = RecordFeatures().fit_transform(records), records["score"].to_numpy()
     start = time.process_time()
-    fit_networks(x, y, learned & ~dev, dev, epochs=epochs)
+    regressors.fit_networks(x, y, learned & ~dev, dev, epochs=epochs)
     return (time.process_time() - start) / networks
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #199e136f
@@ -278,8 +254,7 @@ def group_cells(
     if len(fewest):
         few = "Gopher" if "Gopher" in fewest else fewest.idxmin()
         reason = "" if few == "Gopher" else f"{few}, the family with the fewest records"
-        kept = families["training"].isin(["single-group", "multi-group"])
-        both = families[kept & (families["group"] == few)]
+        both = families.query("group == @few and not training.str.contains(',')")
         both = both.assign(row="L1 / MLP, Gopher, " + both["training"])
         parts.append(mean_cells(both, "row", r2, table="section 3.4", reason=reason))
     return pd.concat(parts)
@@ -298,39 +273,24 @@ def extrapolation_cells(
     in_place: bool = True,  # in the paper's rows, or in rows of what was held out
 ) -> pd.DataFrame:  # table 4
     "Extrapolation, in the paper's rows or beside them"
-    shots = records["shots"][splits.beyond(records, "E1")].max()
-    held, rows = {"E1": f"{shots} shots"}, []
+    held = {"E1": f"{records['shots'][splits.beyond(records, 'E1')].max()} shots"}
     if (found["setting"] != "E1").any():
         models = splits.held_out_models(records)
         held |= {setting: " ".join(model) for setting, model in models.items()}
-    for run in found.itertuples():
-        out = held[run.setting]
-        row = PRINTED_ROWS[run.setting] if in_place else f"{run.setting}, {out}"
-        row += "" if run.model_name else ", without the model's name"
-        facts = dict(table="table 4", reason=f"held out: {out}", row=row)
-        for metric in ("rmse", "r2"):
-            column, value = f"{run.scenario} / {metric}", getattr(run, metric)
-            rows.append(facts | dict(column=column, reproduced=value))
-    return pd.DataFrame(rows)
+    out = found["setting"].map(held)
+    row = (
+        found["setting"].map(PRINTED_ROWS)
+        if in_place
+        else found["setting"] + ", " + out
+    )
+    row += found["model_name"].map({True: "", False: ", without the model's name"})
+    found = found.assign(row=row, reason="held out: " + out, table="table 4")
+    kept = ["scenario", "row", "reason", "table"]
+    cells = found.melt(kept, ["rmse", "r2"], "metric", "reproduced")
+    return cells.assign(column=cells.pop("scenario") + " / " + cells.pop("metric"))
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #bcbf9f0b
-def as_results(
-    cells: pd.DataFrame,  # table, row, column, reproduced, perhaps stderr, trials, ...
-    name: str,  # bbh, harness or bigbench
-    first: str,  # the records that fill the paper's rows
-) -> pd.DataFrame:  # as store_results wants them
-    "Other records than the first get rows of their own"
-    cells = cells.dropna(subset="reproduced").reset_index(drop=True)
-    if name != first:
-        cells["row"] = f"{name}: " + cells["row"]
-    for column, value in dict(stderr=np.nan, trials=1, reason="", verdict="").items():
-        cells[column] = cells.get(column, pd.Series(value, cells.index)).fillna(value)
-    if name != "bigbench":
-        cells["verdict"] = str(Verdict.OTHER_DATA)
-    return cells.assign(paper=PAPER, data=name)[RESULT_COLUMNS]
-
-
-def measure_records(
+def measured_records(
     name: str,  # bbh, harness or bigbench
     records: pd.DataFrame,  # under this name
     effort: Effort,
@@ -350,42 +310,30 @@ def measure_records(
     yield recovering.plan_cells(records, recovering.RECOVERY_PLANS[name], effort)
 
 
-def measurable(
-    names: Sequence[str] | None = None,  # of tables of records; None: those available
-) -> dict[str, pd.DataFrame]:  # by name, at least one
-    "The tables of records that can be measured"
-    found, missing = {}, None
-    for name in recovering.RECOVERY_PLANS if names is None else names:
-        try:
-            found[name] = load_records(name)
-        except FileNotFoundError as error:
-            missing = missing or error
-    if missing and (names or not found):
-        raise missing
-    return found
-
-# %% ../../nbs/papers/predicting_big_bench.ipynb #b4b5c343
-def reproduce_predicting_big_bench(
-    trials: int = 25,  # settings tried; folds and new families at most
-    n_jobs: int = 1,
-    folder: str | Path | None = None,  # where to store; None: with the package
-    journals: str | Path | None = None,  # of finished work; None: nothing is kept
-    names: Sequence[str] | None = None,  # records; None: those available
-    **effort,  # of Effort: epochs; protocol, "paper" for the paper's searches
-) -> Path:  # the file of results, written after each table
-    "Measure every cell again and store it (hours; with BIG-bench's records, a night)"
-    tables, parts = measurable(names), [recovering.greedy_fits()]
-    first = next(n for n in ("bigbench", "harness", "bbh") if n in tables)
-    most = min(10, trials), min(5000, 200 * trials)
-    how = Effort(trials, n_jobs, journals, *most, **effort)
-    before = stored_results(folder).query("paper == @PAPER")
+def measured_cells(
+    runs: Runs,  # trials: settings tried, folds and new families at most
+    epochs: int = 30,  # of the networks
+) -> pd.DataFrame:  # one row per cell
+    "Measure every cell again (hours; with BIG-bench's records, a night)"
+    tables, parts = {}, [recovering.greedy_fits()]
+    for name in ("bigbench", "harness", "bbh"):
+        with suppress(FileNotFoundError):
+            tables[name] = load_records(name)
+    tables = tables or {"bbh": load_records("bbh")}  # none is here: the error
+    first, trials = next(iter(tables)), runs.trials
+    limits = (
+        trials,
+        runs.n_jobs,
+        runs.journals,
+        min(10, trials),
+        min(5000, 200 * trials),
+    )
     for name, records in tables.items():
-        for cells in measure_records(name, records, how, name == first):
-            parts.append(as_results(cells, name, first))
-            done = pd.concat(parts, ignore_index=True)
-            both = pd.concat([done, before]).drop_duplicates(CELL)
-            store_results(both, PAPER, folder)  # a stopped run keeps its tables
-    done = complete_cells(done, PAPER)
-    text = published_cells(PAPER).query("value.isna()")[CELL]  # has no number
-    text = done.merge(text, "left", CELL, indicator=True)["_merge"] == "both"
-    return store_results(done[~text | done["reproduced"].notna()], PAPER, folder)
+        found = measured_records(name, records, Effort(*limits, epochs), name == first)
+        cells = pd.concat(found).dropna(subset="reproduced").assign(data=name)
+        if name != first:  # other records than the first get rows of their own
+            cells["row"] = f"{name}: " + cells["row"]
+        if name != "bigbench":
+            cells["verdict"] = Verdict.OTHER_DATA
+        parts.append(cells)
+    return pd.concat(parts)

@@ -23,7 +23,7 @@ def paper_names(
 ) -> list[str]:
     "The papers asked for; an unknown name raises an error with the nearest one"
     if paper is not None and paper not in PAPERS:
-        raise unknown_name("paper", paper, PAPERS, "'benchnb tables --help' lists all")
+        raise unknown_name("paper", paper, PAPERS, f"there are {', '.join(PAPERS)}")
     return list(PAPERS) if paper is None else [paper]
 
 # %% ../../nbs/papers/published.ipynb #4dcd826e

@@ -5,12 +5,11 @@
 # %% auto #0
 __all__ = ['DATA', 'TABLE_6_ITEMS', 'MANY', 'ABLATIONS', 'UNNAMED', 'on_halves', 'gsm8k_cells', 'paper_methods', 'main_tables',
            'other_tables', 'native_tables', 'with_and_without', 'without_family', 'OtherNatives', 'native_figures',
-           'scatter', 'reproduce_tailored_bench']
+           'scatter', 'measured_cells']
 
 # %% ../../nbs/papers/tailored_bench.ipynb #ff0dbedb
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,13 +21,7 @@ from ..evaluation.method import Method
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import ready
 from ..methods.tailored_bench import TailoredBench, TailoredBenchPublished
-from benchnb.papers.verdicts import (
-    Runs,
-    Verdict,
-    complete_cells,
-    mean_cells,
-    store_results,
-)
+from .verdicts import Runs, Verdict, mean_cells
 from ..stats import metrics
 
 # %% ../../nbs/papers/tailored_bench.ipynb #033e045f
@@ -53,15 +46,14 @@ def gsm8k_cells(
     row: str = "GSM8K / {}",  # the paper's row; {}: the method's label
     column: str = "{} items / ",  # what stands before the metric; {}: the budget
     **facts: object,  # data, verdict and reason, if not the usual ones
-) -> pd.DataFrame:  # one row per cell, as store_results wants it
+) -> pd.DataFrame:  # one row per cell, as complete_cells wants it
     "Mean and standard error of Kendall's tau and the MAE as cells of a table"
-    facts = {"paper": "tailored_bench", "table": table, "data": DATA} | facts
     figures, parts = summary(frame), []
     figures["row"] = figures["method"].map(row.format)
     for budget, part in figures.groupby("budget", sort=False):
         names = {m: column.format(budget) + m for m in ("kendall", "mae")}
-        parts.append(mean_cells(part, "row", names, **facts))
-    return pd.concat(parts)
+        parts.append(mean_cells(part, "row", names, table=table, data=DATA))
+    return pd.concat(parts).assign(**facts)
 
 # %% ../../nbs/papers/tailored_bench.ipynb #152cc8df
 TABLE_6_ITEMS = (20, 25, 30, 35, 40)  # budgets of table 6
@@ -105,7 +97,9 @@ def main_tables(
     many = replace(runs, trials=max(runs.trials, MANY))
     frame = on_halves(many, "claim", claim, TABLE_6_ITEMS)
     frame = pd.concat([frame, on_halves(runs, "table_6", rivals, TABLE_6_ITEMS)])
-    yield gsm8k_cells(frame, "table 6")
+    table_6 = gsm8k_cells(frame, "table 6")
+    yield table_6
+    yield scatter(table_6)
     halves = on_halves(runs, "halves", claim, TABLE_6_ITEMS, "random")
     row = "GSM8K / {}, random halves"
     yield gsm8k_cells(halves, "table 6", row, data="gsm8k, random halves")
@@ -164,17 +158,18 @@ def native_tables(
             counts = families.iloc[native].value_counts()
             counts = counts.reindex(["mistral", "llama"], fill_value=0)
             chosen.append({"trial": trial, "target": of.iloc[place].title(), **counts})
-    facts = dict(paper="tailored_bench", data=DATA)
-    other = dict(table="table 11", verdict=Verdict.OTHER_DATA, reason=UNNAMED, **facts)
+    other = dict(
+        table="table 11", verdict=Verdict.OTHER_DATA, reason=UNNAMED, data=DATA
+    )
     chosen = pd.DataFrame(chosen).groupby(["trial", "target"]).mean().reset_index()
     columns = {family: f"{family} natives" for family in ("mistral", "llama")}
     yield mean_cells(chosen, "target", columns, **other)
     trials = pd.DataFrame(rows).assign(row="GSM8K / TailoredBench")
-    budget = "at 30 items; the paper does not say at how many its figure was taken"
-    pairs = {"pairs": "pairwise accuracy %"}, dict(table="section 4.2", reason=budget)
-    natives = {"natives": "native source models"}, dict(table="section 4.4")
-    for columns, where in (pairs, natives):
-        yield mean_cells(trials, "row", columns, **where, **facts)
+    why = "at 30 items; the paper does not say at how many its figure was taken"
+    given, facts = {"pairs": "pairwise accuracy %"}, dict(data=DATA, reason=why)
+    yield mean_cells(trials, "row", given, table="section 4.2", **facts)
+    given = {"natives": "native source models"}
+    yield mean_cells(trials, "row", given, table="section 4.4", data=DATA)
 
 
 def with_and_without(
@@ -204,8 +199,7 @@ def without_family(
     for trial in range(runs.trials):
         for name, table in with_and_without(scores, "llama", trial).items():
             given = paper_methods(), (30,), 1, "given", trial, runs.n_jobs
-            frame = compare(table, *given)
-            parts[name].append(frame.assign(trial=trial))
+            parts[name].append(compare(table, *given).assign(trial=trial))
     facts = dict(row="{}", verdict=Verdict.OTHER_DATA, reason=UNNAMED)
     return pd.concat(
         gsm8k_cells(pd.concat(part), "table 12", column=f"{name} llama / ", **facts)
@@ -219,8 +213,7 @@ class OtherNatives(TailoredBenchPublished):
 
     keep: float = 1.0  # random share of the native sources that is kept
     share: float = 0.0  # random share of all sources instead; 0: the native sources
-    first: float = 0.0  # take sources from this share of the ranking ...
-    last: float = 0.0  # ... to this one; 0: the native sources
+    band: tuple = ()  # the ranked sources from this share to that; (): the natives
     count: int = 0  # take so many of the nearest; 0: the native sources
 
     def native_sources(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -228,9 +221,8 @@ class OtherNatives(TailoredBenchPublished):
         order, number = self.ranked_sources(rows, rng)
         if self.count:
             return order[: self.count]
-        if self.last:
-            low, high = round(self.first * len(order)), round(self.last * len(order))
-            return order[low:high]
+        if self.band:
+            return order[slice(*(round(end * len(order)) for end in self.band))]
         pool, share = (order, self.share) if self.share else (order[:number], self.keep)
         return rng.permutation(pool)[: max(round(share * len(pool)), 1)]
 
@@ -244,8 +236,7 @@ def native_figures(
         first, last = place / 5, (place + 1) / 5
         figure_3[f"{last:.0%} of the sources"] = OtherNatives(share=last)
         figure_3[f"{last:.0%} of the natives kept"] = OtherNatives(keep=last)
-        band = OtherNatives(first=first, last=last)
-        figure_3[f"the {name} fifth of the sources"] = band
+        figure_3[f"the {name} fifth of the sources"] = OtherNatives(band=(first, last))
     counts = (5, 10, 20, 30, 40, 50, 60, 75)
     figure_4 = {f"the nearest {k} sources": OtherNatives(count=k) for k in counts}
     for figure, methods in {"figure 3": figure_3, "figure 4": figure_4}.items():
@@ -254,29 +245,18 @@ def native_figures(
 
 
 def scatter(
-    cells: pd.DataFrame,  # measured cells, those of table 6 among them
-) -> pd.DataFrame:  # one row per cell of table 6 on the given split
+    cells: pd.DataFrame,  # of table 6
+) -> pd.DataFrame:  # one row per cell
     "Figure 7: the standard deviation over trials, with its own standard error"
-    cells = cells[(cells["table"] == "table 6") & (cells["data"] == DATA)]
     deviation = cells["stderr"] * np.sqrt(cells["trials"])
     error = deviation / np.sqrt(2 * (cells["trials"] - 1))
-    column = cells["column"] + " sd"
-    facts = dict(table="figure 7", column=column, reason="")
+    facts = dict(table="figure 7", column=cells["column"] + " sd")
     return cells.assign(reproduced=deviation, stderr=error, **facts)
 
 # %% ../../nbs/papers/tailored_bench.ipynb #ec3d42fb
-def reproduce_tailored_bench(
-    trials: int = 20,  # per cell; Random and TailoredBench get 100 in table 6
-    n_jobs: int = 1,  # processors
-    folder: str | Path | None = None,  # where to store; None: with the package
-    journals: str | Path | None = None,  # of the long runs; None: nothing is kept
-) -> Path:  # the file of results
-    "Measure every cell again and store it (about an hour on two cores)"
-    runs = Runs(trials, n_jobs, journals)
+def measured_cells(
+    runs: Runs,  # trials per cell; Random and TailoredBench get 100 in table 6
+) -> pd.DataFrame:  # one row per cell
+    "Measure every cell again (about an hour on two cores)"
     parts = [*main_tables(runs), *other_tables(runs), *native_tables(runs)]
-    parts += [without_family(runs), *native_figures(runs)]
-    done = pd.concat(parts, ignore_index=True)
-    done = pd.concat([done, scatter(done)], ignore_index=True)
-    return store_results(
-        complete_cells(done, "tailored_bench"), "tailored_bench", folder
-    )
+    return pd.concat([*parts, without_family(runs), *native_figures(runs)])

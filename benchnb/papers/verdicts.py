@@ -9,11 +9,10 @@ __all__ = ['CLOSE', 'CHANCE', 'LEVEL', 'CELL', 'NUMBERS', 'RESULT_COLUMNS', 'GIV
            'side_by_side', 'cells_json', 'count_verdicts', 'format_cells']
 
 # %% ../../nbs/papers/verdicts.ipynb #476b666f
-import json
 import math
+import textwrap
 from dataclasses import dataclass
 from enum import StrEnum
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ import pandas as pd
 from scipy import stats
 
 from ..data.files import replace_file, resource_path, unknown_name
+from ..data.render import Table
 from ..data.scores import Scores
 from ..evaluation.compare import compare
 from ..evaluation.journal import Journal
@@ -157,25 +157,25 @@ def check_results(
             f"Wanted: {', '.join(RESULT_COLUMNS)}"
         )
     frame = frame[RESULT_COLUMNS].reset_index(drop=True)
-    words = [name for name in RESULT_COLUMNS if name not in NUMBERS]
+    words = [*CELL, "data", "verdict", "reason"]
     frame[words] = frame[words].astype(object).fillna("").astype(str)
     frame[NUMBERS] = frame[NUMBERS].apply(pd.to_numeric).astype(float)
-    given, trials, stderr = frame["verdict"], frame["trials"], frame["stderr"]
-    no_number, allowed = frame["reproduced"].isna(), [*map(str, GIVEN_VERDICTS)]
-    odd = np.isinf(frame[NUMBERS]).any(axis=1) | (stderr < 0) | (trials < 1)
-    by_hand, odd = given != "", odd | (trials % 1 > 0)
-    possible = given != Verdict.NOT_POSSIBLE
-    unexplained = no_number | given.isin([Verdict.NOT_REPRODUCED, Verdict.RESCORED])
+    given, trials, empty = frame["verdict"], frame["trials"], frame == ""
+    odd = np.isinf(frame[NUMBERS]).any(axis=1) | (frame["stderr"] < 0)
+    odd |= (trials < 1) | (trials % 1 > 0)
+    known, none = ["", *GIVEN_VERDICTS], frame["reproduced"].isna()
+    impossible = given == Verdict.NOT_POSSIBLE
+    unexplained = none | given.isin([Verdict.NOT_REPRODUCED, Verdict.RESCORED])
     faults = {
         f"paper must be in {[*PAPERS]}": ~frame["paper"].isin(PAPERS),
-        "table, row or column is empty": (frame[CELL] == "").any(axis=1),
+        "table, row or column is empty": empty[CELL].any(axis=1),
         "comes twice; give a variant a row of its own": frame.duplicated(CELL),
-        f"verdict must be empty or in {allowed}": by_hand & ~given.isin(allowed),
+        f"verdict must be in {[*map(str, known)]}": ~given.isin(known),
         "numbers must be finite, stderr from 0 on, trials whole and from 1": odd,
-        "'not possible' and a number exclude each other": ~possible & ~no_number,
-        "has no number, so it is 'not possible'": possible & no_number & by_hand,
-        "needs a reason": unexplained & (frame["reason"] == ""),
-        "needs data": (given == Verdict.OTHER_DATA) & (frame["data"] == ""),
+        "'not possible' and a number exclude each other": impossible & ~none,
+        "has no number, so it is 'not possible'": none & (given != "") & ~impossible,
+        "needs a reason": unexplained & empty["reason"],
+        "needs data": (given == Verdict.OTHER_DATA) & empty["data"],
     }
     for fault, bad in faults.items():
         if bad.any():
@@ -190,10 +190,9 @@ def store_results(
     folder: str | Path | None = None,  # where to write; the package's own if None
 ) -> Path:  # the file written
     "Write reproduced cells to `<folder>/<name>.csv`, six digits each, all or nothing"
-    frame = check_results(frame, name)
-    for column in ["reproduced", "stderr"]:
-        frame[column] = [float(f"{number:.6g}") for number in frame[column]]
-    frame["trials"] = frame["trials"].astype("Int64")
+    frame = check_results(frame, name).astype({"trials": "Int64"})
+    numbers = ["reproduced", "stderr"]
+    frame[numbers] = frame[numbers].map(lambda number: float(f"{number:.6g}"))
     path = Path(folder or resource_path("results")) / f"{name}.csv"
     format = dict(index=False, encoding="utf-8", lineterminator="\n")
     replace_file(path, lambda draft: frame.to_csv(draft, **format))
@@ -277,10 +276,12 @@ REASONS = pd.read_csv(resource_path("reasons.csv"), dtype=str, keep_default_na=F
 
 
 def complete_cells(
-    done: pd.DataFrame,  # measured cells, columns of RESULT_COLUMNS
+    done: pd.DataFrame,  # measured cells: table, row, column, reproduced, and facts
     paper: str,  # short name in PAPERS
-) -> pd.DataFrame:  # with the other printed cells, as not possible
+) -> pd.DataFrame:  # as store_results wants them, with the other printed cells
     "Give cells that are missing, or differ, their reason; the first pattern counts"
+    usual = dict(trials=1, data="", verdict="", reason="")  # where nothing is given
+    done = done.reindex(columns=RESULT_COLUMNS).fillna(usual).assign(paper=paper)
     printed = published_cells(paper)
     keys = pd.concat([done[CELL], printed[CELL]]).drop_duplicates()
     cells = keys.merge(done, "left", CELL).merge(printed, "left", CELL)
@@ -294,7 +295,8 @@ def complete_cells(
     for line in REASONS[REASONS["paper"] == paper][::-1].itertuples():
         rows = missing if line.when == "missing" else differs
         cells.loc[rows & address.str.contains(line.pattern), "reason"] = line.reason
-    return cells[RESULT_COLUMNS]
+    text = missing & cells["value"].isna() & (cells["reason"] == "")  # no number
+    return cells.loc[~text, RESULT_COLUMNS]
 
 # %% ../../nbs/papers/verdicts.ipynb #b5307aa5
 def table_cells(
@@ -311,9 +313,9 @@ def table_cells(
     joined["difference"] = (joined["reproduced"] - joined["value"]).round(10)
     names = ["value", "reproduced", "stderr", "unit", "trials", "printed_trials"]
     numbers = joined[names].assign(best=best_values(joined["column"]))
-    by_rule = [str(verdict(*cell)) for cell in numbers.itertuples(index=False)]
+    by_rule = np.array([str(verdict(*cell)) for cell in numbers.to_numpy()])
     given, printed = joined["verdict"], joined["published"].notna()
-    failed = (given == Verdict.RESCORED) & (np.array(by_rule) != Verdict.REPRODUCED)
+    failed = (given == Verdict.RESCORED) & (by_rule != Verdict.REPRODUCED)
     text = printed & joined["value"].isna()  # not a number
     joined.loc[text & given.isna(), "reason"] = "printed as text, not as a number"
     cases = {
@@ -331,18 +333,17 @@ def table_cells(
 # %% ../../nbs/papers/verdicts.ipynb #e37e34e7
 def cells_as_text(
     cells: pd.DataFrame,  # cells as table_cells gives them
-) -> pd.DataFrame:  # published, reproduced, difference, stderr; unknown is empty
+) -> pd.DataFrame:  # published, reproduced, stderr, difference; unknown is empty
     "Numbers as text, with one digit more than was printed"
-    published = cells["published"].fillna("").astype(str)
-    decimals = [
+    shown = pd.DataFrame({"published": cells["published"].fillna("").astype(str)})
+    digits = [
         1 + len(text.partition(".")[2]) if printed_unit(text) <= 1 else 4
-        for text in published
+        for text in shown["published"]
     ]
-    shown = {"published": published}
-    for name, sign in {"reproduced": "", "difference": "+", "stderr": ""}.items():
-        pairs = zip(cells[name].astype(float), decimals, strict=True)
+    for name, sign in {"reproduced": "", "stderr": "", "difference": "+"}.items():
+        pairs = zip(cells[name].astype(float), digits, strict=True)
         shown[name] = ["" if math.isnan(x) else f"{x:{sign}.{d}f}" for x, d in pairs]
-    return pd.DataFrame(shown, index=cells.index)
+    return shown
 
 
 def side_by_side(
@@ -367,74 +368,56 @@ def cells_json(
     frame: pd.DataFrame,  # cells as table_cells gives them
 ) -> str:  # a JSON list with one object per cell, one per line
     "Cells as JSON: published is a number where it is one, unknown is null"
-
-    def plain(name, value):
-        if isinstance(value, str):
-            number = printed_value(value) if name == "published" else math.nan
-            return value or None if math.isnan(number) else number
-        if value is None or not math.isfinite(value):
-            return None
-        return int(value) if name == "trials" else float(f"{value:.10g}")
-
-    rows = [
-        {k: plain(k, v) for k, v in row.items()} for row in frame.to_dict("records")
-    ]
-    return "[" + ",\n ".join(json.dumps(row, allow_nan=False) for row in rows) + "]"
+    number = frame["published"].fillna("").map(printed_value).astype(object)
+    published = number.where(number.notna(), frame["published"])
+    plain = frame.assign(published=published, trials=frame["trials"].astype("Int64"))
+    rows = plain.replace({"": None}).to_json(orient="records", lines=True)
+    return "[" + ",\n ".join(rows.splitlines()) + "]"
 
 # %% ../../nbs/papers/verdicts.ipynb #ebe55a51
 def count_verdicts(
     cells: pd.DataFrame,  # cells as table_cells gives them
 ) -> pd.Series:  # number of cells, indexed by the verdicts that occur
     "How many cells got which verdict, in the order of `Verdict`"
-    counts = cells["verdict"].value_counts().reindex([*map(str, Verdict)], fill_value=0)
-    return counts[counts > 0]
+    counts = cells["verdict"].value_counts()
+    return counts.loc[[str(one) for one in Verdict if one in counts]]
 
 
 def format_cells(
     frame: pd.DataFrame,  # cells as table_cells gives them
-    width: int = 80,  # characters on a line; at least 72 are used
     all: bool = True,  # False: cells that are not possible are only counted
 ) -> str:  # plain text
-    "Cells for a terminal: the verdicts counted; of each table grids and remarks"
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.table import Table
-
-    def remark(cell):  # text in place of a number, data, trials, reason
-        trials = "" if math.isnan(cell["trials"]) else f"{cell['trials']:.0f} trials"
-        where = ", ".join(filter(None, [cell["data"], trials]))
-        printed = cell["published"] if isinstance(cell["published"], str) else ""
-        text = printed if math.isnan(printed_value(printed)) else ""
-        return ": ".join(filter(None, [text, where, cell["reason"]]))
-
-    plain = dict(color_system=None, markup=False, highlight=False, emoji=False)
-    page = Console(width=max(width, 72), file=StringIO(), **plain)
+    "Cells for a terminal: the verdicts counted; of each table its rows and remarks"
     counts = [f"{count} {name}" for name, count in count_verdicts(frame).items()]
-    page.print(f"{len(frame)} cells" + (": " if counts else "") + ", ".join(counts))
-    page.print("per cell: published, reproduced, ± standard error, difference, verdict")
-    number = dict(width=8, justify="right", no_wrap=True, overflow="ellipsis")
+    text = f"{len(frame)} cells" + (": " if counts else "") + ", ".join(counts)
+    lines = textwrap.wrap(text, 80)
+    lines += ["per cell: published, reproduced, ± standard error, difference, verdict"]
     for names, cells in frame.groupby(["paper", "table"], sort=False):
-        page.print(f"\n{', '.join(names)}\n{'-' * len(', '.join(names))}")
+        lines += ["", ", ".join(names), "-" * len(", ".join(names))]
         hidden = (cells["verdict"] == Verdict.NOT_POSSIBLE) & (not all)
-        cells, remarks = cells[~hidden], {}
+        cells, remarks, marks = cells[~hidden], {}, []
         text = cells_as_text(cells)
+        for cell, printed in zip(cells.itertuples(), text["published"], strict=True):
+            trials = "" if math.isnan(cell.trials) else f"{cell.trials:.0f} trials"
+            where = ", ".join(filter(None, [cell.data, trials]))
+            words = printed if math.isnan(printed_value(printed)) else ""
+            why = ": ".join(filter(None, [words, where, cell.reason]))
+            marks.append(
+                f"({remarks.setdefault(why, len(remarks) + 1)})" if why else ""
+            )
+        numbers = [*text]
         text["stderr"] = text["stderr"].replace("(.+)", r"±\1", regex=True)
-        text = text[["published", "reproduced", "stderr", "difference"]]
-        for row, part in cells.groupby("row", sort=False):
-            page.print(row)
-            grid = Table(box=None, padding=(0, 1, 0, 0), show_header=False, expand=True)
-            for given in ({}, *[number] * 4, {"width": 14}, {"width": 4}):
-                grid.add_column(**given)
-            for place, cell in part.iterrows():
-                why = remark(cell)
-                mark = f"({remarks.setdefault(why, len(remarks) + 1)})" if why else ""
-                name = Padding(cell["column"], (0, 0, 0, 2))
-                word = cell["verdict"].removesuffix(" by our implementation")
-                grid.add_row(name, *text.loc[place], word, mark)
-            page.print(grid)
+        text.insert(0, "column", "  " + cells["column"])
+        word = cells["verdict"].str.removesuffix(" by our implementation")
+        table = Table(text.assign(verdict=word, mark=marks), numbers, head=False)
+        rows = cells["row"].mask(cells["row"] == cells["row"].shift())  # once each
+        for row, line in zip(
+            rows, str(table).splitlines() if marks else [], strict=True
+        ):
+            lines += [*(textwrap.wrap(row, 80) if isinstance(row, str) else []), line]
         for why, place in remarks.items():
-            page.print(f"({place}) {why}")
+            lines += textwrap.wrap(f"({place}) {why}", 80)
         if count := hidden.sum():
             some = "1 cell is" if count == 1 else f"{count} cells are"
-            page.print(f"{some} not possible here (--all shows them)")
-    return "\n".join(line.rstrip() for line in page.file.getvalue().splitlines())
+            lines.append(f"{some} not possible here")
+    return "\n".join(lines)

@@ -17,13 +17,8 @@ import pandas as pd
 
 from ..data.files import resource_path
 from ..evaluation.journal import Journal
-from .records import RecordFeatures
-from benchnb.prediction.recovery import (
-    check_size,
-    random_subsets,
-    task_positions,
-)
-from .regressors import fit_networks
+from .recovery import check_size, random_subsets, task_positions
+from .regressors import MLP
 
 # %% ../../nbs/prediction/small_bench.ipynb #3c8d3365
 class CachedObjective:
@@ -36,10 +31,8 @@ class CachedObjective:
         batch: int = 256,  # subsets scored, and written, together
     ):
         self.objective, self.journal, self.batch = objective, journal, batch
-        rows = [
-            row for rows in (journal.done.values() if journal else ()) for row in rows
-        ]
-        self.known = {tuple(subset): score for subset, score in rows}
+        done = journal.done.values() if journal else ()
+        self.known = {tuple(subset): score for rows in done for subset, score in rows}
 
     def __call__(self, subsets):  # positions of tasks, subsets x size
         from tqdm.auto import tqdm
@@ -166,19 +159,17 @@ def task_vectors(
     records: pd.DataFrame,  # checked records, of families that may be seen
     unit: str = "task",  # or subtask
     seed: int = 0,
-    **settings,  # of fit_networks
+    **settings,  # of MLP
 ) -> np.ndarray:  # tasks x width of the first layer
     "What a network has learned about each task: first-layer weights (section 5.2 f)"
-    features = RecordFeatures().fit(records)
-    x, y = features.transform(records), records["score"].to_numpy()
-    held = np.random.default_rng(seed).permutation(len(x)) < len(x) / 9
-    many = fit_networks(x, y, ~held[None], held[None], seeds=[seed], **settings)
+    one = MLP(seed=seed, **settings).fit(records, records["score"])
+    features, weights = one.features_, one.regressor_.weights[0][0]
     names, place = task_positions(records, unit)
     labels = features.get_feature_names_out()
     inputs = np.array([str(f).startswith(("task_", "subtask_")) for f in labels])
     mean = np.zeros((len(names), inputs.sum()))
-    np.add.at(mean, place, x[:, inputs])
-    return mean / np.bincount(place)[:, None] @ many.weights[0][0][inputs]
+    np.add.at(mean, place, features.transform(records)[:, inputs])
+    return mean / np.bincount(place)[:, None] @ weights[inputs]
 
 # %% ../../nbs/prediction/small_bench.ipynb #ae3c6fda
 def task_value(
@@ -230,12 +221,10 @@ def published_small_bench(
 ) -> list[str]:  # parts of BIG-bench, in the printed order
     "A list of the paper (appendix G) or of the authors' files"
     lists = small_bench_lists().query("list == @name and run == @run")
-    sizes = sorted(set(lists["budget"]))
-    budget = sizes[0] if budget is None and len(sizes) == 1 else budget
+    if budget is None and lists["budget"].nunique() == 1:
+        budget = lists["budget"].iloc[0]
     found = lists.loc[lists["budget"] == budget, "task"].tolist()
     if not found:
-        raise ValueError(
-            f"no list {name!r} with budget {budget} and run {run}: see "
-            "small_bench_lists()"
-        )
+        what = f"no list {name!r} with budget {budget} and run {run}"
+        raise ValueError(f"{what}: see small_bench_lists()")
     return found

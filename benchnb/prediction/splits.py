@@ -60,9 +60,8 @@ def key_folds(
     "Cross-validation over keys (appendix D.2)"
     count = int(keys.max(initial=-1)) + 1
     if count < max(folds, 3):
-        raise ValueError(
-            f"{count} groups of records cannot make {folds} folds: ask for fewer folds"
-        )
+        many = f"{count} groups of records cannot make {folds} folds"
+        raise ValueError(f"{many}: ask for fewer folds")
     found, share = [], 1 / (folds - 1) if folds > 2 else 0.1
     splits = KFold(folds, shuffle=True, random_state=seed).split(np.arange(count))
     for rest, test in splits:
@@ -83,10 +82,8 @@ def product_folds(
     for column in ("family", unit):
         code, names = pd.factorize(records[column], sort=True)
         if len(names) < 3:
-            raise ValueError(
-                f"L3 composition needs 3 or more of {column}, but has {len(names)}: "
-                "use another setting"
-            )
+            few = f"3 or more of {column}, but has {len(names)}"
+            raise ValueError(f"L3 composition needs {few}: use another setting")
         sets.append((rng.permutation(len(names)) % 3)[code])
     keys, found = record_keys(records, KEYS["L3"], unit), []
     for number, uniforms in enumerate(rng.random((9, keys.max() + 1))):
@@ -103,10 +100,10 @@ def held_out_models(
 ) -> dict[str, tuple[str, str]]:  # setting -> (family, model)
     "The models that E2.1 and E2.2 hold out"
     models = records.drop_duplicates(["family", "model"]).dropna(subset="total_params")
-    largest = models.sort_values(["total_params", "family", "model"]).groupby("family")
-    table = largest.tail(1).set_index("family")
-    table["sizes"] = largest["total_params"].nunique()
-    table = table[table["sizes"] > 1].sort_index(kind="stable")
+    models = models.sort_values(["total_params", "family", "model"])
+    size = models.groupby("family")["total_params"]
+    table = models.groupby("family").last().assign(sizes=size.nunique())
+    table = table[table["sizes"] > 1]
     if {"GPT", "PaLM"} <= set(table.index):  # BIG-bench itself
         chosen = ["GPT", "PaLM"]
     else:
@@ -114,9 +111,8 @@ def held_out_models(
         most = table.drop(top).sort_values("sizes", ascending=False, kind="stable")
         chosen = [*most.index[:1], *top]
     if len(chosen) < 2:
-        raise ValueError(
-            "E2 needs two families with two or more known sizes: use another setting"
-        )
+        two = "two families with two or more known sizes"
+        raise ValueError(f"E2 needs {two}: use another setting")
     held = zip(EXTRAPOLATION[1:], chosen, strict=True)
     return {name: (family, table.loc[family, "model"]) for name, family in held}
 
@@ -132,10 +128,8 @@ def beyond(
         return test.to_numpy()
     shots = np.unique(records["shots"])
     if records.groupby("subtask")["shots"].nunique().max() < 2:
-        raise ValueError(
-            "E1 needs a task asked with two or more numbers of shots; here each has "
-            "one: use another setting"
-        )
+        one = "a task asked with two or more numbers of shots; here each has one"
+        raise ValueError(f"E1 needs {one}: use another setting")
     asked = records.groupby(["family", "model", "subtask"])["shots"]
     most = asked.max()[asked.nunique() > 1]
     return (records["shots"] == (most.max() if len(most) else shots[-1])).to_numpy()

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['draw_subsets', 'as_masks', 'subset_means', 'tournament', 'crossover', 'mutated', 'repaired', 'Settings',
-           'next_generation', 'Search', 'first_population', 'judged_generation', 'save_search', 'load_search',
-           'genetic_search']
+           'next_generation', 'Search', 'genetic_search']
 
 # %% ../../nbs/stats/genetic_search.ipynb #1dae5546
 import hashlib
@@ -107,10 +106,9 @@ class Settings:
     elite: int = 10  # best individuals that are kept unchanged, below population
     rivals: int = 3  # individuals in a tournament, at least 1
     flips: int = 2  # positions flipped in each child
-    patience: int = 100  # generations without a new best, when watched
 
     def __post_init__(self):
-        lows = dict(population=2, generations=0, elite=1, rivals=1, flips=0, patience=1)
+        lows = dict(population=2, generations=0, elite=1, rivals=1, flips=0)
         for name, low in lows.items():
             if not (got := getattr(self, name)) >= low:
                 raise ValueError(f"{name} must be at least {low}, got {got}")
@@ -141,8 +139,7 @@ class Search(NamedTuple):
     masks: np.ndarray  # the population
     judged: np.ndarray  # fitness of each individual
     items: np.ndarray  # positions of the best subset so far, ascending
-    fitness: float  # its fitness, or what watch says of it
-    since: int  # the generation that brought it
+    fitness: float  # its fitness
     course: np.ndarray  # fitness of each generation's best
     votes: np.ndarray  # shares of the population that held each item, summed
 
@@ -158,65 +155,26 @@ class Search(NamedTuple):
         order = np.argsort(-self.votes, kind="stable")
         return np.sort(order[: len(self.items)])
 
+    def save(self, path: str | Path) -> None:
+        "Write the state to an npz file, whole or not at all"
 
-def first_population(
-    total: int,  # items to choose from
-    size: int,  # items to choose
-    settings: Settings,
-    seed: int,
-) -> Search:  # none judged
-    "Random subsets, before the first generation"
-    rng, number = np.random.default_rng([seed, 0]), settings.population
-    subsets = draw_subsets(total, size, number, rng)
-    masks = as_masks(np.resize(subsets, (number, size)), total)
-    unknown = np.zeros(number), subsets[0], -np.inf, 0, np.zeros(0), np.zeros(total)
-    return Search(-1, masks, *unknown)
+        def write(name):
+            with open(name, "wb") as file:
+                np.savez_compressed(file, **self._asdict())
 
+        replace_file(path, write)
 
-def judged_generation(
-    search: Search,
-    masks: np.ndarray,  # the new population
-    fitness: np.ndarray,  # of each individual
-    watch: Callable | None,  # judges the best of them; None: its fitness does
-) -> Search:
-    "The search after one more generation"
-    best = int(np.argmax(fitness))
-    course, number = np.append(search.course, fitness[best]), search.generation + 1
-    found = search._replace(
-        generation=number, masks=masks, judged=fitness, course=course
-    )
-    worth = fitness[best] if watch is None else watch(masks[[best]])[0]
-    if worth <= search.fitness:
-        return found
-    items = np.flatnonzero(masks[best])
-    return found._replace(items=items, fitness=float(worth), since=number)
-
-# %% ../../nbs/stats/genetic_search.ipynb #9362fac3
-def save_search(
-    search: Search,
-    path: str | Path,  # an npz file; written whole or not at all
-) -> None:
-    "Write the state of a search"
-
-    def write(name):
-        with open(name, "wb") as file:
-            np.savez_compressed(file, **search._asdict())
-
-    replace_file(path, write)
-
-
-def load_search(
-    path: str | Path,  # that save_search has written
-) -> Search:
-    "Read it back; nothing is unpickled"
-    try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            read = [file[name] for name in Search._fields]
-        return Search(*(x if x.ndim else x.item() for x in read))
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise ValueError(
-            f"{str(path)!r} is no state of a search: remove it, and begin anew"
-        ) from error
+    @classmethod
+    def load(cls, path: str | Path) -> "Search":
+        "Read it back; nothing is unpickled"
+        try:
+            with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+                read = [file[name] for name in cls._fields]
+            return cls(*(x if x.ndim else x.item() for x in read))
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise ValueError(
+                f"{str(path)!r} is no state of a search: remove it, and begin anew"
+            ) from error
 
 # %% ../../nbs/stats/genetic_search.ipynb #efe6dc04
 def genetic_search(
@@ -225,7 +183,6 @@ def genetic_search(
     size: int,  # k, items to choose
     settings: Settings = Settings(),  # noqa: B008 (it is frozen)
     seed: int = 0,
-    watch: Callable | None = None,  # judges the best of each generation; None: fitness
     folder: str | Path | None = None,  # where the state is kept; None: nowhere
     key: str = "",  # says what fitness is made of; part of the file's name
     every: int = 25,  # generations between two writes
@@ -237,21 +194,27 @@ def genetic_search(
         raise ValueError(f"size must lie in [1, {total}] (the items), got {size}")
     name = hashlib.sha256(repr((key, total, size, astuple(settings), seed)).encode())
     path = folder and Path(folder, f"search-{name.hexdigest()[:16]}.npz")
-    search = first_population(total, size, settings, seed)
+    rng, number = np.random.default_rng([seed, 0]), settings.population
+    subsets = draw_subsets(total, size, number, rng)
+    masks = as_masks(np.resize(subsets, (number, size)), total)
+    unknown = np.zeros(number), subsets[0], -np.inf, np.zeros(0), np.zeros(total)
+    search = Search(-1, masks, *unknown)
     if path and path.exists():
-        search = load_search(path)
+        search = Search.load(path)
     steps = range(search.generation + 1, settings.generations + 1)
     for step in tqdm(steps, delay=5, leave=False, disable=None):
-        if watch is not None and step - search.since > settings.patience:
-            break
         rng, masks = np.random.default_rng([seed, 1, step]), search.masks
         if step:
             masks = next_generation(masks, search.judged, size, settings, rng)
-        search = judged_generation(search, masks, fitness(masks, rng), watch)
+        judged = fitness(masks, rng)
+        best, votes = int(np.argmax(judged)), search.votes
         if 2 * step >= settings.generations:
-            search = search._replace(votes=search.votes + masks.mean(axis=0))
-        if path and step % every == 0:
-            save_search(search, path)
-    if path:
-        save_search(search, path)
+            votes = votes + masks.mean(axis=0)
+        course = np.append(search.course, judged[best])
+        search = Search(step, masks, judged, *search[3:5], course, votes)
+        if judged[best] > search.fitness:
+            items, worth = np.flatnonzero(masks[best]), float(judged[best])
+            search = search._replace(items=items, fitness=worth)
+        if path and (step % every == 0 or step == settings.generations):
+            search.save(path)
     return search

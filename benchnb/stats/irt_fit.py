@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['BLOCK', 'FEW', 'WIDEST', 'principal_vectors', 'first_abilities', 'Items', 'first_items', 'Responses', 'pair_products',
-           'attenuation', 'item_derivatives', 'item_steps', 'learn_prior', 'source_step', 'transformed', 'standardized',
-           'aligned_axes', 'Fitted', 'alternate']
+           'attenuation', 'item_steps', 'learn_prior', 'source_step', 'transformed', 'standardized', 'aligned_axes',
+           'alternate']
 
 # %% ../../nbs/stats/irt_fit.ipynb #f00001f7
 from typing import NamedTuple
@@ -119,33 +119,6 @@ def attenuation(
     return 1 / np.sqrt(1 + np.float32(np.pi / 8) * variance)
 
 # %% ../../nbs/stats/irt_fit.ipynb #0b27cacb
-def item_derivatives(
-    items: Items,
-    part: slice,  # which items
-    responses: Responses,
-    theta: np.ndarray,  # sources x dims
-    spread: np.ndarray | None,  # covariances of theta; None: taken as known
-) -> tuple[np.ndarray, np.ndarray]:  # items x p; items x p x p
-    "Gradient of some items' log-likelihood, and minus the second derivative"
-    design = np.column_stack([np.ones(len(theta)), theta])
-    small, pairs = (x.astype(np.float32) for x in (design, pair_products(design)))
-    params, size = items.params[part], design.shape[1]
-    slopes = params[:, 1:]
-    eta = small @ params.T.astype(np.float32)
-    if spread is not None:
-        flat = spread.reshape(len(theta), -1).astype(np.float32)
-        less = attenuation(flat @ pair_products(slopes).T.astype(np.float32))
-        eta = eta * less
-    first, second = responses.derivatives(eta, part)
-    gradient = (first.T @ small).astype(float)
-    hessian = (second.T @ pairs).reshape(-1, size, size).astype(float)
-    if spread is not None:
-        vague = ((second * less).T @ flat).reshape(-1, size - 1, size - 1)
-        hessian[:, 1:, 1:] += vague
-        gradient[:, 1:] -= (vague @ slopes[:, :, np.newaxis])[:, :, 0]
-    return gradient, hessian
-
-
 def item_steps(
     items: Items,
     responses: Responses,
@@ -156,15 +129,30 @@ def item_steps(
     "Newton steps of all items side by side (equations 1 and 2)"
     precision = np.linalg.inv(items.prior)
     params, covariance = items.params.copy(), items.covariance.copy()
-    items = items._replace(params=params, covariance=covariance)
+    design = np.column_stack([np.ones(len(theta)), theta])
+    small, pairs = (x.astype(np.float32) for x in (design, pair_products(design)))
+    size = design.shape[1]
+    if spread is not None:
+        flat = spread.reshape(len(theta), -1).astype(np.float32)
     for part in responses.blocks():
         for _ in range(steps):
-            gradient, hessian = item_derivatives(items, part, responses, theta, spread)
+            slopes = params[part, 1:]
+            eta = small @ params[part].T.astype(np.float32)
+            if spread is not None:
+                less = attenuation(flat @ pair_products(slopes).T.astype(np.float32))
+                eta = eta * less
+            first, second = responses.derivatives(eta, part)
+            gradient = (first.T @ small).astype(float)
+            hessian = (second.T @ pairs).reshape(-1, size, size).astype(float)
+            if spread is not None:
+                vague = ((second * less).T @ flat).reshape(-1, size - 1, size - 1)
+                hessian[:, 1:, 1:] += vague
+                gradient[:, 1:] -= (vague @ slopes[:, :, np.newaxis])[:, :, 0]
             gradient -= (params[part] - items.mean) @ precision
             hessian += precision
             params[part] += newton_step(gradient, hessian)
         covariance[part] = np.linalg.inv(hessian)
-    return items
+    return items._replace(params=params, covariance=covariance)
 
 # %% ../../nbs/stats/irt_fit.ipynb #fca352e5
 FEW, WIDEST = 10, 2.0  # imaginary items; largest prior deviation, in logits
@@ -249,22 +237,13 @@ def aligned_axes(
     return transformed(items, np.zeros(dims), axes), theta @ axes
 
 # %% ../../nbs/stats/irt_fit.ipynb #671f46d7
-class Fitted(NamedTuple):
-    "What the alternation found"
-
-    items: Items
-    theta: np.ndarray  # sources x dims
-    change: float  # of the fitted probabilities in the last round
-    rounds: int  # that were made
-
-
 def alternate(
     responses: Responses,
     dims: int,  # abilities per model
     marginal: bool,  # average over the uncertainty of the abilities
     rounds: int,  # at most
     tolerance: float,  # change at which it ends; 0: make all rounds
-) -> Fitted:
+) -> tuple[Items, np.ndarray, float, int]:  # theta, last change of the fit, rounds
     "Items, prior (equation 3), abilities, scale, and again"
     theta = first_abilities(responses.values, dims)
     items = first_items(responses.values, dims)
@@ -283,4 +262,4 @@ def alternate(
             change, before = float(np.sqrt(np.mean((chance - before) ** 2))), chance
             if change < tolerance:
                 break
-    return Fitted(items, theta, change, turn + 1)
+    return items, theta, change, turn + 1

@@ -96,17 +96,8 @@ class Kept(NamedTuple):
 
     items: np.ndarray  # positions of the items kept, ascending
     models: np.ndarray  # True: model kept, shape (models,)
-    table: pd.DataFrame  # a row per rule: items that fall to it, returned, still out
+    rule: np.ndarray  # position in RULES that each item falls to; len(RULES): none
     note: str  # what a reader must know; empty if no rule was given up
-
-
-def _filter_table(rule, out):
-    "How many items fall to each rule, how many came back, how many are left"
-    falls = np.bincount(rule, minlength=len(RULES) + 1)[: len(RULES)]
-    stay = np.bincount(rule[out], minlength=len(RULES))[: len(RULES)]
-    table = pd.DataFrame({"fall": falls, "returned": falls - stay, "out": stay})
-    table["left"] = len(rule) - table["out"].cumsum()
-    return table.set_index(pd.Index(RULES, name="rule"))
 
 
 def kept_items(
@@ -129,8 +120,7 @@ def kept_items(
     order, note = return_order(facts, rule), ""
     if passed < need:
         note = f"only {passed} items pass the filters: {need - passed} came back"
-    items, out = np.split(order, [max(need, passed)])
-    return Kept(np.sort(items), models, _filter_table(rule, out), note)
+    return Kept(np.sort(order[: max(need, passed)]), models, rule, note)
 
 # %% ../../nbs/stats/item_filters.ipynb #f752e2af
 def unit_columns(

@@ -77,12 +77,10 @@ def ranks(
 def weighted_mae(
     truth: np.ndarray,  # true scores, shape (..., models)
     score: np.ndarray,  # estimates, shape (..., models)
-    normalise: bool = True,  # divide by the sum of weights; False: by their number
 ) -> float | np.ndarray:  # in the unit of the scores; shape (...)
     "Mean absolute error with weight 1/rank: the best model counts most (equation 2)"
     weight = 1 / ranks(truth)
-    mass = weight.sum(axis=-1) if normalise else truth.shape[-1]
-    return (weight * np.abs(score - truth)).sum(axis=-1) / mass
+    return (weight * np.abs(score - truth)).sum(axis=-1) / weight.sum(axis=-1)
 
 # %% ../../nbs/stats/metrics.ipynb #d8e68df3
 @over_models

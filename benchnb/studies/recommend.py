@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['QUICK_FORM', 'TRIED', 'LEGEND', 'held_out_errors', 'is_safe', 'choose_method', 'clearly_better', 'Advice',
-           'candidates', 'recommend', 'advice_table', 'recommend_tasks', 'default_method', 'format_advice']
+           'candidates', 'recommend', 'recommend_tasks', 'default_method', 'error_columns', 'format_advice']
 
 # %% ../../nbs/studies/recommend.ipynb #b4d9029a
 import textwrap
@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from ..data.costs import Amount, known_costs, usual_items
+from ..data.render import render
 from ..data.scores import Scores
-from ..evaluation.compare import compare, over_trials, summary
+from ..evaluation.compare import compare, named_methods, over_trials, summary
 from ..evaluation.method import Coreset, Method
 from ..evaluation.registry import find_class, get_method, list_methods
 from ..evaluation.simulate import ready
@@ -44,11 +45,8 @@ def held_out_errors(
         scores = scores.select(items=np.sort(drawn[: QUICK_FORM["items"]]))
     few = {"most": QUICK_FORM["sources"]} if quick else {}
     table, how = small_table(scores, split, seed=seed, **few)
-    asked = methods if isinstance(methods, dict) else {n: n for n in methods}
-    methods = {
-        name: (get_method(one) if isinstance(one, str) else one).estimates_only()
-        for name, one in ({"random": "random"} | asked).items()
-    }
+    methods = named_methods(["random"]) | named_methods(methods)
+    methods = {name: method.estimates_only() for name, method in methods.items()}
     frame = compare(table, methods, [budget], trials, seed=seed, **how, **run)
     figures = summary(frame)
     chance = figures.loc[figures["method"] == "random", "mae"].mean()
@@ -75,8 +73,7 @@ def choose_method(
     safe: Sequence[str],  # methods that may be chosen
 ) -> str:
     "Of the methods that are safe by design, the one with the smallest sum of errors"
-    errors = (e.groupby("method")["relative"].mean() for e in (random, ability))
-    both = sum(errors)
+    both = sum(e.groupby("method")["relative"].mean() for e in (random, ability))
     return both[both.index.isin(safe)].idxmin()
 
 
@@ -145,27 +142,15 @@ def recommend(
 ) -> Advice:
     "Hold sources out in two ways; the safe method with the least error in both"
     methods = candidates(scores, static) if methods is None else methods
-    objects = methods if isinstance(methods, dict) else {n: n for n in methods}
-    safe = [name for name, one in objects.items() if is_safe(one)]
+    methods = named_methods(methods)
+    safe = [name for name, one in methods.items() if is_safe(one)]
     trials, tests = trials or (QUICK_FORM["trials"] if quick else 10), {}
     for split in ("random", "ability"):
         file = journal and Path(f"{journal}.{split}")
         given = (scores, budget, split, methods, trials, seed, quick)
         found = held_out_errors(*given, journal=file, **run)
-        tests[split] = found[found["method"].isin([*methods])]
+        tests[split] = found[found["method"].isin(methods)]
     chosen = choose_method(**tests, safe=safe or list(methods))
-    bold = tests["random"].groupby("method")["relative"].mean().idxmin()
-    if not clearly_better(tests["random"], bold, chosen):
-        bold = chosen
-    return Advice(chosen, budget, advice_table(tests, chosen, safe), bold, trials)
-
-
-def advice_table(
-    tests: dict[str, pd.DataFrame],  # what held_out_errors returned, by split
-    chosen: str,
-    safe: Sequence[str],  # names of safe methods
-) -> pd.DataFrame:  # a row per method, the best of both tests first
-    "Relative errors with standard errors, and what became of each method"
     parts = {}
     for split, found in tests.items():
         groups = found.groupby("method", sort=False)
@@ -175,10 +160,11 @@ def advice_table(
     parts["mae"], parts["seconds"] = groups["mae"].mean(), groups["seconds"].mean()
     table = pd.DataFrame(parts)
     table = table.loc[(table["random"] + table["ability"]).sort_values().index]
-    kind = np.where(table.index.isin(safe), "safe", "risky").astype(object)
-    return table.assign(
-        verdict=kind + np.where(table.index == chosen, ", use this", "")
-    )
+    table["verdict"] = ["safe" if name in safe else "risky" for name in table.index]
+    table.loc[chosen, "verdict"] += ", use this"
+    bold = table["random"].idxmin()
+    bold = bold if clearly_better(tests["random"], bold, chosen) else chosen
+    return Advice(chosen, budget, table, bold, trials)
 
 # %% ../../nbs/studies/recommend.ipynb #afbac4b9
 def recommend_tasks(
@@ -229,7 +215,7 @@ def default_method(
     rounds: bool = False,  # True: several rounds are no trouble
 ) -> tuple[str, str]:  # the name of a method, and why: lines of at most 80 columns
     "AIPW, or a guarded method where it wins on the sources"
-    both = ("guarded_irt" if rounds else "guarded_irt_static", "aipw")
+    both = ["guarded_irt" if rounds else "guarded_irt_static", "aipw"]
     if isinstance(budget, Amount):
         budget = usual_items(budget, known_costs(scores.items, budget.unit))
     budget = min(budget or 50, max(1, min(scores.shape[1], QUICK_FORM["items"]) // 2))
@@ -238,29 +224,36 @@ def default_method(
         advice = recommend(scores, budget, both, **how)
     except ValueError as error:  # too few models, or one task of another kind
         return "aipw", f"nothing can be measured on the sources: {error}"
-    lines = [f"{'new models':<20}{'like the sources':>18}{'stronger':>18}"]
-    for name, row in advice.table.loc[list(both)].iterrows():
-        like = f"{row.random:.2f} ± {row.random_se:.2f}"
-        stronger = f"{row.ability:.2f} ± {row.ability_se:.2f}"
-        lines.append(f"{name:<20}{like:>18}{stronger:>18}")
+    shown = error_columns(advice.table.loc[both])
+    shown = shown.set_axis(["new models", "like the sources", "stronger"], axis=1)
     legend = "error relative to random items, 5 trials on the sources; ± standard error"
-    return advice.method, "\n".join([*lines, legend])
+    return advice.method, str(render(shown, right=[*shown][1:], notes=(legend,)))
+
+
+def error_columns(
+    table: pd.DataFrame,  # of an Advice
+) -> pd.DataFrame:  # method, like, stronger: text
+    "Relative errors with their standard errors"
+    shown = {"": table.index}
+    for name, split in {"like": "random", "stronger": "ability"}.items():
+        pairs = zip(table[split], table[f"{split}_se"], strict=True)
+        shown[name] = [
+            f"{x:.2f}" + (f" ± {error:.2f}" if np.isfinite(error) else "")
+            for x, error in pairs
+        ]
+    return pd.DataFrame(shown)
 
 # %% ../../nbs/studies/recommend.ipynb #822d2be2
 def format_advice(
     advice: Advice,
 ) -> str:  # lines of at most 80 columns
     "Advice as text"
-    columns = ("random", "random_se", "ability", "ability_se", "mae", "seconds")
-    lines = [f"{'':<20}{'like':>12}{'stronger':>14}{'points':>8}{'ms':>8}"]
-    for name, *row in advice.table[[*columns, "verdict"]].itertuples():
-        pairs = [
-            f"{value:.2f} ± {error:.2f}" if np.isfinite(error) else f"{value:.2f}"
-            for value, error in (row[:2], row[2:4])
-        ]
-        rest = f"{100 * row[4]:>8.2f}{1000 * row[5]:>8.1f}  {row[6]}"
-        lines.append(f"{name[:19]:<20}{pairs[0]:>12}{pairs[1]:>14}{rest}")
-    lines.append("")
+    table, shown = advice.table, error_columns(advice.table)
+    shown["points"] = 100 * table["mae"].to_numpy()
+    shown["ms"] = 1000 * table["seconds"].to_numpy()
+    shown[" "] = table["verdict"].to_numpy()
+    formats = {"points": "{:.2f}", "ms": "{:.1f}"}
+    lines = [str(render(shown, formats, right=["like", "stronger"])), ""]
     for name, text in LEGEND.items():
         lines += textwrap.wrap(f"{name:<10}{text}", 79, subsequent_indent=" " * 10)
     return "\n".join([*lines, "", *textwrap.wrap(str(advice), 79)])

@@ -9,6 +9,7 @@ __all__ = ['task_queue', 'chosen_means', 'fitted_line', 'TaskSelection', 'Random
 # %% ../../nbs/tasks/bento.ipynb #dc305321
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -127,6 +128,27 @@ class TaskSelection(Coreset):
         score, _ = self.means(items, source.values[:, items].astype(float))
         return fitted_line(score, source.truth().to_numpy(), self.correct)
 
+    def radius(self, order: np.ndarray, rng: np.random.Generator) -> float:
+        "Half the width of the interval, by the errors on sources; NaN: too few"
+        source, errors = self._source, []
+        work = [(source, source, self.coreset_)]
+        if self.learns or self.correct != "none":  # learn by half, judge by the other
+            half, work = rng.permutation(len(source)) % 2, []
+            for side in (0, 1) if len(source) >= 4 else ():
+                known, new = (
+                    source.select(models=m) for m in (half != side, half == side)
+                )
+                order = self.order(known, self._side) if self.learns else order
+                queue = task_queue(self.task_, order, rng)
+                work.append((known, new, np.sort(queue[: self.budget_])))
+        for known, new, items in work:
+            mean, _ = self.means(items, new.values[:, items].astype(float))
+            guess = np.polyval(self.line(items, known), mean)
+            errors += [*(guess - new.truth().to_numpy())]
+        errors = np.array(errors)
+        found = conformal_radius(errors[~np.isnan(errors)], self.level)
+        return found if np.isfinite(found) else np.nan
+
     def estimate(self, seen):
         seen = np.asarray(seen, dtype=float)[np.newaxis]
         mean, tasks = self.means(self.coreset_, seen)
@@ -139,34 +161,6 @@ class TaskSelection(Coreset):
             kind=IntervalKind.CONFORMAL if known else IntervalKind.NONE,
             how="errors on the sources" if known else "",
         )
-
-    def halves(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        "Errors of each half of the sources, with order and line by the other half"
-        half, errors = rng.permutation(len(self._source)) % 2, []
-        for side in (0, 1):
-            known = self._source.select(models=half != side)
-            new = self._source.select(models=half == side)
-            if self.learns:
-                order = self.order(known, self._side)
-            queue = task_queue(self.task_, order, rng)
-            items = np.sort(queue[: self.budget_])
-            mean, _ = self.means(items, new.values[:, items].astype(float))
-            guess = np.polyval(self.line(items, known), mean)
-            errors.append(guess - new.truth().to_numpy())
-        return np.concatenate(errors)
-
-    def radius(self, order: np.ndarray, rng: np.random.Generator) -> float:
-        "Half the width of the interval; NaN: too few sources"
-        source, items = self._source, self.coreset_
-        if not self.learns and self.correct == "none":
-            mean, _ = self.means(items, source.values[:, items].astype(float))
-            errors = mean - source.truth().to_numpy()
-        elif len(source) < 4:
-            return np.nan
-        else:
-            errors = self.halves(order, rng)
-        found = conformal_radius(errors[~np.isnan(errors)], self.level)
-        return found if np.isfinite(found) else np.nan
 
 
 @register
@@ -209,37 +203,33 @@ def published_list(
 ) -> list[str]:  # tasks in the order of choice
     "A list of tasks that the paper's authors published"
     table = pd.read_csv(resource_path("bento_tasks.csv"))
-    found = table[(table["benchmark"] == benchmark) & (table["list"] == name)]
-    if found.empty:
-        there = ", ".join(sorted(set(table["benchmark"] + "/" + table["list"])))
+    lists = table.sort_values("place").groupby(["benchmark", "list"])["task"].agg(list)
+    if (benchmark, name) not in lists.index:
+        there = ", ".join(map("/".join, lists.index))
         raise ValueError(f"no list {benchmark}/{name}: there are {there}")
-    return found.sort_values("place")["task"].tolist()
+    return lists[benchmark, name]
 
 # %% ../../nbs/tasks/bento.ipynb #757df785
 def ordered_matrix(
-    side: object,  # a Transfer, a frame with names, or an array
+    side: object,  # a Transfer, its file, a frame with names, or an array
     tasks: list[str],  # names of the table's tasks
 ) -> np.ndarray:  # in the tasks' order; (tasks, tasks) or (draws, tasks, tasks)
     "The transfer matrix of these tasks, in this order"
+    side = read_matrix(side) if isinstance(side, (str, Path)) else side
     if isinstance(side, Transfer):
         names, values = list(side.tasks), np.asarray(side.values)
     elif isinstance(side, pd.DataFrame):
         side = side.rename(index=str, columns=str)
         names = list(side.index)
-        if sorted(names) != sorted(side.columns) or len(set(names)) < len(names):
+        if sorted(names) != sorted({*side.columns}):
             same = "the same tasks in rows and columns, each once"
             raise ValueError(f"a transfer matrix names {same}")
         values = side[names].to_numpy(float)
-    elif isinstance(side, (np.ndarray, list, tuple)):
+    else:
         names, values = tasks, np.asarray(side, dtype=float)
         if values.shape[-2:] != (len(tasks), len(tasks)):
             shape = f"a transfer matrix of the shape {values.shape} does not fit"
             raise ValueError(f"{shape} {len(tasks)} tasks: a row and a column for each")
-    else:
-        raise TypeError(
-            "a transfer matrix is a Transfer, a frame with names or an array, not "
-            f"{type(side).__name__} (from a file: transfer='F.csv')"
-        )
     missing = [task for task in tasks if task not in names]
     if missing:
         raise ValueError(f"the transfer matrix has no task {missing[0]!r}: measure it")
@@ -287,8 +277,7 @@ class BentoSim(SimilarTasks):
 
     def matrix(self, source, side):
         "The transfer matrix of the table's tasks"
-        if self.transfer is not None:
-            side = read_matrix(self.transfer)
+        side = side if self.transfer is None else self.transfer
         if side is None:
             either = "give it to fit as side, or name a CSV file (transfer='F.csv')"
             raise ValueError(f"{self.name} needs a transfer matrix: {either}")
@@ -305,10 +294,7 @@ def chosen_dims(
     **how,  # scale, metric and t of the similarity
 ) -> int:  # K
     "As many dimensions as the measurement supports; no target model is needed"
-    most = min(most, len(similar) - 2)
-    if most < 2:
-        return 1
-    gaps = alike.eigengaps(similar, most)
+    gaps = alike.eigengaps(similar, min(most, len(similar) - 2))
     gaps = gaps[gaps > 1e-9]  # there is no K between equal eigenvalues
     if gaps.empty:
         return 1

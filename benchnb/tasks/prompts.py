@@ -4,22 +4,23 @@
 
 # %% auto #0
 __all__ = ['MMLU', 'FLAN', 'FIELDS', 'TASK_COLUMNS', 'LETTERS', 'TASK_PARTS', 'Example', 'Task', 'Prompt', 'draw_exemplars',
-           'draw_queries', 'as_example', 'record_example', 'read_records', 'file_task', 'task_files', 'read_examples',
-           'read_tasks', 'Asked', 'Reader', 'word_tokenizer']
+           'draw_queries', 'as_example', 'task_files', 'read_examples', 'read_tasks', 'Asked', 'Reader',
+           'word_tokenizer']
 
 # %% ../../nbs/tasks/prompts.ipynb #e42f510c
 import csv
 import json
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow.parquet
 
 from ..data.files import naming
 
@@ -92,19 +93,17 @@ class Prompt:
             reason = "needs {input} and {target} in exemplar, {input} in query"
             raise ValueError(f"a prompt {reason}, and no other name in braces")
 
-    def shown(self, example: Example) -> str:
-        "A solved example, with its reasoning where it has some"
-        target = example.reason or example.target
-        return self.exemplar.format(input=example.input, target=target)
-
     def context(
         self,
         task: Task,  # the source
         exemplars: Iterable[Example],  # of the source
     ) -> str:  # all that comes before the question
-        "Header and exemplars"
+        "Header and exemplars, with their reasoning where they have some"
         header = self.header.format(subject=task.subject)
-        return header + "".join(map(self.shown, exemplars))
+        return header + "".join(
+            self.exemplar.format(input=e.input, target=e.reason or e.target)
+            for e in exemplars
+        )
 
 # %% ../../nbs/tasks/prompts.ipynb #b550009f
 MMLU = Prompt(
@@ -171,13 +170,36 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def as_example(
-    question: str,
-    answer: object,  # a text, a letter or a position from 0
-    options: Sequence | None = None,  # to choose from; None: free text
+    record: dict | list,  # fields by their names; or cells: question, options, answer
     letters: bool = True,  # list the options and answer by letter
 ) -> Example:
-    "An example from the fields of a record"
-    options = list(options or ())
+    "An example from one record of a file"
+    if isinstance(record, dict):
+        given = {name: v for name, v in record.items() if v not in (None, "", [])}
+        found = {
+            n: [given[k] for k in keys if k in given] for n, keys in FIELDS.items()
+        }
+        for name in ("input", "target"):
+            if not found[name]:
+                raise ValueError(f"no {name}: name it one of {', '.join(FIELDS[name])}")
+        question, answer = str(found["input"][0]), found["target"][0]
+        if "passage" in given:
+            question = f"{given['passage']}\n{question}"
+        if isinstance(answer, list) and len(answer) == 1:
+            answer = answer[0]
+        options = next(iter(found["options"]), [])
+        if not options and {"A", "B"} <= set(record):
+            options = [record[letter] for letter in LETTERS if letter in record]
+            while options and options[-1] in (None, "", []):  # other rows have more
+                options.pop()
+        if isinstance(options, str):
+            raise ValueError(f"its options must be a list, got {options!r}")
+        marked = [re.fullmatch(r"\(([A-Z])\)\s*(.+)", str(o), re.S) for o in options]
+        options = [match[2] for match in marked] if all(marked) else list(options)
+    elif isinstance(record, list) and len(record) > 1:
+        question, *options, answer = (cell.strip() for cell in record)
+    else:
+        raise ValueError(f"a question and an answer are needed, got {record!r}")
     for value in (question, answer, *options):
         if not isinstance(value, (str, int, float)) or not str(value).strip():
             raise ValueError(f"question, answer and options are texts, got {value!r}")
@@ -196,108 +218,67 @@ def as_example(
     listed = (f"{sign}. {option}" for sign, option in zip(signs, options, strict=True))
     return Example("\n".join([question, *listed]), signs[position], tuple(signs))
 
-# %% ../../nbs/tasks/prompts.ipynb #fc3fbe32
-def record_example(
-    record: dict | list,  # fields by their names; or a row of cells
-    letters: bool = True,  # list the options and answer by letter
-) -> Example:
-    "An example from one record of a file"
-    if not isinstance(record, dict):
-        if not isinstance(record, list) or len(record) < 2:
-            raise ValueError(f"a question and an answer are needed, got {record!r}")
-        question, *options, answer = (cell.strip() for cell in record)
-        return as_example(question, answer, options, letters=letters)
-    found, empty = {}, (None, "", [])
-    for name, keys in FIELDS.items():
-        values = [record[key] for key in keys if record.get(key) not in empty]
-        if not values and name != "options":
-            raise ValueError(f"no {name}: name it one of {', '.join(keys)}")
-        found[name] = values[0] if values else None
-    question, options, target = str(found["input"]), found["options"], found["target"]
-    if record.get("passage"):
-        question = f"{record['passage']}\n{question}"
-    if isinstance(target, list) and len(target) == 1:
-        target = target[0]
-    if options is None and "A" in record and "B" in record:
-        options = [record[letter] for letter in LETTERS if letter in record]
-        while options and options[-1] in empty:  # other rows have more
-            options.pop()
-    if isinstance(options, str):
-        raise ValueError(f"its options must be a list, got {options!r}")
-    marked = [re.fullmatch(r"\(([A-Z])\)\s*(.+)", str(o), re.S) for o in options or ()]
-    if marked and all(marked):
-        options = [match[2] for match in marked]
-    return as_example(question, target, options, letters)
-
-
-def read_records(
-    path: Path,  # csv, json, jsonl, parquet, or txt with questions and reasoning
-) -> list:  # dictionaries; lists of cells for a CSV without a header
-    "The records of a file"
-    if path.suffix == ".parquet":
-        import pyarrow.parquet
-
-        return pyarrow.parquet.ParquetFile(path).read().to_pylist()
-    text = path.read_text("utf-8-sig")
-    if path.suffix == ".jsonl":
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    if path.suffix == ".json":
-        found = json.loads(text)
-        lists = [found] if isinstance(found, list) else found.values()
-        return next(part for part in lists if isinstance(part, list))
-    if path.suffix == ".txt":  # Q: ... A: Let's think step by step. ... answer is ...
-        return re.split(r"(?:^|\n)Q: ", text)[1:]
-    rows = [row for row in csv.reader(text.splitlines(keepends=True)) if row]
-    if rows and len(set(sum(FIELDS.values(), [])) & set(rows[0])) > 1:
-        return [dict(zip(rows[0], row, strict=False)) for row in rows[1:]]
-    return rows
-
 # %% ../../nbs/tasks/prompts.ipynb #34ba1cc6
 TASK_PARTS = "test|dev|validation|val|train|auxiliary_train"
 
 
-def file_task(file: Path) -> tuple[str, str]:  # task, part (test, dev, ...)
-    "The task and the part that the name of a file stands for"
-    if split := re.fullmatch(rf"({TASK_PARTS})(-\d+-of-\d+.*)?", file.stem):
-        folder = file.absolute().parent
-        folder = folder.parent if folder.name == "data" else folder
-        return folder.name, split[1]
-    if file.suffix == ".txt":
-        return file.stem, "dev"
-    found = re.fullmatch(rf"(.+)_({TASK_PARTS})", file.stem)
-    return found.groups() if found else (file.stem, "test")
-
-
 def task_files(
     path: Path,  # a file, or a folder that is searched with its subfolders
-) -> list[tuple]:  # (task, part) and a file
+) -> list[tuple]:  # (task, part: test, dev, ...) and a file
     "The files of each task"
     if not path.exists():
         raise ValueError(f"{str(path)!r}: no such file or folder; check the name")
     found = []
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         reasoning = file.suffix == ".txt" and file.parent.name == "cot-prompts"
-        read = file.suffix in (".csv", ".json", ".jsonl", ".parquet") or reasoning
-        if read and (key := file_task(file))[1] != "auxiliary_train":
-            files = [*(other for known, other in found if known == key), file]
-            if len(files) > 1 and not all("-of-" in one.stem for one in files):
-                two = ", ".join(repr(str(one)) for one in files)
-                raise ValueError(f"task {key[0]!r} is in two files: {two}")
-            found.append((key, file))
+        if file.suffix not in (".csv", ".json", ".jsonl", ".parquet") and not reasoning:
+            continue
+        if split := re.fullmatch(rf"({TASK_PARTS})(-\d+-of-\d+.*)?", file.stem):
+            folder = file.absolute().parent
+            folder = folder.parent if folder.name == "data" else folder
+            key = folder.name, split[1]
+        else:
+            named = re.fullmatch(rf"(.+)_({TASK_PARTS})", file.stem)
+            key = (file.stem, "dev" if reasoning else "test")
+            key = named.groups() if named and not reasoning else key
+        if key[1] == "auxiliary_train":
+            continue
+        files = [*(other for known, other in found if known == key), file]
+        if len(files) > 1 and not all("-of-" in one.stem for one in files):
+            two = ", ".join(repr(str(one)) for one in files)
+            raise ValueError(f"task {key[0]!r} is in two files: {two}")
+        found.append((key, file))
     if not found:
         raise ValueError(f"{str(path)!r} holds no csv, json, jsonl or parquet file")
     return [(key, file) for key, file in found if key[0] != "all"] or found
 
 
 def read_examples(
-    path: Path,  # csv, json, jsonl, parquet, or txt with reasoning
+    path: Path,  # csv, json, jsonl, parquet, or txt with questions and reasoning
     letters: bool = True,  # list the options and answer by letter
 ) -> dict[str, list[Example]]:  # by task; "": no column names it
     "All examples of a file; an error names the file and the record"
     with naming(path, "is no list of records"):
-        records, found = read_records(path), {}
-    first = records[0] if records and isinstance(records[0], dict) else {}
-    column = next((name for name in TASK_COLUMNS if name in first), None)
+        text = "" if path.suffix == ".parquet" else path.read_text("utf-8-sig")
+        if path.suffix == ".parquet":
+            records = pyarrow.parquet.ParquetFile(path).read().to_pylist()
+        elif path.suffix == ".jsonl":
+            records = [json.loads(line) for line in text.splitlines() if line.strip()]
+        elif path.suffix == ".json":
+            records = json.loads(text)
+            if isinstance(records, dict):
+                records = next(p for p in records.values() if isinstance(p, list))
+        elif path.suffix == ".txt":  # Q: ... A: Let's think ... the answer is ...
+            records = re.split(r"(?:^|\n)Q: ", text)[1:]
+        else:
+            records = [row for row in csv.reader(text.splitlines(keepends=True)) if row]
+            if records and len({*chain(*FIELDS.values())} & {*records[0]}) > 1:
+                head, *rows = records
+                records = [dict(zip(head, row, strict=False)) for row in rows]
+    first, found = records[0] if records else {}, {}
+    column = next(
+        (n for n in TASK_COLUMNS if n in first and isinstance(first, dict)), None
+    )
     if column and len({record.get(column) for record in records}) < 2:
         column = None
     for number, record in enumerate(records, 1):
@@ -307,7 +288,7 @@ def read_examples(
                 target = re.split(r"answer is:?", reason)[-1].strip().rstrip(".")
                 example = Example(question.strip(), target, None, reason.strip())
             else:
-                example = record_example(record, letters)
+                example = as_example(record, letters)
             found.setdefault(str(record[column]) if column else "", []).append(example)
     return found
 
@@ -398,10 +379,10 @@ class Reader:
     ) -> None:
         "Refuse a prompt that is too long for the model"
         if self.most_tokens and length > self.most_tokens:
-            takes = f"the model, which takes {self.most_tokens}{where}: ask for fewer"
+            takes = f"the model, which takes {self.most_tokens}{where}"
+            remedy = "ask for fewer exemplars, or leave long examples out"
             raise ValueError(
-                f"a prompt of {length} tokens is too long for {takes} exemplars, or "
-                "leave long examples out"
+                f"a prompt of {length} tokens is too long for {takes}: {remedy}"
             )
 
 

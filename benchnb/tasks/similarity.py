@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SCALES', 'TASK_DISTANCES', 'square', 'normalise', 'cosine_similarity', 'task_distances', 'similarity', 'laplacian',
-           'eigenmaps', 'embedded_similarity', 'eigengaps', 'subspace_agreement', 'random_halves',
-           'embedding_stability', 'stable_dims', 'bm25_matrix', 'okapi_matrix', 'load_transfer']
+           'eigenmaps', 'embedded_similarity', 'eigengaps', 'subspace_agreement', 'embedding_stability', 'stable_dims',
+           'bm25_matrix', 'okapi_matrix', 'load_transfer']
 
 # %% ../../nbs/tasks/similarity.ipynb #af1a807a
 from collections.abc import Iterable, Sequence
@@ -174,15 +174,6 @@ def subspace_agreement(
     return float((shared - chance) / (1 - chance)) if dims < room else np.nan
 
 # %% ../../nbs/tasks/similarity.ipynb #c844c426
-def random_halves(
-    draws: int,  # number of repetitions of the measurement
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:  # positions in either half
-    "Two halves of the draws at random; of an odd number one is left out"
-    order = rng.permutation(draws)
-    return order[: draws // 2], order[draws // 2 : draws // 2 * 2]
-
-
 def embedding_stability(
     matrices: np.ndarray,  # (draws, tasks, tasks), at least 2 draws
     dims: Iterable[int],  # the values of K to try
@@ -197,9 +188,8 @@ def embedding_stability(
         raise ValueError("stability needs draws x tasks x tasks, with 2 draws or more")
     rng, rows = np.random.default_rng(seed), []
     for _ in range(splits):
-        halves = [
-            similarity(matrices[h], **how) for h in random_halves(len(matrices), rng)
-        ]
+        order = rng.permutation(len(matrices))[: len(matrices) // 2 * 2]
+        halves = [similarity(matrices[half], **how) for half in order.reshape(2, -1)]
         one, two = (eigenmaps(half, max(dims), skip_first) for half in halves)
         room = len(one) - skip_first
         rows.append([subspace_agreement(one[:, :k], two[:, :k], room) for k in dims])
@@ -256,11 +246,9 @@ def load_transfer(
         raise ValueError(f"no transfer matrix {name!r}: choose from mmlu, flan")
     file, folder = "mmlu-ict/ict_matrices.npz", data_folder(folder)
     if folder is None or not (folder / file).is_file():
-        made = "it is made from tianyi-lab/BenTo @ 8aeb758b"
         where = f"set BENCHNB_DATA to a folder with {file}"
-        raise FileNotFoundError(
-            f"{name}'s transfer matrix is not here: {made}; {where}"
-        )
+        made = f"{where} (made from tianyi-lab/BenTo @ 8aeb758b)"
+        raise FileNotFoundError(f"{name}'s transfer matrix is not here: {made}")
     keys = [name, f"{name}_tasks", *(["mmlu_length"] if name == "mmlu" else [])]
     values, tasks, *items = read_arrays(folder / file, keys).values()
     values = values.reshape(-1, len(tasks), len(tasks))

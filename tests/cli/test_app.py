@@ -9,18 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
-from helpers.small import METHODS, files_in, table, write_fork
+from helpers.small import files_in, table, write_fork
 
 import benchnb
 from benchnb.cli.app import ORDER, main, parse
 from benchnb.cli.commands import COMMANDS, Call
-from benchnb.cli.compare import format_summary
 from benchnb.data.scores import Scores
-from benchnb.data.sources import SOURCES
-from benchnb.evaluation.compare import METRICS, compare, summary
+from benchnb.evaluation.compare import compare, summary
 from benchnb.papers.published import PAPERS
 
 SCRIPT = Path(sys.executable).with_name("benchnb")
@@ -128,12 +125,6 @@ def test_json_is_valid_and_nothing_beside_it(line, call):
 # compare -------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_every_method_can_be_compared_by_its_name(call):
-    text = call("compare", "table.parquet", "--budgets", "12", "--trials", "1")
-    assert all(f" {name}" in text for name in METHODS)
-
-
 def test_compare_writes_what_was_asked_for_and_no_more(place, call):
     Path("None.journal").write_text("mine")  # only looks like one
     Path("out").mkdir()
@@ -168,18 +159,6 @@ def test_costs_in_dollars(call):
     bare, agents = scores.items.drop(columns="cost"), scores.models.assign(llm="one")
     Scores(scores.values, bare, agents).to_parquet("table.parquet")
     assert "all items cost $60: $1 each" in call(*COMPARE, *FEW)
-
-
-def test_the_table_is_narrow_whatever_the_figures():
-    rows = {"method": ["a_method_with_a_very_long_name_indeed", "b"], "budget": 14_042}
-    rows |= {"asked": 1.0, "cost": 1e6, "cost_unit": "usd", "seconds": 99.0}
-    for value in (0.0, 1.0, -1.0, np.nan):
-        for error in (0.25, np.nan):
-            figures = pd.DataFrame(rows)
-            for name in METRICS:
-                figures[name], figures[f"{name}_se"] = value, error
-            lines = format_summary(figures.assign(seconds=99.0)).splitlines()
-            assert {len(line) for line in lines} == {80}  # columns in line
 
 
 # Interrupted ---------------------------------------------------------------------
@@ -269,31 +248,12 @@ def test_colours_on_a_terminal_only(place, capsys, monkeypatch):
         monkeypatch.setenv("NO_COLOR", "1")
 
 
-def test_data_lists_every_name_and_where_it_is(place, call, monkeypatch):
-    def listed():
-        "Name of each data set -> the heading that it stands under"
-        heading, where = None, {}
-        for line in filter(None, call("data").splitlines()[1:]):
-            if line.startswith("  "):
-                where[line.split()[0]] = heading
-            else:
-                heading = line
-        return where
-
-    assert set(listed()) == set(SOURCES.index)
-    file = place / "data" / SOURCES.loc["gsm8k", "file"]
-    file.parent.mkdir(parents=True)
-    file.write_bytes(b"")
-    monkeypatch.setenv("BENCHNB_DATA", str(place / "data"))
-    assert listed()["gsm8k"] == "BENCHNB_DATA" and listed()["zoo"] == "embedded"
-
-
 MISTAKES = {
     "compare zoo --methods guardd_irt": "did you mean 'guarded_irt'?",
     "compare zoo --methods oracle": "'benchnb methods' lists all",
     "compare zooo": "did you mean 'zoo'?",
     "compare mine.csv": "'benchnb data' lists all",
-    "tables foo": "'benchnb tables --help' lists all",
+    "tables foo": "there are bento",
     "compare table.parquet --trials many": "Invalid value for '--trials'",
     "compare table.parquet --budgets 10,3tokens": "budgets are in items and tokens",
     "compare table.parquet --dollars 3/bananas": "is what an item costs",

@@ -85,6 +85,10 @@ def check(name, mode, stops, wanted, old):
         assert not stop.left_after, f"{where} leaves {stop.left_after} for ever"
 
 
+QUICK = ["compare", "plan", "publish", "tell"]
+NIGHT = [
+    pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS if name not in QUICK
+]
 LATER = [pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:]]
 MOST = None if os.environ.get("BENCHNB_EXAMPLES") else 10  # every stop, by night
 MORE = pytest.param(MOST, marks=pytest.mark.slow, id="more stops")
@@ -92,7 +96,7 @@ MORE = pytest.param(MOST, marks=pytest.mark.slow, id="more stops")
 
 @pytest.mark.parametrize("most", [pytest.param(2, id="2 stops"), MORE])
 @pytest.mark.parametrize("mode", [MODES[0], *LATER])
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*QUICK, *NIGHT])
 def test_stopped_anywhere_a_command_goes_on(name, mode, most, start, tmp_path):
     folder = start(name)
     wanted, stops = sweep(COMMANDS[name].split(), folder, tmp_path, mode, most)

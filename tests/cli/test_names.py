@@ -70,6 +70,7 @@ def test_a_report_shows_odd_names(place, capsys):
     assert all(row.isprintable() for row in card.split("\n")) and "[2J" in card
 
 
+@pytest.mark.slow
 def test_two_processors_print_no_raw_warning(place):
     "In a process of its own, as a user starts it: its own processes import the plug-in"
     named = write_fork(place, "Warns")

@@ -42,12 +42,6 @@ def test_shards_make_the_matrix_and_what_is_missing_is_named(here, made, capsys)
     assert len(answers) == made[2].queries.sum() * 3
 
 
-@pytest.mark.slow
-def test_processes_for_two_gpus_make_the_matrix(here, made):
-    assert measured("--model", "model", "--gpus", "2") == 0
-    np.testing.assert_allclose(read_matrix("m.csv").values, made[2].values)
-
-
 def test_a_model_on_a_server_gives_the_same_matrix(here, made, capsys):
     with vllm_like(made[1]) as (url, seen):
         assert measured("--model", "m", "--url", url, "--tokenizer", "model") == 0

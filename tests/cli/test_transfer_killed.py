@@ -59,7 +59,7 @@ MOMENTS = {  # when, and finished cells and questions asked in vain by then
 EVERY = [pytest.param(moment, marks=pytest.mark.slow) for moment in MOMENTS]
 
 
-@pytest.mark.parametrize("moment", [EVERY[0], list(MOMENTS)[1]])
+@pytest.mark.parametrize("moment", EVERY)
 def test_a_local_model(here, made, moment):
     kill, cells, vain = MOMENTS[moment]
     assert killed(run(LOCAL, here, kill=kill))
@@ -86,33 +86,6 @@ def test_a_shard_among_others(here, made, moment):
     assert main([*WORDS, "--merge"]) == 0
     same_matrix(made)
     assert twice(asked(here)) == vain
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "kill, gpu, most",
-    [
-        ("record 3 self", "0", 0),  # one of two processes: the other goes on
-        ("batch 8 self", None, 2 * CELL),  # both, in the middle of a cell
-        ("record 3 parent", "0", 2 * CELL),  # the launcher: its processes end with it
-    ],
-    ids=["one process", "both processes", "the launcher"],
-)
-def test_two_processes_on_one_machine(here, made, kill, gpu, most):
-    command = [*LOCAL, "--gpus", "2"]
-    done = run(command, here, kill=kill, gpu=gpu)
-    if kill.endswith("parent"):
-        assert killed(done)
-        assert records(here) < 18
-    else:
-        assert done.returncode == 2
-        assert records(here) == (3 + 9 if gpu else 2 + 2)
-        assert "failed: the same command measures what is missing" in done.stderr
-    assert not (here / "m.csv").exists()
-    again = run(command, here)
-    assert again.returncode == 0, again.stderr
-    same_matrix(made)
-    assert twice(asked(here)) <= most
 
 
 AT = [pytest.param(5 * CELL, marks=pytest.mark.slow, id="the last of a cell")]

@@ -8,7 +8,7 @@ import pytest
 from helpers.small import METHODS, table
 
 from benchnb.evaluation import registry
-from benchnb.evaluation.checks import BrokenRule, check_method, example
+from benchnb.evaluation.checks import BrokenRule, check_method
 from benchnb.evaluation.method import Coreset, Estimate
 from benchnb.evaluation.registry import get_method
 
@@ -19,7 +19,10 @@ def fresh_registry(monkeypatch):
     monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
 
 
-@pytest.mark.parametrize("name", METHODS)
+SLOW = pytest.param("essence_bench", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [SLOW if n == "essence_bench" else n for n in METHODS])
 def test_methods_of_the_library_keep_the_contract(name):
     check_method(get_method(name), scores=table())
 
@@ -143,9 +146,3 @@ def test_an_honest_method_passes():
 def test_a_broken_rule_is_named(cls, words):
     with pytest.raises(BrokenRule, match=words):
         check_method(cls)
-
-
-def test_the_example_has_what_methods_need():
-    table = example()
-    assert table.shape == (30, 40) and table.items["task"].nunique() == 2
-    assert {"text", "cost"} <= {*table.items} and 0.2 < table.truth().mean() < 0.8

@@ -7,8 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import textwrap
-import warnings
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +15,6 @@ import pandas as pd
 import pytest
 from helpers.small import (
     METHODS,
-    ONE_TASK,
     TASKS,
     files_in,
     table,
@@ -32,7 +29,7 @@ from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.data.splits import SPLITS
 from benchnb.evaluation import registry
-from benchnb.evaluation.compare import METRICS, compare, over_trials, show, summary
+from benchnb.evaluation.compare import METRICS, compare, over_trials, summary
 from benchnb.evaluation.method import Estimate, Method
 from benchnb.evaluation.registry import get_method, list_methods, register
 
@@ -106,11 +103,6 @@ def test_the_frame_holds_what_is_true():
     assert {dtypes[c] for c in ("budget", "trial", "asked")} == {"int64"}
 
 
-def test_a_cost_that_is_not_known_is_not_invented():
-    scores = Scores(table().values, table().items.drop(columns="cost"))
-    assert compare(scores, QUICK, [6], 1)["cost"].isna().all()
-
-
 def test_targets_without_a_truth_are_left_out():
     models = table().models.assign(full_score=table().performance())
     models.loc["model-03", "full_score"] = np.nan
@@ -120,11 +112,6 @@ def test_targets_without_a_truth_are_left_out():
     assert frame["truth"].notna().all()
     with_it = set(compare(table(), QUICK, [6], 6)["target"])
     assert set(frame["target"]) == with_it - {"model-03"}
-
-
-def test_lists_may_be_short_or_repeat_themselves():
-    same(quick(budgets=[6, 6, 12, 6]), quick())
-    same(quick(methods=QUICK[0], budgets=6), quick(methods=[QUICK[0]], budgets=[6]))
 
 
 def test_labels_tell_variants_apart(fork):
@@ -175,21 +162,6 @@ def test_over_trials_gives_means_and_standard_errors():
     assert one[[f"{name}_se" for name in FIGURES]].isna().all(axis=None)
 
 
-def test_the_table_for_notebooks_shows_figures_and_obeys_nothing():
-    table = over_trials(summary(quick(trials=2)))
-    html = show(table)
-    assert html._repr_html_() == html and html.count("<tr") == len(table) + 1
-    for mae, error in zip(table["mae"], table["mae_se"], strict=True):
-        assert f"{mae:.3f} &plusmn; {error:.3f}" in html
-    best = table.groupby("budget")["mae"].min()
-    assert all(f"<b>{mae:.3f} &plusmn;" in html for mae in best)
-    assert "nan" not in show(over_trials(summary(quick(trials=1))))
-    table.loc[0, ["mae", "coverage", "width"]] = np.nan
-    assert "&ndash;" in show(table) and "nan" not in show(table)
-    evil = table.assign(method="<img src=x onerror=alert(1)>")
-    assert "<img" not in show(evil) and "&lt;img" in show(evil)
-
-
 @pytest.mark.parametrize("split", [s for s in SPLITS if s not in ("llm", "scaffold")])
 def test_every_split_can_be_compared(split):
     frame = quick(split=split)
@@ -201,11 +173,6 @@ def test_every_split_can_be_compared(split):
     assert (repeated[0] == repeated[1]) == (split not in ("random", "family"))
     scores = [rows["score"].tolist() for _, rows in frame.groupby("trial")]
     assert scores[0] != scores[1]  # trials differ in what is drawn
-
-
-def test_more_trials_keep_the_first_ones():
-    more = quick(trials=3).query("trial < 2").reset_index(drop=True)
-    same(quick(), more)
 
 
 # Splits: near-copies never on both sides ---------------------------------------
@@ -242,16 +209,6 @@ def test_no_target_is_a_near_copy_of_a_source(how, seed):
         assert source.truth().max() <= target.truth().min()
     again = scores.split(how, seed=seed)
     assert again[0].models.index.equals(source.models.index)
-
-
-def test_a_given_split_is_taken_as_it_is():
-    scores = with_copies(0)
-    source, target = scores.split("given")
-    for half, part in ((source, "source"), (target, "target")):
-        wanted = scores.models.index[scores.models["part"] == part]
-        assert half.models.index.equals(wanted)
-    groups = pd.Series(scores.near_copies(), scores.models.index)
-    assert set(groups[source.models.index]) & set(groups[target.models.index])
 
 
 # Fitting once ------------------------------------------------------------------
@@ -372,13 +329,6 @@ def test_a_journal_serves_more_budgets_trials_methods_and_parameters(fork, tmp_p
     assert other["score"].mean() > frame.query("method == 'mine'")["score"].mean()
 
 
-def test_two_processors_write_the_same_journal(written, tmp_path):
-    journal, one = tmp_path / "journal", tmp_path / "one"
-    same(quick(journal=journal, n_jobs=2), written[1])
-    one.write_bytes(written[0])
-    assert sorted(pieces(journal)[1]) == sorted(pieces(one)[1])
-
-
 # A method of somebody else's ---------------------------------------------------
 
 
@@ -448,32 +398,6 @@ def test_a_broken_estimate_is_repaired():
     assert (outside["low"] == 0.5).all() and (outside["high"] == 1).all()
 
 
-@pytest.mark.parametrize("name", ONE_TASK)
-@pytest.mark.filterwarnings("ignore")
-def test_the_smallest_table_can_be_compared(name):
-    "Two models, two items: one source, one target"
-    scores = Scores([[0, 1], [1, 0.5]], pd.DataFrame({"text": ["one", "two"]}))
-    frame = compare(scores, name, [1, 2], 2, sources=0.5)
-    assert len(frame) == 2 * 2 and frame["score"].between(0, 1).all()
-    whole = frame[frame["asked"] == 2]
-    assert np.allclose(whole["score"], whole["truth"])
-    assert summary(frame)["kendall"].isna().all()  # one target has no order
-
-
-def test_a_process_that_only_compares_loads_no_plots(tmp_path):
-    code = """
-        import sys
-        sys.path[:0] = sys.argv[1:]
-        from test_compare import quick
-        quick()
-        print([m for m in ("matplotlib", "torch", "seaborn") if m in sys.modules])
-    """
-    command = [sys.executable, "-c", textwrap.dedent(code), str(TESTS)]
-    command.append(str(TESTS.parent))
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
-
-
 def test_new_code_does_not_go_on_with_old_pieces(tmp_path, monkeypatch):
     "The pieces of a method whose source has changed are done again"
     from benchnb.evaluation.compare import piece_key
@@ -490,16 +414,6 @@ def test_new_code_does_not_go_on_with_old_pieces(tmp_path, monkeypatch):
     del sys.modules["changing"]
     linecache.clearcache()
     assert piece_key("mine", get_method("changing:Mine"), 5, 0) != key
-
-
-def test_what_a_method_noted_is_in_the_frame():
-    few = table().select(models=np.arange(4))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        frame = compare(few, ["gp_irt", "random"], [10], trials=1, sources=0.5)
-    noted = frame.set_index("method")["notes"]
-    assert noted["gp_irt"].str.contains("too few for item curves").all()
-    assert (noted["random"] == "").all()
 
 
 def test_by_task_adds_a_row_for_every_task_and_changes_nothing_else():

@@ -28,15 +28,6 @@ def write(path, count=3):
     return path.read_bytes()
 
 
-def test_what_was_added_is_there(tmp_path):
-    write(tmp_path / "new" / "run.journal")
-    with Journal(tmp_path / "new" / "run.journal", "one") as journal:
-        assert journal.done == {f"piece {n}": {"score": [n / 2]} for n in range(3)}
-        journal.add("piece 1", 7)
-    with Journal(tmp_path / "new" / "run.journal", "one") as journal:
-        assert journal.done["piece 1"] == 7 and len(journal.done) == 3
-
-
 def test_no_file_before_the_first_piece(tmp_path):
     with Journal(tmp_path / "run.journal", "one"):
         assert list(tmp_path.iterdir()) == []
@@ -114,9 +105,3 @@ def test_a_journal_cut_anywhere_is_whole_or_refused(tmp_path):
                 assert all(value["score"] for value in journal.done.values())
         except ValueError as error:
             assert "delete it" in str(error)
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="choose another place|cannot write"):
-        Journal(tmp_path / "file" / "run.journal", "one").add("a", 1)

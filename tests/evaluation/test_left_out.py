@@ -1,7 +1,6 @@
 """Errors on sources that were left out: who is left out with whom, and which interval
 they give to a method without one."""
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,14 +8,12 @@ import pytest
 from helpers.evaluations import evaluate
 from helpers.small import halves, table
 
-from benchnb.cli.app import main
 from benchnb.data.scores import Scores
-from benchnb.evaluation.guard import with_conformal
 from benchnb.evaluation.left_out import (
     left_out_errors,
     task_errors,
 )
-from benchnb.evaluation.method import Coreset, Estimate, Flag, IntervalKind
+from benchnb.evaluation.method import Coreset, Estimate, IntervalKind
 from benchnb.evaluation.registry import get_method
 from benchnb.live.evaluation import Evaluation
 from benchnb.methods.guarded_irt import GuardedIRT
@@ -95,13 +92,6 @@ def test_a_method_without_an_interval_gets_one_that_is_kept(tmp_path):
     assert bare.kind is IntervalKind.NONE and "no interval" in bare.notes[-1]
 
 
-def test_errors_of_a_method_without_an_interval_give_one():
-    errors = left_out_errors(get_method("tailored_bench"), halves()[0], 20, folds=3)
-    found = with_conformal(Estimate(0.5), errors, 0.8)
-    assert found.kind is IntervalKind.CONFORMAL and Flag.FEW_SOURCES not in found.flags
-    assert found.interval[0] < 0.5 < found.interval[1] and found.level == 0.8
-
-
 def test_left_out_errors_are_those_of_the_method_itself():
     "What only an interval needs is left out in the folds, and changes no estimate"
     source = table(1, 40)
@@ -110,13 +100,3 @@ def test_left_out_errors_are_those_of_the_method_itself():
     columns = ["estimate", "truth", "fit", "correction", "fold"]
     np.testing.assert_allclose(quick[columns], slow[columns], atol=1e-12)
     assert GuardedIRT().estimates_only().folds == 0 and Calibrated.fits == [3, 3]
-
-
-def test_whether_sources_are_left_out_is_no_matter_of_time(tmp_path, monkeypatch):
-    "The clock of a slow machine: every look at it is an hour later"
-    clock = itertools.count(0, 3600.0)
-    halves()[0].to_parquet(tmp_path / "s.parquet")
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    plan = ["plan", tmp_path / "s.parquet", "--method", "aipw", "--budget", 12]
-    assert main([*map(str, plan), "--out", str(tmp_path / "new")]) == 0
-    assert len(Evaluation.load(tmp_path / "new").left_out(12)) == len(halves()[0])

@@ -128,19 +128,6 @@ def test_the_order_of_the_sources_does_not_matter(name):
     alike(name, means(fit(name, source.select(models=order)), target))
 
 
-@every_method
-def test_the_order_of_the_items_does_not_matter(name):
-    source, target = halves()
-    order = np.random.default_rng(2).permutation(source.shape[1])
-    method = fit(name, source.select(items=order))
-    (mean, error), (mean2, error2) = usual(name), means(
-        method, target.select(items=order)
-    )
-    apart = (mean - mean2[mean.index]).abs()  # ties may go to another item
-    assert (apart <= 0.04 + 4 * np.hypot(error, error2)).all(), apart
-    assert apart.mean() <= 0.02 + 2 * np.hypot(error, error2).mean()
-
-
 @pytest.mark.parametrize("name", NESTED)
 def test_a_saved_method_gives_equal_estimates(name, tmp_path):
     target, method = halves()[1], prepared(fitted(name), 12, seed=4)
@@ -185,20 +172,6 @@ def test_what_is_asked_depends_only_on_answers_and_seed(name):
     assert shown(a) == shown(b)
     rngs = [method_rng(fitted(name), 12, 0, step).random() for step in (0, 0, 1)]
     assert rngs[0] == rngs[1] != rngs[2]
-
-
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=9), st.data())
-@examples(100)
-def test_shares_of_a_budget_are_fair_and_spend_it_all(sizes, data):
-    budget = data.draw(st.integers(len(sizes), sum(sizes)), "budget")
-    share = shares(budget, sizes)
-    assert share.sum() == budget
-    assert (share >= 1).all() and (share <= sizes).all()
-    exact = budget * np.array(sizes) / sum(sizes)
-    if (exact >= 1).all():
-        assert (np.abs(share - exact) < 1).all()  # by largest remainders
-    order = np.argsort(sizes, kind="stable")
-    assert (np.diff(share[order]) >= -1).all()  # larger tasks do not get much less
 
 
 def clipped_shares(budget, floor, sizes):

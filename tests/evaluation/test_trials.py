@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.data.sources import load
 from benchnb.evaluation.method import IntervalKind, IntervalOf
 from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method
@@ -62,17 +61,6 @@ def test_n_runs_weigh_like_n_answers_to_the_same_item():
     np.testing.assert_allclose(fast.covariance, slow.covariance, atol=1e-4)
 
 
-def test_a_fit_weighs_cells_by_their_trials():
-    scores, _ = agents()
-    settings = dict(rounds=8, tolerance=0, marginal=False)
-    plain = fit_irt(scores.values, **settings)
-    once = fit_irt(scores.values, trials=np.ones(scores.shape), **settings)
-    np.testing.assert_array_equal(plain.slopes, once.slopes)
-    counted = fit_irt(scores.values, trials=scores.trials, **settings)
-    assert np.abs(counted.slopes - plain.slopes).max() > 0.01
-    assert (counted.covariance[:, 0, 0] < plain.covariance[:, 0, 0]).all()  # surer
-
-
 @pytest.mark.parametrize("name", ["adaptive_irt", "p_irt", "guarded_irt"])
 def test_methods_hear_how_many_runs_an_answer_rests_on(name):
     scores, _ = agents(60)
@@ -120,9 +108,3 @@ def test_an_interval_names_what_it_is_for():
     assert counted.interval[0] < counted.score < counted.interval[1]
     parts = PerTask(get_method("random")).fit(plain)
     assert simulate(parts, scores, 20)[0].interval_of is IntervalOf.EXPECTED
-
-
-def test_terminal_bench_has_trials_that_make_intervals_for_the_expected_score():
-    scores = load("terminal_bench_trials")
-    found = simulate(get_method("random").fit(scores), scores, 20)
-    assert {e.interval_of for e in found} == {IntervalOf.EXPECTED}

@@ -31,7 +31,7 @@ def counted(self, *given):
     happened("record")
 
 def noted(self, prefix, rows):
-    lines = [json.dumps([prefix.ids, row.ids]) + "\\n" for row in rows]
+    lines = [json.dumps([prefix.ids, ids]) + "\\n" for ids, _ in rows]
     with open(os.environ["ASKED"], "a") as file:
         file.write("".join(lines))
     found = read(self, prefix, rows)

@@ -88,6 +88,19 @@ def top_of(step, token, count):
 
 
 @contextmanager
+def serving(handler):
+    "The address of a server with this handler"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
 def vllm_like(pair):
     "The address of a server, and what it has seen: bodies and connections"
     seen = {"bodies": [], "connections": 0, "prompts": 0, "tokens": 0}
@@ -120,11 +133,5 @@ def vllm_like(pair):
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(Handler) as url:
+        yield url, seen

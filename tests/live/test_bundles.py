@@ -73,22 +73,18 @@ def test_the_commands_of_its_readme_work(numbered, tmp_path, monkeypatch, capsys
         assert main(at_once) == 0
 
 
-def test_a_bundle_carries_its_recipe_and_its_accuracy(tmp_path, capsys):
+def test_a_bundle_carries_its_accuracy(tmp_path):
     source, target = table(1, 60).split("random", seed=0)
     source.to_parquet(tmp_path / "s.parquet")
     place = str(tmp_path / "small")
     publish_ = ["publish", str(tmp_path / "s.parquet"), "--method", "kmeans"]
     publish_ += ["--budget", "20", "--seed", "3"]
     assert main([*publish_, "--folds", "4", "--out", place]) == 0
-    text = (tmp_path / "small" / "README.md").read_text()
-    assert "benchnb publish TABLE --method kmeans --budget 20 --seed 3" in text
     said = json.loads((tmp_path / "small" / "certificate.json").read_text())
     near = compare(source, ["kmeans"], [20], trials=4, seed=3)
-    mean, error = over_trials(summary(near)).loc[0, ["mae", "mae_se"]]
+    mean = over_trials(summary(near)).loc[0, "mae"]
     assert said["measured"]["like the sources"]["error"] == pytest.approx(mean, 1e-3)
-    assert f"| {100 * mean:.1f} ± {100 * error:.1f} |" in text
     assert said["sources"] == source.fingerprint() and "newer" in said["measured"]
-    assert "`answers.csv` is a file of yours" in text and "item,score\n" in text
     kept = read_errors(tmp_path / "small", 20)
     assert not {*kept.index} & {*source.models.index}  # no names of models
     row = dict(zip(target.items.index, target.values[0].tolist(), strict=True))
@@ -96,8 +92,6 @@ def test_a_bundle_carries_its_recipe_and_its_accuracy(tmp_path, capsys):
     live.tell({name: row[name] for name in live.ask()})
     wide, narrow = live.estimate().interval, live.estimate(0.8).interval
     assert narrow[1] - narrow[0] < wide[1] - wide[0]
-    assert main([*publish_, "--folds", "0", "--out", place + "2"]) == 0
-    assert "was not measured" in (tmp_path / "small2" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("kind", ["report", "mapping", "csv"])

@@ -473,19 +473,6 @@ def test_every_method_reaches_a_width_or_is_refused_at_once(name, tmp_path):
     assert wide <= 0.2 and len(sizes) > 1 or sum(sizes) == 60 or found.notes
 
 
-def test_the_last_whole_stage_is_the_estimate_meanwhile(tmp_path):
-    source, known = halves()[0], known_answers()
-    run = Evaluation(get_method("random").fit(source), width=0.15, folder=tmp_path)
-    with pytest.raises(ValueError, match="still to be told: 20"):
-        run.estimate()
-    run.tell({name: known[name] for name in run.ask()})
-    left = len(run.ask())
-    for one in (run, Evaluation.load(tmp_path)):
-        found = one.estimate()
-        assert left and any(f"still to be told: {left}" in n for n in found.notes)
-        assert len(found.items) == len(one.answers)
-
-
 # What is said in the end -------------------------------------------------------
 
 

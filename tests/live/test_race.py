@@ -76,15 +76,6 @@ def test_a_learned_promise_asks_less_and_is_kept_by_the_sources():
         learned_capital(source, 16)
 
 
-def test_a_table_with_holes_or_weights_cannot_race():
-    values = models(3).values.astype(float)
-    values[0, 0] = np.nan
-    items = pd.DataFrame({"weight": [2.0, *[1.0] * 199]})
-    for table in (Scores(values), Scores(models(3).values, items)):
-        with pytest.raises(ValueError, match="equal items, all of them scored"):
-            race(table)
-
-
 @pytest.mark.parametrize(
     "wrong, message",
     [

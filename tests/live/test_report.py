@@ -15,9 +15,3 @@ def test_tasks_have_intervals_and_counts():
     assert run.method.budget_ == sum(part["items"] for part in rows.values())
     bare = evaluate("aipw", errors=False).report()
     assert all(part["interval"] == [None, None] for part in bare["tasks"].values())
-
-
-def test_a_task_that_was_asked_in_full_is_exact():
-    run = evaluate("random", budget=60)
-    for part in run.report()["tasks"].values():
-        assert part["interval"] == [part["score"]] * 2 and not part["few"]

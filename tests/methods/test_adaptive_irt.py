@@ -3,7 +3,7 @@ equals one by one, odd answers, saving."""
 
 import numpy as np
 import pytest
-from helpers.small import estimates, halves, prepared, with_values
+from helpers.small import halves, prepared, with_values
 
 from benchnb.data.costs import Amount, Unit
 from benchnb.data.scores import Scores
@@ -107,21 +107,6 @@ def test_usefulness_is_the_variance_that_an_answer_takes_away(dims):
             assert fast[model, item] == pytest.approx(before - after, rel=1e-6)
 
 
-@pytest.mark.parametrize("dims", [1, 2])
-def test_abilities_of_other_items_per_model_are_those_of_single_models(dims):
-    source, target = halves()
-    bank = fit_irt(source.values, dims)
-    rng = np.random.default_rng(0)
-    asked = np.stack([rng.permutation(60)[:15] for _ in range(len(target))])
-    seen = np.take_along_axis(target.values.astype(float), asked, axis=1)
-    seen[rng.random(seen.shape) < 0.2] = np.nan
-    theta, _, covariance = bank.abilities(seen, asked)
-    for row in range(len(seen)):
-        single = bank.abilities(seen[[row]], asked[row])
-        np.testing.assert_allclose(theta[row], single.theta[0], atol=1e-5)
-        np.testing.assert_allclose(covariance[row], single.covariance[0], atol=1e-5)
-
-
 def test_the_standard_error_is_that_of_many_draws():
     bank, theta, answers = made_up(models=3, items=40)
     test = exam(bank, 10)
@@ -155,13 +140,6 @@ def test_side_by_side_equals_one_by_one(rules):
         assert apart.score == pytest.approx(estimate.score, abs=1e-6)
 
 
-def test_equally_useful_items_are_drawn_from_the_whole_table():
-    source, target = halves()
-    one = AdaptiveIRT().fit(source.select(models=[0]))
-    tasks = {i.split("/")[0] for i in estimates(one, target, 12)[0].items}
-    assert len(tasks) > 1
-
-
 def test_intervals_cover_models_like_the_sources():
     _, _, answers = made_up(models=160, items=80, seed=3)
     order = np.random.default_rng(0).permutation(160)
@@ -188,8 +166,8 @@ def test_an_interval_from_the_stronger_sources_uses_only_their_errors():
         wide[which] = ready(method, 10, 0)
     method = wide["stronger"]
     pairs = [
-        (values[row].mean(), method.surprises(bank, values[[row]])[0])
-        for bank, values, _ in method._held_out
+        (values[row].mean(), method.surprises(bank, values[[row]], trials[[row]])[0])
+        for bank, values, trials in method._held_out
         for row in range(len(values))
     ]
     pairs.sort(key=lambda pair: -pair[0])

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import ready
 from benchnb.methods.anchor_points import AnchorPoints
 from benchnb.stats.medoids import item_distances, standardize
 
@@ -42,15 +42,3 @@ def test_the_estimate_weighs_answers_by_the_weight_of_their_clusters():
     estimate = method.estimate(seen)
     assert np.isclose(estimate.score, expected)
     assert np.isclose(estimate.predicted @ method.weights_, expected)
-
-
-def test_many_items_are_clustered_from_samples():
-    scores = answers(items=300)
-    exact = ready(AnchorPoints(folds=0).fit(scores), 10)
-    sampled = ready(AnchorPoints(folds=0, exact_up_to=100).fit(scores), 10)
-    assert len(set(sampled.coreset_)) == 10
-    errors = [
-        np.abs([e.score for e in simulate(method, scores)] - scores.truth()).mean()
-        for method in (exact, sampled)
-    ]
-    assert errors[1] < errors[0] + 0.05

@@ -36,13 +36,6 @@ def test_the_representative_is_the_member_nearest_to_the_mean():
         assert item == members[away.argmin()]
 
 
-def test_a_sample_is_nearly_as_good_as_all_items():
-    points = answers(models=20, items=2000).values
-    whole, part = (k_means_items(points, 12, 0, sample=n) for n in (2000, 400))
-    assert len(set(part.medoids)) == 12 and set(part.labels) == set(range(12))
-    assert part.loss < 1.1 * whole.loss
-
-
 def test_an_empty_cluster_is_filled_with_the_farthest_item():
     from benchnb.methods.clustering import nearest_to_centroids
 
@@ -145,19 +138,9 @@ def test_items_not_chosen_by_scores_are_tried_on_every_source(space, monkeypatch
 
 def test_tables_without_texts():
     scores = answers()
-    with pytest.raises(
-        ValueError, match="needs the items' texts: give .* a column 'text'"
-    ):
+    with pytest.raises(ValueError, match="needs the items' texts: give .* 'text'"):
         TextClustering().fit(scores)
     side = np.random.default_rng(0).random((60, 4))
     assert len(simulate(TextClustering().fit(scores, side), scores, 5)) == 24
-    with pytest.raises(ValueError, match="side must be an array of 60 items"):
-        TextClustering().fit(scores, side[:3])
-    half = with_texts(scores)
-    half.items.loc["q7", "text"] = None
-    with pytest.raises(
-        ValueError, match="1 of 60 items have no text \\(first: 'q7'\\)"
-    ):
-        TextClustering().fit(half)
     assert "kmeans_text" not in list_methods(scores)
     assert {"kmeans", "kmeans_text"} <= set(list_methods(with_texts(scores)))

@@ -9,7 +9,6 @@ from pygam import LinearGAM, s
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.learned_coresets import RandomCurve
-from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.essence_bench import (
     GRID,
@@ -105,11 +104,10 @@ def test_fitness_against_a_loop_over_models():
 
 def test_juries_change_with_the_generation_and_with_nothing_else():
     masks = as_masks([[0, 1, 2]], 12)
-    for settings in ({"sample": 0.3}, {"bootstrap": True}):
-        judge = fitness(np.random.default_rng(0), **settings)
-        one, two, again = (judge(masks, np.random.default_rng(n)) for n in (1, 2, 1))
-        assert one == again != two
-        assert judge(masks) == fitness(np.random.default_rng(0))(masks)
+    judge = fitness(np.random.default_rng(0), sample=0.3)
+    one, two, again = (judge(masks, np.random.default_rng(n)) for n in (1, 2, 1))
+    assert one == again != two
+    assert judge(masks) == fitness(np.random.default_rng(0))(masks)
 
 
 def test_what_a_score_explains():
@@ -177,10 +175,8 @@ def test_it_beats_random_items_and_a_curve():
     "given",
     [
         {"validation": "part"},
-        {"bootstrap": True},
         {"sample": 0.3},
         {"penalty": 0.0},
-        {"watch": 0.2, "vote": False},
         {"rounds": 2, "groups": ("high",)},
         {"rounds": 0},
     ],
@@ -194,29 +190,6 @@ def test_every_option_does_something_and_the_seed_decides(given):
     )
     assert one == two and len(set(one)) == 12
     assert one != plain or "rounds" in given  # the first search may stay the best
-
-
-def test_a_search_killed_half_way_ends_the_same(tmp_path, monkeypatch):
-    source, target = answers().split("random", seed=1)
-    whole = ready(EssenceBench(**QUICK).fit(source), 12)
-    calls, judged = [], CurveFitness.__call__
-
-    def killed(self, masks, rng=None):
-        calls.append(1)
-        if len(calls) == 50:
-            raise KeyboardInterrupt
-        return judged(self, masks, rng)
-
-    monkeypatch.setattr(CurveFitness, "__call__", killed)
-    method = EssenceBench(**QUICK, folder=str(tmp_path)).fit(source)
-    with pytest.raises(KeyboardInterrupt):
-        ready(method, 12)
-    left = len(list(tmp_path.glob("search-*.npz")))
-    again = ready(method, 12)
-    assert left == 3 and len(calls) < 50 + 4 * 21
-    assert again.coreset_.tolist() == whole.coreset_.tolist()
-    scores = [[e.score for e in simulate(m, target)] for m in (whole, again)]
-    assert scores[0] == scores[1]
 
 
 def test_copies_are_left_out_and_come_back_when_needed():
@@ -241,19 +214,13 @@ def test_texts_count_when_there_are_any_and_their_lack_is_said():
     assert any("only" in note for note in few.notes_)
 
 
-def test_names_and_mistakes():
-    assert isinstance(get_method("essence_bench", rounds=2), EssenceBench)
-    wrong = [{"text": 1.5}, {"rank": -3}, {"sample": 0}, {"watch": 0.9, "vote": False}]
-    wrong += [{"validation": "all"}, {"parts": 1}, {"rounds": -1}, {"elites": 0}]
-    wrong += [{"penalty": -1}, {"groups": ("top",)}, {"groups": ()}]
-    wrong += [{"population": 1}, {"generations": -1}, {"splines": 3}]
-    for given in wrong:
-        with pytest.raises(ValueError, match=next(iter(given))):
-            EssenceBench(**given).fit(answers())
-    with pytest.raises(ValueError, match="watch stops at the fittest"):
-        EssenceBench(watch=0.2).fit(answers())
-    with pytest.raises(ValueError, match="budget must be a whole number"):
-        ready(EssenceBench(**QUICK).fit(answers()), 81)
+def test_settings_that_do_not_fit_are_named():
+    for groups in (("top",), ()):
+        with pytest.raises(ValueError, match="groups are some of"):
+            EssenceBench(groups=groups).fit(answers())
+    with pytest.raises(ValueError, match="parts=60 leave 1 judges"):
+        method = EssenceBench(**QUICK | {"parts": 60, "validation": "part"})
+        ready(method.fit(answers()), 12)
 
 
 # One held-out set ----------------------------------------------------------------

@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 import pytest
-from helpers.small import estimates, prepared, shown, table
+from helpers.small import estimates, prepared, table
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import Flag
@@ -16,10 +16,8 @@ from benchnb.methods.guarded_irt import (
     GuardedIRT,
     GuardedStatic,
     chance_outside,
-    draw_with_reserve,
     most_informative_items,
     posterior_quantiles,
-    sherman_morrison,
     strong_rates,
 )
 from benchnb.stats.irt import IRT, fit_irt
@@ -66,17 +64,6 @@ def test_ranking_follows_the_number_right():
     certain = np.array(chances)[order] >= 0.5  # the survey alone speaks
     assert certain.sum() > 2 and (np.diff(scores[order][certain]) >= -1e-9).all()
     assert not np.allclose([e.score for e in simulate(plain, strong)], scores)
-
-
-def test_an_update_of_rank_one_is_a_full_inverse():
-    rng = np.random.default_rng(1)
-    root, slope = rng.normal(size=(8, 4, 4)), rng.normal(size=4)
-    covariance = root @ root.swapaxes(1, 2) + np.eye(4)
-    info, along = rng.random(8), covariance @ slope
-    fast = sherman_morrison(covariance, along, info, along @ slope)
-    for one, amount, found in zip(covariance, info, fast, strict=True):
-        sure = np.linalg.inv(one) + amount * np.outer(slope, slope)
-        np.testing.assert_allclose(found, np.linalg.inv(sure), atol=1e-9)
 
 
 def test_items_are_chosen_as_by_a_slow_reference():
@@ -134,19 +121,6 @@ def test_strong_rates_with_gaps():
             assert found[item] == pytest.approx(slow, abs=1e-5)
 
 
-def test_first_part_and_reserve_are_one_sample():
-    space, chance = np.random.default_rng(5).normal(size=(30, 2)), np.full(30, 0.4)
-    counts = np.zeros((2, 30))
-    for seed in range(1500):
-        parts = draw_with_reserve(chance, space, 5, np.random.default_rng(seed))
-        assert [len(part) for part in parts] == [5, 7]
-        assert len(set(np.concatenate(parts))) == 12
-        for row, part in enumerate(parts):
-            counts[row, part] += 1 / 1500
-    np.testing.assert_allclose(counts[0], 0.4 * 5 / 12, atol=0.05)
-    np.testing.assert_allclose(counts.sum(axis=0), 0.4, atol=0.05)
-
-
 def test_a_stronger_target_is_flagged_and_asked_the_reserve():
     source, target = split_by_strength()
     method = prepared(GuardedIRT(folds=0).fit(source), 30)
@@ -177,22 +151,6 @@ def test_a_target_in_range_is_asked_in_rounds():
         counts.append(requests)
         assert sum(requests) == 20 and requests[0] == 8
     assert [8, 3, 3, 3, 3] in counts
-
-
-@BOTH
-def test_an_evaluation_is_resumed_in_the_middle(cls, tmp_path):
-    target = many()[1]
-    wanted = simulate(prepared(fitted(cls), 20), target)
-    for row in range(3):
-        folder = tmp_path / str(row)
-        run = Evaluation(prepared(fitted(cls), 20), folder=folder)
-        while run.ask():
-            names = run.ask()
-            where = target.items.index.get_indexer(names)
-            answers = target.values[row, where].astype(float)
-            run.tell(dict(zip(names, answers, strict=True)))
-            run = Evaluation.load(folder, many()[0])
-        assert shown(run.conversation.estimate) == shown(wanted[row])
 
 
 @BOTH

@@ -93,16 +93,6 @@ def test_an_asked_item_counts_as_it_was_answered():
     assert exact.score == pytest.approx(target.truth().iloc[0], abs=1e-6)
 
 
-def test_all_items_are_chosen_once_and_no_answer_changes_the_list():
-    source, target = made_up(12, 30).split("random", seed=0)
-    asked = choose_items(score_prior(source.values.astype(float)), source.weights, 30)
-    assert sorted(asked) == list(range(30))
-    lists = {tuple(e.items) for e in simulate(ProEval().fit(source), target, 9)}
-    assert len(lists) == 1
-    best = ready(ProEval(folds=0).fit(source), 9)
-    assert best.estimate(np.ones(9)).score > best.estimate(np.zeros(9)).score
-
-
 def test_the_programs_noise_changes_items_and_not_the_estimates():
     source, _ = made_up().split("random", seed=0)
     paper = ready(ProEval(**PUBLISHED).fit(source), 20)
@@ -139,13 +129,6 @@ def test_repeated_runs_have_less_noise():
     seen = target.values[0, often.coreset_].astype(float)
     assert often.estimate(seen).score == pytest.approx(quiet.estimate(seen).score)
     assert often.estimate(seen).score != pytest.approx(once.estimate(seen).score)
-
-
-def test_rounding_counts_items():
-    source, target = made_up().split("random", seed=0)
-    method = ready(ProEval(rounded=True, folds=0).fit(source), 20)
-    predicted = method.estimate(target.values[0, method.coreset_]).predicted
-    assert set(np.unique(predicted)) <= {0.0, 1.0}
 
 
 @pytest.mark.parametrize("models, kind", [(19, "CONFORMAL"), (18, "MODEL")])

@@ -11,7 +11,6 @@ from benchnb.methods.tailored_bench import (
     calibrated,
     model_distances,
     native_number,
-    nearest_sources,
 )
 from benchnb.stats.medoids import Medoids, cluster_items, standardize
 
@@ -46,13 +45,6 @@ def slow_distances(answers):
     return distance
 
 
-def test_distances_are_equation_4(tables):
-    answers = tables[0].values[:, :10]
-    np.testing.assert_allclose(
-        model_distances(answers), slow_distances(answers), atol=2e-4
-    )
-
-
 @pytest.mark.parametrize("by_targets", [True, False])
 def test_number_of_natives_is_equation_5(tables, by_targets):
     source, target = tables
@@ -71,12 +63,6 @@ def test_number_of_natives_is_equation_5(tables, by_targets):
     number, line = native_number(model_distances(answers), 30, by_targets)
     assert number == int(np.mean(counts))
     assert line == pytest.approx(d_bar, abs=1e-4)
-
-
-def test_natives_are_nearest_and_ties_go_to_the_stronger():
-    distance = np.array([2.0, 1.0, 1.0, 0.5, 1.0])
-    strength = np.array([0.9, 0.2, 0.8, 0.1, 0.5])
-    assert nearest_sources(distance, 3, strength).tolist() == [3, 2, 4]
 
 
 def slow_calibrated(means, clusters, answers):
@@ -176,21 +162,6 @@ def test_free_probe_stays_within_the_budget(tables):
     assert all(len(one.items) <= 20 for one in estimate)
 
 
-def test_approximation_for_many_items_is_close(tables):
-    "Clustering from samples of the items is nearly as accurate as the exact one"
-    source, target = tables
-    truth = target.truth().to_numpy()
-    errors = {}
-    for exact_up_to in (5000, 60):
-        method = TailoredBench(exact_up_to=exact_up_to).fit(source)
-        scores = [
-            [one.score for one in simulate(method, target, 30, seed)]
-            for seed in range(4)
-        ]
-        errors[exact_up_to] = np.abs(np.array(scores) - truth).mean()
-    assert errors[60] < 1.5 * errors[5000]
-
-
 def asked_by_two_equal_targets(method, tables):
     "The items that two targets with the same answers were asked"
     source, target = tables
@@ -207,9 +178,3 @@ def test_the_published_setting_draws_anew_for_every_target(tables):
     assert one[:10] == two[:10] == sorted(one[:10], key=lambda name: int(name[4:]))
     assert set(one) != set(two)
     assert [one, two] == asked_by_two_equal_targets(published, tables)
-
-
-def test_the_published_setting_seeks_by_pam_and_looks_at_all_targets():
-    method = get_method("tailored_bench_published")
-    assert method.search == "pam" and method.transductive
-    assert get_method("tailored_bench").search == "fasterpam"

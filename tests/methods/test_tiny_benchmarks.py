@@ -75,18 +75,6 @@ def test_all_three_equal_a_slow_reference(anchors, weights):
         assert method.estimate(seen).score == pytest.approx(expected, abs=1e-6)
 
 
-def test_equal_weights_give_the_formula_of_the_paper():
-    "p-IRT is n/N times the seen mean plus the rest times the unseen curves' mean"
-    source, target = parts(answers())
-    method = ready(PIRT("random", folds=0).fit(source), 15)
-    seen = target.values[1, method.coreset_].astype(float)
-    theta = method.bank.abilities(seen[None], method.coreset_, spread=2.0).theta
-    unseen = np.setdiff1d(np.arange(60), method.coreset_)
-    chance = method.bank.probability(theta)[0, unseen]
-    expected = 15 / 60 * seen.mean() + 45 / 60 * chance.mean()
-    assert method.estimate(seen).score == pytest.approx(expected)
-
-
 def test_lambda_has_the_least_squared_error():
     rng = np.random.default_rng(0)
     for error, variance, size in rng.random((20, 3)) * [0.1, 0.25, 200] + [0, 0, 1]:

@@ -11,7 +11,7 @@ from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.collaborative_filtering import CollaborativeFiltering
 from benchnb.papers import collaborative_filtering as chapter
-from benchnb.papers.verdicts import Runs, table_cells
+from benchnb.papers.verdicts import Runs, store_results, table_cells
 
 FEW = {
     "Random": PerTask(get_method("random"), least=5),
@@ -57,30 +57,14 @@ def test_a_trial_is_what_its_parts_give(small):
 
 def test_a_finished_piece_is_not_run_again(small, tmp_path, monkeypatch):
     first = measure(2, 1, tmp_path)
-    again = measure(3, 2, tmp_path)
+    again = measure(3, 1, tmp_path)
     same = again[again["trial"] < 2].reset_index(drop=True)
     pd.testing.assert_frame_equal(first, same)
-    pd.testing.assert_frame_equal(again, measure(3))  # two processes, or one
+    pd.testing.assert_frame_equal(again, measure(3))
     monkeypatch.setattr(chapter, "task_trial", None)  # any new trial fails
     pd.testing.assert_frame_equal(again, measure(3, 1, tmp_path))
     with pytest.raises(ValueError, match="another computation"):
         measure(3, 1, tmp_path, ratios=(0.4,))
-
-
-def test_a_stopped_run_keeps_its_pieces(small, tmp_path, monkeypatch):
-    trial, count = chapter.task_trial, []
-
-    def stopped(*args, **more):
-        if len(count) == 2:
-            raise KeyboardInterrupt
-        count.append(1)
-        return trial(*args, **more)
-
-    monkeypatch.setattr(chapter, "task_trial", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        measure(2, 1, tmp_path)
-    monkeypatch.setattr(chapter, "task_trial", trial)
-    pd.testing.assert_frame_equal(measure(2, 1, tmp_path), measure(2))
 
 
 def test_who_is_asked_what_is_personal():
@@ -123,7 +107,7 @@ def test_cells_find_their_printed_neighbours(tmp_path):
     errors = pd.DataFrame(errors, columns=["method", "ratio", "trial", "mae"])
     errors = errors.assign(weighted=0.2, rank=3.0, setting="s")
     cells = chapter.filtering_cells(errors, described, seconds, swept())
-    chapter.store_results(cells, "collaborative_filtering", tmp_path)
+    store_results(cells.assign(paper="collaborative_filtering"), "cf", tmp_path)
     both = table_cells("collaborative_filtering", tmp_path).set_index(["row", "column"])
     cell = both.loc["clustering / historical results", "performance / mae"]
     assert cell["difference"] == pytest.approx(0.005) and cell["trials"] == 2
@@ -132,10 +116,3 @@ def test_cells_find_their_printed_neighbours(tmp_path):
     assert gain["reproduced"] == pytest.approx(0.2) and gain["stderr"] < 1e-9
     cell = both.loc["quantile = 1, ratio 0.2", "s / weighted mae"]
     assert cell["reproduced"] == pytest.approx(0.1)
-
-
-def test_the_split_by_date_keeps_the_new_models_for_the_targets():
-    setting = chapter.OTHER_SETTINGS["SWE-bench, by date"]
-    source, target = setting.parts(setting.load(), 0)
-    assert len(target) >= 20
-    assert source.models["released"].max() <= target.models["released"].min()

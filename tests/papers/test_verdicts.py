@@ -22,7 +22,6 @@ from benchnb.papers.verdicts import (
     cells_json,
     count_verdicts,
     format_cells,
-    judge,
     side_by_side,
     store_results,
     stored_results,
@@ -85,26 +84,6 @@ def test_a_correct_number_is_inside_its_band_as_often_as_promised():
         assert abs(inside - (1 - CHANCE)) < 0.015, (trials, printed_trials)
 
 
-@pytest.mark.parametrize(
-    "comparisons, word",
-    [
-        ((0, 0), Verdict.NOT_DECIDED),
-        ((0, 1), Verdict.NOT_REPRODUCED),
-        ((3, 1), Verdict.REPRODUCED),  # 17% of correct tables have one outside
-        ((2, 2), Verdict.NOT_REPRODUCED),
-        ((36, 4), Verdict.REPRODUCED),
-        ((35, 5), Verdict.NOT_REPRODUCED),
-        ((35, 5, 0, False, 0.1), Verdict.CLOSE),
-        ((35, 5, 0, True, 0.01), Verdict.DIFFERS),
-        ((5, 0, 5), Verdict.REPRODUCED),
-        ((5, 0, 6), Verdict.NOT_DECIDED),
-        ((5, 5, 60), Verdict.NOT_DECIDED),  # 5 of 70 are no surprise
-    ],
-)
-def test_failing_comparisons_are_counted_and_tested(comparisons, word):
-    assert judge(*comparisons) == word
-
-
 def test_a_list_of_the_authors_is_judged_by_its_numbers(tmp_path):
     theirs = dict(verdict=Verdict.RESCORED, reason="their list")
     for value, word in {0.8647: Verdict.RESCORED, 0.8: Verdict.NOT_REPRODUCED}.items():
@@ -161,12 +140,6 @@ def test_a_bad_result_is_named_and_nothing_is_written(tmp_path, changes, words):
     with pytest.raises(ValueError, match="mine.*" + words):
         store_results(results(changes), "mine", tmp_path)
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [old]
-
-
-def test_columns_are_those_of_a_result(tmp_path):
-    for frame in (results().drop(columns="data"), results().assign(extra=1)):
-        with pytest.raises(ValueError, match="columns missing, unknown or twice"):
-            store_results(frame, "mine", tmp_path)
 
 
 def test_a_cell_stored_by_two_files_is_refused(tmp_path):
@@ -271,8 +244,7 @@ def test_side_by_side_shows_one_digit_more(joined):
         side_by_side("tailored_bench", "Table6", joined)
 
 
-@pytest.mark.parametrize("width", [72, 120])
-def test_terminal_text_fits_and_holds_every_cell(tmp_path, width):
+def test_terminal_text_fits_and_holds_every_cell(tmp_path):
     long = "a reason that goes on " * 8
     tiny = dict(paper="collaborative_filtering", table="table 3", row="MMLU / Random")
     tiny |= dict(column="predict / seconds", reproduced=0.00078123, stderr=1.2e-7)
@@ -281,13 +253,13 @@ def test_terminal_text_fits_and_holds_every_cell(tmp_path, width):
     rows = dict(reason=long), dict(row="GSM8K / AIPW"), tiny, large
     store_results(results(*rows), "a", tmp_path)
     cells = table_cells(folder=tmp_path)
-    text = format_cells(cells, width)
-    assert max(map(len, text.splitlines())) <= width
+    text = format_cells(cells)
+    assert max(map(len, text.splitlines())) <= 80
     assert text.startswith(f"{len(cells)} cells: ")
     words = " ".join(text.split())
     assert "0.863 0.8647 ±0.0021 +0.0017 reproduced" in words and long.strip() in words
     tables = cells.groupby(["paper", "table"]).ngroups
     assert sum(line.startswith("---") for line in text.splitlines()) == tables
     assert format_cells(cells.iloc[:0]).startswith("0 cells\n")
-    short = format_cells(cells, width, all=False)
-    assert len(short) < len(text) and "not possible here (--all shows them)" in short
+    short = format_cells(cells, all=False)
+    assert len(short) < len(text) and "not possible here" in short

@@ -8,12 +8,10 @@ import pytest
 
 from benchnb.prediction.public_records import (
     RECORD_SOURCES,
+    bigbench_records,
     filter_steps,
-    from_bigbench,
     load_records,
     read_bigbench,
-    record_sets,
-    size_in_name,
 )
 from benchnb.prediction.records import RecordFeatures, check_records
 
@@ -74,7 +72,7 @@ def test_six_filters_of_json_files(tmp_path):
     counts = [2 * models * entries, 2 * models * (entries - 1), 2 * 12 * (entries - 1)]
     counts += [2 * 12 * (entries - 2), 12 * 6, 12 * 5, 12 * 4]
     assert [len(left) for left in steps.values()] == counts
-    found = from_bigbench(read_bigbench(tmp_path))
+    found = bigbench_records(tmp_path)
     assert set(found["subtask"]) == {"sums:one", "sums:two", "retell"}
     assert set(found["family"]) == set(BIG_FAMILIES)
     rouge = found[found["metric"] == "rougeLsum"]
@@ -95,49 +93,10 @@ def test_bigbench_that_is_not_there_or_damaged(tmp_path):
         read_bigbench(tmp_path)
 
 
-# the authors' CSV
-
-
-def write_authors_csv(path):
-    "Two families of two sizes on three parts, with a metric that is not preferred"
-    names = "task,subtask,model_family,model_name,non_embedding_params,"
-    names += "flop_matched_non_embedding_params,total_params,n_shot,metric_name,"
-    lines = [names + "is_preferred_metric,score"]
-    for family, sizes in {"PaLM": ["8b", "64b"], "GPT": ["3B", "200B"]}.items():
-        for size in sizes:
-            n = float(size[:-1]) * 1e9
-            for part, shots in [("a", 0), ("a", 1), ("b", 0)]:
-                head = f"s,s:{part},{family},{size},{0.9 * n},{0.8 * n},{n},{shots}"
-                lines.append(f"{head},exact_str_match,1,0.25")
-                lines.append(f"{head},bleu,0,31.0")
-            head = f"gem,gem,{family},{size},{0.9 * n},{0.8 * n},{n},0"
-            lines.append(f"{head},rougeLsum,1,31.0")
-    path.parent.mkdir(parents=True)
-    path.write_text("\n".join(lines))
-
-
-def test_bigbench_by_name_from_the_authors_csv(tmp_path):
-    write_authors_csv(tmp_path / "bigbench" / "filtered_v2.csv")
-    found = load_records("bigbench", tmp_path)
-    assert len(found) == 4 * 4 and set(found["task"]) == {"s", "gem"}
-    np.testing.assert_allclose(found.loc[found["task"] == "gem", "score"], 0.31)
-    ratio = found["flop_matched_params"] / found["total_params"]
-    np.testing.assert_allclose(ratio, 0.8)
-    assert record_sets(tmp_path).loc["bigbench", "records"] == 16
-
-
 def test_bigbench_by_name_from_json_files(tmp_path, monkeypatch):
     write_bigbench(tmp_path / "bigbench" / "benchmark_tasks")
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
     assert len(load_records("bigbench")) == 48
-
-
-def test_size_in_a_name():
-    sizes = {"pythia-70m": 7e7, "bloom-1b7": 1.7e9, "LLama-2-70B": 7e10}
-    sizes |= {"J1-Large v1 (7.5B)": 7.5e9, "llama_7b_chat": 7e9, "opt-6.7b_8bit": 6.7e9}
-    sizes |= {"Mixtral (8x7B 32K seqlen)": np.nan, "olmo-1b_7": np.nan, "gpt-4": np.nan}
-    found = [size_in_name(name) for name in sizes]
-    np.testing.assert_allclose(found, [*sizes.values()])
 
 
 # the named tables, from small files of each schema
@@ -214,7 +173,7 @@ SMALL = {  # name: writer, records, families
 @pytest.fixture(params=SMALL)
 def small(request, tmp_path):
     "A folder of data sets with one small table: (folder, name, its path)"
-    path = tmp_path / RECORD_SOURCES[request.param].files[0]
+    path = tmp_path / RECORD_SOURCES[request.param][0]
     path.parent.mkdir()
     SMALL[request.param][0](path)
     return tmp_path, request.param, path
@@ -227,7 +186,6 @@ def test_small_file_of_each_schema(small):
     assert (len(found), set(found["family"])) == (count, families)
     again = check_records(found, unknown_size="keep")
     pd.testing.assert_frame_equal(again, found)
-    assert record_sets(folder).index.tolist() == [name]
     assert np.isfinite(RecordFeatures().fit_transform(found)).all()
 
 
@@ -239,7 +197,7 @@ def test_damaged_files_are_named(small):
 
 
 def test_last_checkpoint_of_each_version(tmp_path):
-    path = tmp_path / RECORD_SOURCES["harness"].files[0]
+    path = tmp_path / RECORD_SOURCES["harness"][0]
     path.parent.mkdir()
     write_harness(path)
     found = load_records("harness", tmp_path)

@@ -16,7 +16,6 @@ from benchnb.prediction.records import RecordFeatures, made_records
 from benchnb.prediction.regressors import (
     MLP,
     PREDICTORS,
-    build_network,
     fit_networks,
     get_predictor,
     random_search,
@@ -65,26 +64,14 @@ def test_anything_new_gets_a_prediction(name, records):
             assert np.isfinite(one.predict(records.head(9).assign(**new))).all()
 
 
-@pytest.mark.parametrize("name", ["model_task", "svd", "model_knn", "logit_factors"])
-def test_the_order_of_records_does_not_matter_to_matrices(name, records):
-    mixed = records.sample(frac=1, random_state=0)
-    found = [
-        get_predictor(name).fit(part, part["score"]).predict(records)
-        for part in (records, mixed)
-    ]
-    np.testing.assert_allclose(*found)
-
-
 @pytest.mark.parametrize(
     "change, error, words",
     [
-        (lambda f: (f, f["score"] * 100), ValueError, "divide by 100"),
-        (lambda f: (f, f["score"] - 2), ValueError, "drop these records"),
+        (lambda f: (f, f["score"] * 100), ValueError, "divide percentages by 100"),
+        (lambda f: (f, f["score"] - 2), ValueError, "got -"),
         (lambda f: (f, f["score"].where(f.index > 0)), ValueError, "got nan"),
         (lambda f: (f, f["score"][1:]), ValueError, "need as many scores"),
         (lambda f: (f.drop(columns="shots"), f["score"]), ValueError, "'shots'"),
-        (lambda f: (f.to_numpy(), f["score"]), TypeError, "not ndarray"),
-        (lambda f: (f.head(0), []), ValueError, "no records"),
     ],
 )
 def test_bad_records_are_refused(change, error, words, records):
@@ -97,7 +84,6 @@ def test_bad_records_are_refused(change, error, words, records):
     [
         (lambda r: random_search("ols", r, r), "no predictor 'ols'; there are model_"),
         (lambda r: evaluate_predictions(r, [0.5]), "each record needs a prediction"),
-        (lambda r: evaluate_predictions(r, r["score"] * np.nan), "none may be NaN"),
         (lambda r: MLP().fit(r.head(1), [0.5]), "needs a dev set"),
         (lambda r: SVD(lr=50).fit(r, r["score"]), "diverged with lr=50"),
         (lambda r: LogitFactors(penalty=0).fit(r, r["score"]), "penalty above 0"),
@@ -119,15 +105,6 @@ def test_search_takes_the_best_on_dev(records):
     assert math.isclose(on_dev, trials["r2"][0])
 
 
-def test_the_callers_random_state_is_kept(records):
-    torch = pytest.importorskip("torch")
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    MLP(epochs=1, dropout=0.5).fit(records, records["score"])
-    assert torch.equal(torch.rand(3), expected)
-
-
 # ---- many networks at once
 
 
@@ -140,19 +117,33 @@ def table(records):
     return x, y, np.random.default_rng(0).permuted(rows, axis=1) % 5
 
 
-def test_the_batch_is_the_same_networks(table):
-    x, y, part = table
+def test_a_network_of_the_batch_is_one_of_torch(table):
+    torch, (x, y, part) = pytest.importorskip("torch"), table
     many = fit_networks(x, y, part > 0, part == 0, **SMALL)
-    for seed, some in enumerate(part):
-        one, rng = MLP(seed=seed, **SMALL), np.random.default_rng(seed)
-        one.network_ = build_network(x.shape[1], one.hidden, 0.0, rng)
-        held = x[some == 0], y[some == 0]
-        one.train(one.network_, x[some > 0], y[some > 0], held, rng)
-        error = min(one.dev_errors_) / y[some == 0].var()
-        assert math.isclose(many.dev_r2[seed], 1 - error, abs_tol=1e-4)
-        assert many.epoch[seed] == one.epoch_
-        weight = one.network_[0].weight.detach().numpy().T
-        assert np.allclose(many.weights[0][seed], weight, atol=1e-4)
+    for seed, some in enumerate(part):  # the slow reference
+        rng, layers = np.random.default_rng(seed), []
+        for inputs, outputs in ((x.shape[1], 16), (16, 8), (8, 1)):
+            layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
+            weight, bias = (
+                rng.uniform(-1, 1, shape) / inputs**0.5
+                for shape in ((inputs, outputs), outputs)
+            )
+            layers[-2].weight.data = torch.tensor(weight.T, dtype=torch.float32)
+            layers[-2].bias.data = torch.tensor(bias, dtype=torch.float32)
+        net, errors = torch.nn.Sequential(*layers[:-1]), []
+        adam = torch.optim.Adam(net.parameters(), lr=1e-3, weight_decay=1e-5)
+        sets = [(x[s], y[s].astype(np.float32)) for s in (some > 0, some == 0)]
+        (a, b), (c, d) = [map(torch.tensor, each) for each in sets]
+        for _ in range(4):
+            for rows in np.array_split(rng.permutation(len(a)), -(-len(a) // 16)):
+                adam.zero_grad()
+                ((net(a[rows])[:, 0] - b[rows]) ** 2).mean().backward()
+                adam.step()
+            guess = net(c)[:, 0].detach().clamp(0, 1)
+            errors.append(((guess - d) ** 2).mean().item())
+        np.testing.assert_allclose(many.dev_errors[seed], errors, rtol=1e-3)
+        r2 = 1 - min(errors) / y[some == 0].var()
+        assert math.isclose(many.dev_r2[seed], r2, abs_tol=1e-4)
 
 
 def test_predictions_together_are_those_of_each_network(table):
@@ -186,9 +177,9 @@ def test_the_batch_refuses_what_makes_no_sense(table):
     train, dev = part > 0, part == 0
     gap = dev & (np.arange(5) != 2)[:, None]
     for (_, words), given in {
-        (0, "train must be 5 networks"): (x, y, train[0], dev, range(5)),
-        (1, "dev of network 2 is empty"): (x, y, train, gap),
-        (2, "dev must be 5 networks"): (x, y, train, dev[:4]),
+        (0, "train must mark"): (x, y, train[0], dev, range(5)),
+        (1, "dev must mark"): (x, y, train, gap),
+        (2, "dev must mark"): (x, y, train, dev[:4]),
         (3, "in y for each row"): (x, y[1:], train, dev),
         (4, "in y for each row"): (x, 60 * y, train, dev),
     }.items():

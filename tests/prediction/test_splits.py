@@ -14,7 +14,6 @@ from benchnb.prediction.splits import (
     beyond,
     fold_beyond,
     held_out_models,
-    possible_settings,
     product_folds,
     record_keys,
     split_records,
@@ -115,16 +114,6 @@ def test_the_order_of_the_records_does_not_matter(name, sizes):
     assert (there == record_keys(records, KEYS[name])).all()
 
 
-@pytest.mark.parametrize("size", [1e9, np.nan])
-@pytest.mark.parametrize("name", ["L1", "L2.1"])
-def test_models_of_one_size_are_separate(name, size):
-    records = made_records()
-    numbers = record_keys(records.assign(total_params=size), KEYS[name])
-    by_model = records.groupby([{"size": "model"}.get(c, c) for c in KEYS[name]])
-    assert len(set(numbers)) == by_model.ngroups
-    assert (pd.Series(numbers).groupby(by_model.ngroup()).nunique() == 1).all()
-
-
 # beyond the range
 
 
@@ -171,14 +160,6 @@ def test_models_of_the_paper_are_held_out():
     assert set(records[beyond(records, "E2.2")]["total_params"]) == {5.35e11}
 
 
-def test_other_records_hold_out_the_largest():
-    records = made_records(4, 3)
-    extra = records[records["family"] == "B"].assign(family="Z", total_params=9e12)
-    one_size = check_records(pd.concat([records, extra[:1]]))
-    assert held_out_models(one_size) == held_out_models(records)
-    assert held_out_models(records)["E2.2"] == ("D", "D-2.1b")
-
-
 # what is refused
 
 
@@ -186,7 +167,6 @@ def test_other_records_hold_out_the_largest():
     "settings, words",
     [
         ({"name": "L4"}, "setting is L1, L2.1, .*, E2.1 or E2.2, not 'L4'"),
-        ({"name": "L1", "unit": "item"}, "unit is subtask or task, not 'item'"),
         ({"name": "L1", "folds": 999}, "288 groups of records cannot make 999 folds"),
     ],
 )
@@ -202,10 +182,7 @@ NO_E1.loc[NO_E1["task"] == "t3", "shots"] = 5  # shots differ between tasks only
 @pytest.mark.parametrize(
     "records, name, words",
     [
-        (made_records()[:0], "L1", "no records: the table has no rows"),
-        (made_records().drop(columns="shots"), "L1", "need a column 'shots'"),
         (made_records(2), "L3 composition", "3 or more of family, but has 2"),
-        (made_records(tasks=2), "L3 composition", "3 or more of subtask, but has 2"),
         (made_records(1, tasks=1), "L3", "1 groups of records cannot make 10 folds"),
         (NO_E1, "E1", "E1 needs a task asked with two or more"),
         (made_records(3, 1), "E2.1", "E2 needs two families with two or more"),
@@ -215,16 +192,3 @@ NO_E1.loc[NO_E1["task"] == "t3", "shots"] = 5  # shots differ between tasks only
 def test_tables_that_allow_no_split_are_refused(records, name, words):
     with pytest.raises(ValueError, match=words):
         split_records(records, name)
-
-
-def test_what_records_allow():
-    found = possible_settings(made_records(8, shots=[3]))
-    assert (found["L1"].same_as, found["L2.1"].same_as) == ("", "L1")
-    assert found["L3"].same_as == "L2.2" and found["E2.1"].smallest == 7
-    assert found["E1"].reason.startswith("E1 needs a task")
-    single = possible_settings(made_records(8, sizes=1))
-    assert (single["L2.2"].same_as, single["L3"].same_as) == ("L1", "L2.1")
-    assert not single["E2.1"].allowed and not single["L3"].distinct
-    assert all(one.distinct for one in possible_settings(made_records(8)).values())
-    unsized = made_records(8).assign(total_params=np.nan)
-    assert not possible_settings(unsized)["E2.2"].allowed

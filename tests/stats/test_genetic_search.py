@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from benchnb.stats.genetic_search import (
+    Search,
     Settings,
     as_masks,
     draw_subsets,
     genetic_search,
-    load_search,
     next_generation,
 )
 
@@ -74,9 +74,6 @@ def test_a_generation_is_that_of_the_slow_reference(seed):
     assert (fast == slow).all()
 
 
-# Pieces ---------------------------------------------------------------------------
-
-
 # The search -----------------------------------------------------------------------
 
 
@@ -94,19 +91,6 @@ def test_it_finds_what_sorting_finds_and_beats_random_subsets():
     assert found.fitness == pytest.approx(np.sort(VALUE)[-6:].sum())
     drawn = as_masks(draw_subsets(30, 6, 121 * 40, np.random.default_rng(0)), 30)
     assert found.fitness >= total_value(drawn, None).max()
-
-
-def test_a_watched_search_stops_and_returns_what_the_watcher_liked_best():
-    watched = []
-
-    def watch(masks):
-        watched.append(masks[0].copy())
-        return np.array([-abs(len(watched) - 5.0)])
-
-    settings = Settings(population=20, generations=300, elite=2, patience=10)
-    found = genetic_search(total_value, 30, 6, settings, watch=watch)
-    assert len(found.course) == 5 + 10 and found.since == 4
-    assert found.items.tolist() == np.flatnonzero(watched[4]).tolist()
 
 
 @pytest.mark.parametrize("at", [0, 3, 24, 25])
@@ -166,7 +150,7 @@ def test_damaged_files_and_wrong_settings_are_named(tmp_path):
         with pytest.raises(ValueError, match="is no state of a search: remove it"):
             genetic_search(total_value, 30, 6, SMALL, folder=tmp_path)
     path.write_bytes(data)
-    assert load_search(path).generation == 25
+    assert Search.load(path).generation == 25
     for size in (0, 31):
         with pytest.raises(ValueError, match="size must lie in"):
             genetic_search(total_value, 30, size)

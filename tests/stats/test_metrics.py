@@ -136,3 +136,9 @@ def test_paired_test_is_every_flip(both):
         "greater": np.array(flips) >= d.mean() - 1e-9,
     }.items():
         assert m.paired_test(x, y, alternative).p_value == pytest.approx(far.mean())
+
+
+@given(scores, scores)
+def test_rank_among_is_counted(values, others):
+    slow = [1 + sum(o > v for o in others) + others.count(v) / 2 for v in values]
+    assert m.rank_among(values, np.array(others) + 1e-13).tolist() == slow

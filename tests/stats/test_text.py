@@ -7,8 +7,6 @@ from scipy.stats import spearmanr
 
 from benchnb.stats.text import (
     distance_agreement,
-    encode,
-    load_encoder,
     main_directions,
     text_embeddings,
     word_weights,
@@ -50,28 +48,22 @@ def test_what_is_no_text_is_named():
             text_embeddings(["one", "two"], dims)
 
 
-def make_encoder(folder, pad="[PAD]", hidden=16):
+def make_encoder(folder):
     "A BERT with random weights that marks beginning and end as the real ones do"
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-    words = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        *"Ada Ben has pens roses 3 7 .".split(),
-    ]
+    words = "[PAD] [UNK] [CLS] [SEP] Ada Ben has pens roses 3 7 .".split()
     vocabulary = {word: i for i, word in enumerate(words)}
     rules = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     rules.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     rules.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    special = dict(unk_token="[UNK]", pad_token=pad, model_max_length=24)
+    special = dict(unk_token="[UNK]", pad_token="[PAD]", model_max_length=24)
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=rules, **special)
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
-    size = dict(hidden_size=hidden, intermediate_size=32, max_position_embeddings=24)
+    size = dict(hidden_size=16, intermediate_size=32, max_position_embeddings=24)
     layers = dict(num_hidden_layers=2, num_attention_heads=2)
     config = transformers.BertConfig(vocab_size=len(words), **layers, **size)
     transformers.BertModel(config).save_pretrained(folder)
@@ -83,30 +75,7 @@ def encoder(tmp_path_factory):
     return make_encoder(tmp_path_factory.mktemp("encoder"))
 
 
-TEXTS = ["Ada has 3 pens.", "Ben", "Ben has 7 roses. Ada has 3.", "unknown words", "7"]
-
-
-def slow_encode(texts, name):
-    "One text at a time, so nothing is padded; a loop over its tokens"
-    import torch
-
-    tokenizer, model = load_encoder(name)
-    points = []
-    for text in texts:
-        tokens = tokenizer(text, truncation=True, max_length=24, return_tensors="pt")
-        with torch.no_grad():
-            vectors = model(**tokens.to(model.device)).last_hidden_state[0].tolist()
-        mean = [sum(vector[j] for vector in vectors) / len(vectors) for j in range(16)]
-        points.append(np.array(mean) / np.sqrt(sum(x * x for x in mean)))
-    return np.array(points)
-
-
-@pytest.mark.parametrize("batch", [1, 2, 3, 100])
-def test_batches_and_their_padding_do_not_matter(encoder, batch):
-    texts = TEXTS * 4
-    points = encode(texts, encoder, batch)
-    np.testing.assert_allclose(points[:5], points[-5:], atol=1e-5)
-    np.testing.assert_allclose(points[:5], slow_encode(TEXTS, encoder), atol=1e-5)
+TEXTS = ["Ada has 3 pens.", "Ben", "7"]
 
 
 def test_long_texts_are_cut_where_the_model_ends(encoder):
@@ -126,15 +95,11 @@ def test_encoders_that_cannot_be_had(tmp_path, monkeypatch):
         ValueError, match="no encoder can be loaded from .*empty.*: give"
     ):
         text_embeddings(TEXTS, how=tmp_path / "empty")
-    no_padding = make_encoder(tmp_path / "no_padding", pad=None)
-    with pytest.raises(ValueError, match="cannot pad: give the folder"):
-        text_embeddings(TEXTS, how=no_padding)
-    (tmp_path / "no_padding" / "model.safetensors").unlink()
-    (tmp_path / "no_padding" / "pytorch_model.bin").write_bytes(
-        b"cos\nsystem\n(S'x'\ntR."
-    )
+    hostile = make_encoder(tmp_path / "hostile")
+    (tmp_path / "hostile" / "model.safetensors").unlink()
+    (tmp_path / "hostile" / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'x'\ntR.")
     with pytest.raises(ValueError, match="no encoder can be loaded"):
-        text_embeddings(TEXTS, how=no_padding)
+        text_embeddings(TEXTS, how=hostile)
 
 
 def test_agreement_is_spearmans_of_all_pairs_of_each_sample():

@@ -16,22 +16,18 @@ from benchnb.stats.sample_size import (
     score_spread,
     textbook_items,
     textbook_width,
-    width_of_error,
 )
 from benchnb.studies.planning import (
     PLAN_METHODS,
     FewSources,
     difference_spread,
-    excess_error,
     items_curve,
     items_for_difference,
     items_for_error,
     items_needed,
-    plan_budgets,
     power_curve,
     reach,
     small_table,
-    source_counts,
     sources_curve,
     wanted_error,
 )
@@ -52,15 +48,6 @@ def sources():
 # the textbook
 
 
-@pytest.mark.parametrize("total", [10, 1319, np.inf])
-@pytest.mark.parametrize("width, spread", [(0.02, 0.5), (0.1, 0.1), (1, 0.5)])
-def test_textbook_number_is_the_smallest_that_reaches_the_width(total, width, spread):
-    n = textbook_items(width, total, spread)
-    assert 1 <= n <= total
-    assert textbook_width(n, total, spread) <= width + 1e-9
-    assert n == 1 or textbook_width(n - 1, total, spread) > width
-
-
 def test_textbook_width_is_the_spread_of_all_draws():
     total, right, n = 8, 3, 4
     k = np.arange(n + 1)
@@ -70,11 +57,6 @@ def test_textbook_width_is_the_spread_of_all_draws():
     error = np.sqrt(chance @ (k / n - mean) ** 2)
     spread = np.sqrt(right / total * (1 - right / total))
     assert textbook_width(n, total, spread) == pytest.approx(2 * 1.959964 * error)
-
-
-def test_width_of_an_error_is_that_of_the_bell_curve():
-    error = np.abs(np.random.default_rng(0).normal(0, 0.03, 200_000)).mean()
-    assert width_of_error(error) == pytest.approx(2 * 1.96 * 0.03, rel=0.01)
 
 
 def test_spread_counts_weights_and_leaves_gaps_out():
@@ -134,15 +116,6 @@ def test_curves_do_not_depend_on_jobs_or_a_journal(tmp_path, sources):
     pd.testing.assert_frame_equal(two, sources)
 
 
-def test_excess_is_paired():
-    rng = np.random.default_rng(0)
-    shared = rng.normal(0, 0.01, (200, 1))
-    mae = pd.DataFrame(0.05 + shared + [0.02, 0.0] + rng.normal(0, 1e-4, (200, 2)))
-    got = excess_error(mae)
-    assert got.loc[0, "excess"] == pytest.approx(0.4, rel=0.05)
-    assert got.loc[0, "excess_se"] < 1e-3  # noise shared within a trial cancels
-
-
 # reading off
 
 
@@ -171,8 +144,6 @@ def made(width, error=0.0, coverage=0.95):
 @pytest.mark.parametrize(
     "curve, text",
     [
-        (made([0.4, 0.3, 0.2]), "more than 100"),
-        (made([0.03, 0.02, 0.01]), "20 or fewer"),
         (made([0.4, 0.3, 0.04], 0.001), "100 (100 to more than 100)"),
         (made([0.4, 0.3, 0.02], np.nan), "95 (error unknown)"),
         (made([np.nan] * 3, np.nan), "no width"),
@@ -181,14 +152,6 @@ def made(width, error=0.0, coverage=0.95):
 )
 def test_an_answer_in_words(curve, text):
     assert items_needed(curve, width=0.04)["text"]["m"] == text
-
-
-def test_numbers_of_a_plan():
-    assert plan_budgets(15) == [3, 7, 11] and plan_budgets(1) == [1]
-    assert source_counts(None, 6) == [6]
-    for left in range(1, 200):
-        counts = source_counts(None, left)
-        assert counts == sorted(set(counts)) and counts[-1] == left
 
 
 def test_amounts_are_read_off_in_items():
@@ -265,23 +228,6 @@ def test_mistakes_are_one_clear_line_and_leave_nothing(tmp_path, curve, given, l
         curve(**given, journal=tmp_path / "plan.sqlite")
     assert "\n" not in str(error.value)
     assert files_in(tmp_path) == {}
-
-
-@pytest.mark.parametrize(
-    "given, line",
-    [
-        (["--width", "4"], "width must lie in (0, 1], got 4.0: write 0.04"),
-        (["--budgets", "20,61"], "from 1 to 60"),
-    ],
-)
-def test_the_command_refuses_in_one_line(given, line, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    table().to_parquet("table.parquet")
-    before = files_in(tmp_path)
-    assert main(["forecast", "table.parquet", "--methods", "random", *given]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1 and line in err
-    assert files_in(tmp_path) == before
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,6 @@ import pytest
 from benchnb.tasks.prompts import Task, draw_exemplars, draw_queries, read_tasks
 
 
-def test_no_question_is_among_its_own_exemplars():
-    twins = Task("twins", [("same?", "yes")] * 6 + [(f"{n}?", "no") for n in range(6)])
-    for seed in range(20):
-        shown = draw_exemplars(twins, 4, seed)
-        asked = draw_queries(twins, shown, seed)
-        assert len(shown) == 4
-        assert not {e.input for e in shown} & {e.input for e in asked}
-
-
 def test_draws_from_the_questions_share_no_exemplar():
     "Fifty in ten draws, as in the authors' program; then it begins again"
     task = Task("t", [(f"{n}?", "a") for n in range(60)], dev=[("d", "a")] * 5)
@@ -55,9 +46,7 @@ def test_importers(tmp_path, name):
         ("a.txt", "q", "holds no csv, json, jsonl or par"),
         ("a.csv", "", "task 'a' has no examples"),
         ("a.csv", "q,x,,A\n", "a.csv' in record 1: .* options are texts, got ''"),
-        ("a.csv", "q1\nq2\n", r"record 1: a question and an answer are needed, got \["),
         ("a.csv", f"q{',x' * 27},A\n", "27 options, but 26 letters: use letters="),
-        ("a.jsonl", '{"input": "q", "target": ["x", "y"]}', r"are texts, got \['x'"),
         ("a.jsonl", '{"input": "q", "choices": "x;y", "target": 0}',
          "record 1: its options must be a list, got 'x;y'"),
     ],
@@ -94,7 +83,6 @@ def test_a_task_in_two_files(tmp_path, other):
     [
         ([("q", "a", ("a", "a"))], r"examples\[0\] needs two or more different"),
         ([("q", "a"), (" ", "a")], r"examples\[1\] needs a text"),
-        ([("q", 3)], "needs a text as input, target and option, got 3"),
         ([], "task 't' has no examples"),
     ],
 )

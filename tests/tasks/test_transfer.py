@@ -7,13 +7,11 @@ import sys
 
 import numpy as np
 import pytest
-from helpers.language_models import ALL, FEW, LONG, TOYS, made
+from helpers.language_models import ALL, FEW, TOYS, made
 
 from benchnb.tasks.local_model import LocalModel
-from benchnb.tasks.prompts import FLAN, MMLU, Example, Prompt, Task
+from benchnb.tasks.prompts import MMLU, Example, Prompt, Task
 from benchnb.tasks.transfer import (
-    Protocol,
-    answer_scores,
     journal_answers,
     journal_cells,
     read_journal,
@@ -31,22 +29,6 @@ def test_with_the_cache_as_without(pair, scoring):
     cached = transfer_matrix(ALL, pair, **few)
     naive = transfer_matrix(ALL, pair, cache=False, batch=1, **few)
     np.testing.assert_allclose(cached.values, naive.values, atol=1e-4)
-
-
-def test_exact_match_sees_an_answer_that_is_right(llama):
-    "The targets are what the model writes; one has a word too many"
-    model = LocalModel(*llama)
-    prefix = model.start(FLAN.context(LONG, LONG.examples[:2]))
-    queries = [FLAN.query.format(input=e.input) for e in LONG.examples]
-    texts = model.generate(prefix, queries, 4)
-    model.answer_tokens = lambda examples: 4
-    good = [
-        Example(e.input, t or "x") for e, t in zip(LONG.examples, texts, strict=True)
-    ]
-    bad = [Example(e.input, f"{e.target} red") for e in good]
-    exact = Protocol(scoring="exact", prompt=FLAN)
-    assert answer_scores(model, prefix, good, exact).mean() == 1
-    assert answer_scores(model, prefix, bad, exact).mean() == 0
 
 
 class Tight(LocalModel):
@@ -91,7 +73,6 @@ def test_no_room_for_one_row_is_an_error_and_other_errors_are_their_own(llama):
     [
         dict(prompt=MMLU),
         dict(scoring="exact"),
-        dict(tasks=TOYS[:2]),
         dict(model="other weights"),
     ],
     ids=lambda change: next(iter(change)),
@@ -150,7 +131,7 @@ def test_answers_are_kept_and_other_questions_can_be_taken(llama, tmp_path, scor
     )
     third = resampled(answers, share=1 / 3, seed=1)
     assert (third.queries == (found.queries / 3).round()).all()
-    draws = [resampled(answers, seed=n).matrix for n in range(200)]
+    draws = [resampled(answers, seed=n).matrix for n in range(60)]
     one = answers[(answers["source"] == "uneven") & (answers["target"] == "uneven")]
     by_seed = one.groupby("seed")["score"].agg(["var", "size"])
     error = np.sqrt((by_seed["var"] / by_seed["size"]).sum()) / len(by_seed)
@@ -201,15 +182,13 @@ HEAD = "seed,source,target,score,queries\n"
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("", "No columns to parse"),
-        ("a,b\n1,2,3\n1\n1,2,3,4\n", "Expected 3 fields"),
         (HEAD, "a transfer matrix with no row"),
-        (HEAD + "0,NA,NA,good,3\n", "target 'NA' has no number"),
-        (HEAD + "0,a,a,.5,2.5\n", "target 'a' has no number"),
-        (HEAD + "0,a,b,.5,2\n", "is missing"),
+        (HEAD + "0,NA,NA,good,3\n", "target 'NA' is missing or no number"),
+        (HEAD + "0,a,a,.5,2.5\n", "target 'a' is missing or no number"),
+        (HEAD + "0,a,b,.5,2\n", "is missing or"),
         (HEAD + "0,a,a,.5,2\n0,a,a,.5,2\n", "is repeated"),
         (HEAD.replace("queries", "x") + "0,a,a,.5,2\n", "no column"),
-        ("x,a\nb,1\n", "is missing"),
+        ("x,a\nb,1\n", "is missing or"),
     ],
 )
 def test_bad_matrices(tmp_path, text, message):
@@ -226,9 +205,7 @@ def test_bad_matrices(tmp_path, text, message):
     [
         (dict(exemplars=12), "task 'first of a-h' has 12 examples .* 13 are needed"),
         (dict(queries=0.5), "queries must be a whole number of at least 1, or None"),
-        (dict(batch=True), "batch must be a whole number of at least 1, got True"),
         (dict(tasks=[TOYS[0]] * 2), "task 'first of a-h' is there twice"),
-        (dict(tasks=[]), "no tasks to measure"),
         (dict(tasks=[Task("t", [("q", "a")] * 9)]), "'t' has examples without options"),
         (dict(exemplars=0, prompt=Prompt("", "{input} {target}", "{input}")),
          "nothing stands before the questions"),
