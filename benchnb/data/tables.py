@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['TABLE', 'MISSING', 'KNOWN_COLUMNS', 'LONG', 'ITEM_WORDS', 'REPEATED', 'SAY', 'open_text', 'read_csv', 'read_lines',
-           'table_job', 'read_text', 'is_parquet', 'read_frame', 'read_columns', 'rename_columns', 'check_numbers',
+           'table_job', 'read_text', 'is_parquet', 'read_frame', 'read_columns', 'rename_columns', 'read_numbers',
            'counted_scores', 'no_column', 'counted', 'long_table', 'check_rows', 'resolve_repeats', 'gather',
            'one_fact_each', 'check_cells', 'with_tasks', 'read_tables']
 
@@ -163,7 +163,7 @@ def rename_columns(
     return frame.rename(columns={other: name for name, other in columns.items()})
 
 # %% ../../nbs/data/tables.ipynb #93694df2
-def check_numbers(
+def read_numbers(
     frame: pd.DataFrame,  # a long table
     column: str,  # one of its columns
 ) -> pd.Series:
@@ -184,7 +184,7 @@ def counted_scores(
     if not {"model", "item", "trials"} <= {*frame}:
         return frame
     counts = frame.columns.intersection(["successes", "trials"])
-    frame = frame.assign(**{name: check_numbers(frame, name) for name in counts})
+    frame = frame.assign(**{name: read_numbers(frame, name) for name in counts})
     if "successes" in frame and "score" not in frame:
         frame["score"] = frame["successes"] / frame["trials"].where(frame["trials"] > 0)
         if (lost := frame["score"].isna() & (frame["successes"] > 0)).any():
@@ -274,7 +274,7 @@ def check_rows(
             row = row + offset if isinstance(row, int | np.integer) else row
             raise ValueError(f"row {row} has no {column}: name it, or drop the row")
     if {"model", "item", "score"} <= {*frame}:
-        check_numbers(frame, "score")
+        read_numbers(frame, "score")
 
 # %% ../../nbs/data/tables.ipynb #eeb14051
 REPEATED = ("error", "first", "last", "mean", "trials")

@@ -13,7 +13,7 @@ import numpy as np
 from ..evaluation.learned_coresets import MedoidCoreset
 from ..evaluation.method import param
 from ..evaluation.registry import register
-from ..stats.medoids import METRICS, Medoids, cluster_items, standardize
+from ..stats.medoids import DISTANCES, Medoids, cluster_items, standardize
 
 # %% ../../nbs/methods/anchor_points.ipynb #da7ada58
 @register
@@ -21,7 +21,7 @@ from ..stats.medoids import METRICS, Medoids, cluster_items, standardize
 class AnchorPoints(MedoidCoreset):
     "Ask the medoids of the sources' answers, and weigh them by their clusters"
 
-    distance: str = param("manhattan", "of two items", choices=METRICS)
+    distance: str = param("manhattan", "of two items", choices=DISTANCES)
     exact_up_to: int = param(5000, "items whose distances fit", low=1, whole=True)
 
     name = "anchor_points"

@@ -16,7 +16,7 @@ from ..data.scores import Scores, fill_gaps
 from ..evaluation.method import Cohort, Estimate, Method, param
 from ..evaluation.registry import register
 from benchnb.stats.medoids import (
-    METRICS,
+    DISTANCES,
     SEARCHES,
     Medoids,
     cluster_items,
@@ -75,7 +75,7 @@ class TailoredBench(Method):
     "A probe, native sources, a coreset for each target, a calibrated score (section 3)"
 
     probe_size: int = param(10, "items of the G-set", low=1, whole=True)
-    metric: str = param("manhattan", "of items and models", choices=METRICS)
+    metric: str = param("manhattan", "of items and models", choices=DISTANCES)
     number: str = param(
         "standard",
         "n-bar natives; dynamic: all within d-bar, if more",

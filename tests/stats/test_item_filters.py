@@ -6,7 +6,7 @@ import pytest
 
 from benchnb.data.scores import Scores
 from benchnb.stats.item_filters import (
-    RULES,
+    FILTERS,
     first_broken,
     item_spread,
     kept_items,
@@ -75,7 +75,7 @@ def test_every_item_falls_to_the_first_rule_it_breaks():
             row["mean"] > 0.95,
             abs(row["correlation"]) < 0.05,
         ]
-        assert rule == (broken.index(True) if any(broken) else len(RULES))
+        assert rule == (broken.index(True) if any(broken) else len(FILTERS))
 
 
 def test_needed_items_come_back_in_the_order_that_is_promised():
