@@ -80,7 +80,8 @@ def check(name, mode, stops, wanted, old):
             made = new.keys() & stop.between.keys()
             assert not made or made == new.keys(), f"{where}: only {sorted(made)}"
         assert mode == "kill" or not stop.left, f"{where} left {stop.left}"
-        assert stop.again.status == 0, f"{where}: {stop.again.err}"
+        done = stop.first.status == 0  # it could write all that matters: a plan stands
+        assert done or stop.again.status == 0, f"{where}: {stop.again.err}"
         assert stop.after == wanted, where
         assert not stop.left_after, f"{where} leaves {stop.left_after} for ever"
 
