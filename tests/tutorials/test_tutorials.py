@@ -106,7 +106,7 @@ class {name}(Coreset):
 def test_a_method_that_fails_is_named(project):
     text = METHOD.format(name="Broken", called="broken")
     (project / "fails.py").write_text(text)
-    words = [*COMPARE.format("broken").split(), "--plugin", "fails.py"]
+    words = [*COMPARE.format("broken").split(), "--plugin", "fails.py", "--jobs", "1"]
     failed = python("-c", CALL, *words, cwd=project)
     assert failed.returncode == 2 and failed.stderr.count("\n") == 1, failed.stderr
     for word in ("'broken'", "fails.py", "KeyError: 'x'", "BENCHNB_TRACEBACK=1"):
