@@ -42,8 +42,6 @@ def test_the_fork_stands_in_the_list_of_methods(project):
     assert "my_method" not in command(project, "methods")
     listed = command(project, "methods --plugin mine/my_method.py")
     assert any(line.startswith("my_method ") for line in listed.splitlines())
-    same = command(project, "methods", BENCHNB_PLUGIN="mine/my_method.py")
-    assert same == listed
 
 
 COMPARE = "compare table.parquet --methods {} --budgets 5 --trials 2 --jobs 2"
