@@ -9,6 +9,7 @@ from pathlib import Path
 from helpers.small import table
 
 import benchnb
+from benchnb.cli.app import main as command
 from benchnb.evaluation.compare import compare
 from benchnb.evaluation.registry import LIBRARY, find_class, get_method
 from benchnb.live.evaluation import Evaluation
@@ -95,13 +96,14 @@ print(*[name for name in sys.modules if name.startswith(names)])
 """
 
 
-def test_an_evaluation_imports_its_own_method_only(tmp_path):
+def test_an_evaluation_imports_its_own_method_only(tmp_path, monkeypatch):
     scores = table()
     scores.to_parquet(tmp_path / "scores.parquet")
     lines = [f"new,{name},{k % 2}" for k, name in enumerate(scores.items.index)]
     (tmp_path / "log.csv").write_text("\n".join(["model,item,score", *lines]))
     plan = "plan scores.parquet --method aipw --budget 20 --harness list --out mine"
-    python("-m", "benchnb", *plan.split(), cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert command(plan.split()) == 0
     printed = python("-c", TELL, "mine", "log.csv", cwd=tmp_path)
     assert printed.splitlines()[-1].split() == ["benchnb.methods.sampling"]
 

@@ -170,7 +170,7 @@ def pieces(journal):
         return base.execute("SELECT count(*) FROM pieces").fetchone()[0]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_ctrl_c_keeps_what_is_finished(jobs, place):
     fork = write_fork(place, f"Stopped{jobs}")
     argv = ["compare", "table.parquet", "--methods", fork, "--budgets", "6,12"]

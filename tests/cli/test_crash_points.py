@@ -4,7 +4,10 @@ or new, always whole, and the same command goes on and leaves nothing behind."""
 import json
 import os
 
+import matplotlib.pyplot  # here, and not in each child  # noqa: F401
 import pytest
+import seaborn  # noqa: F401
+import sklearn.cluster  # noqa: F401
 from helpers.crash import MODES, contents, run, sweep
 from helpers.evaluations import known_answers
 from helpers.small import halves
@@ -18,7 +21,8 @@ COMMANDS = {
     "plan, inspect": f"{PLAN} random --budget 10 --harness inspect --out new/mine",
     "plan, width": f"{PLAN} aipw --width 0.3 --harness list --out mine",
     "plan, bundle": "plan small --out mine",
-    "publish": "publish scores.parquet --method kmeans --budget 10 --out small",
+    "publish": "publish scores.parquet --method random --budget 10 --folds 3"
+    " --out small",
     "tell": "tell told answers.csv --format list",
     "tell, rounds": "tell rounds answers.csv --format list",
     "tell, width": "tell wide answers.csv --format list",

@@ -91,6 +91,7 @@ def test_a_shard_among_others(here, made, moment):
 AT = [pytest.param(5 * CELL, marks=pytest.mark.slow, id="the last of a cell")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [*AT, pytest.param(5 * CELL + 3, id="the third")])
 def test_a_model_on_a_server(here, made, monkeypatch, at):
     "The server kills its client while it answers a certain prompt"

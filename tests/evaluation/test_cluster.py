@@ -10,6 +10,7 @@ from benchnb.evaluation.compare import compare
 from benchnb.harnesses.harness import import_logs
 
 distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.slow  # workers are started
 
 
 @pytest.fixture(scope="module")

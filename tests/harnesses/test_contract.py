@@ -174,7 +174,7 @@ def quiz(tmp_path, monkeypatch):
 
 def test_a_harness_in_one_file_imports_plans_and_runs(quiz, capsys):
     zoo = load("zoo")
-    for number, values in enumerate(zoo.values):
+    for number, values in enumerate(zoo.values[:80]):
         row = pd.Series(values, zoo.items.index.str.replace("/", "_"))
         name = f"logs/quiz_m{number}.csv" if number else "truth.csv"
         Path(name).parent.mkdir(exist_ok=True)

@@ -4,8 +4,6 @@ bad answers and damaged files are refused and change nothing, scores arrive late
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +36,6 @@ from benchnb.evaluation.registry import get_method, register, save_method
 from benchnb.live.evaluation import Evaluation
 from benchnb.methods.guarded_irt import GuardedIRT
 
-TESTS = Path(__file__).parents[1]
 NAMES = [*METHODS, *NESTED]
 every_method = pytest.mark.parametrize("name", METHODS)
 SOME = ["aipw", "adaptive_irt", "guarded_irt", "tailored_bench", "per_task(random)"]
@@ -71,26 +68,23 @@ def finish(evaluation, known):
 
 # Killed, and resumed by another process ----------------------------------------
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-sys.path[:0] = [sys.argv[1], sys.argv[1] + "/live"]
-from test_evaluation import NAMES, begin, target
-for name in NAMES:
-    run = begin(name, Path(sys.argv[2], name))
-    run.tell(target()[run.ask()])
-print("told", flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
     "A folder of evaluations, one per method, whose process was killed after one answer"
     folder = tmp_path_factory.mktemp("killed")
-    command = [sys.executable, "-c", KILLED, str(TESTS), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (-signal.SIGKILL, "told\n"), done.stderr
+    for name in NAMES:
+        fitted(name)  # once, for this process and the one that is killed
+    child = os.fork()
+    if not child:
+        try:
+            for name in NAMES:
+                run = begin(name, folder / name)
+                run.tell(target()[run.ask()])
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     return folder
 
 
