@@ -110,7 +110,7 @@ def complete(
     if predicted is not None:
         predicted = np.array(predicted, dtype=float)
         predicted[asked[scored]] = seen[scored]
-    codes, tasks = pd.factorize(method.items_["task"])
+    codes, tasks = method.task_codes()
     per_task = estimate.per_task  # a method's own, or the means of its predictions
     if predicted is not None and (per_task is None or per_task.isna().any()):
         with np.errstate(invalid="ignore"):  # a task of weight 0 has no score
