@@ -155,7 +155,7 @@ def own_cells(
         defined = defined or (exported and "@register" in text)
         if kind == "markdown":
             text = re.sub(r"\]\(([\w./]+)\.ipynb(#[^)]*|)\)", address, text)
-        elif defined and names:
+        elif defined and names and "resource_path" not in text:
             text = rename_methods(text, names, exported)
         text = re.sub(r"(?m)^#\| default_exp .*", f"#| default_exp {name}", text)
         text = text.replace("../../out/", "out/")

@@ -297,6 +297,7 @@ class Method:
         if np.isnan(self.source_mean_):
             raise ValueError("no score of the sources is known: nothing to learn from")
         self.items_ = source.items.drop(columns="text", errors="ignore")
+        self._tasks = (self.items_, *pd.factorize(self.items_["task"]))
         self.weights_ = source.weights * (source.weights >= 1e-15)  # lost in any sum
         self.partial_ = "full_score" in source.models  # the items are only a part
         self.fingerprint_ = source.fingerprint()  # recognises the sources
@@ -334,6 +335,13 @@ class Method:
     ) -> Generator[np.ndarray, np.ndarray, Estimate]:
         "The dialogue with one target: yield item positions, be told scores"
         raise NotImplementedError(f"{type(self).__name__} needs a method run(rng)")
+
+    def task_codes(
+        self,
+    ) -> tuple[np.ndarray, pd.Index]:  # the number of each item's; names
+        "The items' tasks, found once: every estimate counts by them"
+        items, *found = getattr(self, "_tasks", (None,))
+        return found if items is self.items_ else pd.factorize(self.items_["task"])
 
     def trials_of(
         self,

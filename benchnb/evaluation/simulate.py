@@ -10,7 +10,6 @@ __all__ = ['method_rng', 'check_request', 'complete', 'Conversation', 'converse'
 import bisect
 import time
 import warnings
-import weakref
 import zlib
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -96,21 +95,6 @@ def _by_rules(estimate, method, asked, seen):
     return replace(estimate, **found, flags=flags, notes=notes)
 
 
-_known_items = weakref.WeakKeyDictionary()  # method: what its items are, once
-
-
-def _items_of(method):
-    "Names, tasks as numbers and by name, costs and their unit, of a method's items"
-    items = method.items_
-    if _known_items.get(method, (None,))[0] is not items:  # new, or fitted again
-        codes, tasks = pd.factorize(items["task"])
-        cost = items["cost"].to_numpy() if "cost" in items else None
-        unit = str(items["cost_unit"].iloc[0]) if "cost_unit" in items else "tokens"
-        names = items.index.to_numpy(dtype=object), pd.Index(tasks, name="task")
-        _known_items[method] = items, names[0], codes, names[1], cost, unit
-    return _known_items[method][1:]
-
-
 def complete(
     estimate: Estimate,  # as the method returned it
     method: Method,  # fitted, for the items' names, weights and costs
@@ -118,8 +102,7 @@ def complete(
     seen: np.ndarray,  # their scores, NaN where unscored
 ) -> Estimate:  # finite, in [0, 1], with the items asked and unscored
     "Apply the three rules, and say what was asked"
-    scored = ~np.isnan(seen)
-    names, codes, tasks, cost, unit = _items_of(method)
+    scored, names = ~np.isnan(seen), method.items_.index
     estimate = _by_rules(estimate, method, asked, seen)
     score, (low, high) = float(np.clip(estimate.score, 0, 1)), estimate.interval
     low, high = min(np.clip(low, 0, 1), score), max(np.clip(high, 0, 1), score)
@@ -127,14 +110,16 @@ def complete(
     if predicted is not None:
         predicted = np.array(predicted, dtype=float)
         predicted[asked[scored]] = seen[scored]
+    codes, tasks = method.task_codes()
     per_task = estimate.per_task  # a method's own, or the means of its predictions
     if predicted is not None and (per_task is None or per_task.isna().any()):
         with np.errstate(invalid="ignore"):  # a task of weight 0 has no score
             mean = np.bincount(codes, predicted * method.weights_)
             mean /= np.bincount(codes, method.weights_)
-        per_task = pd.Series(mean, tasks)
+        per_task = pd.Series(mean, pd.Index(tasks, name="task"))
     elif per_task is not None:
         per_task = per_task.reindex(tasks)
+    cost, unit = method.items_.get("cost"), method.items_.get("cost_unit")
     return replace(
         estimate,
         score=score,
@@ -145,8 +130,8 @@ def complete(
         per_task=per_task,
         items=list(names[asked]),
         unscored=list(names[asked[~scored]]),
-        cost=np.nan if cost is None else float(cost[asked].sum()),
-        cost_unit=unit,
+        cost=np.nan if cost is None else float(cost.to_numpy()[asked].sum()),
+        cost_unit="tokens" if unit is None else str(unit.iloc[0]),
         source_scores=method.source_scores_ if scored.any() else None,
     )
 

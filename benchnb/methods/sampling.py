@@ -99,7 +99,7 @@ class RandomSampling(Coreset):
 
     def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
         "The weighted mean of the answers; `left` as in `finish`"
-        per_task = task_means(self.items_["task"], sample)
+        per_task = task_means(*self.task_codes(), sample)
         return self.finish(sample, sample.share @ sample.seen, left, per_task=per_task)
 
     def residuals(self, sample: Sample) -> np.ndarray:
@@ -135,12 +135,12 @@ class RandomSampling(Coreset):
 
 
 def task_means(
-    task: pd.Series,  # the task of each item of the benchmark
+    codes: np.ndarray,  # the number of each item's task
+    names: pd.Index,  # of the tasks
     sample: Sample,
 ) -> pd.Series:  # a score for each task; NaN where none of its items is in the sample
     "Weighted mean of the answers in each task"
-    codes, names = pd.factorize(task)  # counted by hand: every estimate comes here
-    own, size = codes[sample.items], len(names)
+    own, size = codes[sample.items], len(names)  # by hand: every estimate comes here
     share = np.bincount(own, sample.share, size)
     total = np.bincount(own, sample.share * sample.seen, size)
     means = np.divide(total, share, out=np.full(size, np.nan), where=share > 0)

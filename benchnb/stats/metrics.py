@@ -142,8 +142,15 @@ def kendall(
     "Kendall's rank correlation, the tau-b for ties (equation 5)"
     from scipy.stats import kendalltau
 
-    tau = np.vectorize(lambda *pair: kendalltau(*pair)[0], signature="(m),(m)->()")
-    return tau(np.round(truth, 10), np.round(score, 10))
+    truth, score = np.round(truth, 10), np.round(score, 10)
+    if score.size * score.shape[-1] > 3e6:  # too many pairs to hold at once
+        tau = np.vectorize(lambda *pair: kendalltau(*pair)[0], signature="(m),(m)->()")
+        return tau(truth, score)
+    i, j = np.triu_indices(score.shape[-1], k=1)
+    x, y = (np.sign(values[..., i] - values[..., j]) for values in (truth, score))
+    apart = [np.sqrt(np.count_nonzero(sign, axis=-1)) for sign in (x, y)]
+    with np.errstate(invalid="ignore"):  # all truths or all estimates are equal
+        return np.clip((x * y).sum(axis=-1) / apart[0] / apart[1], -1, 1)
 
 # %% ../../nbs/stats/metrics.ipynb #be8dd3db
 @over_models
