@@ -58,10 +58,10 @@ run: $(VENV)/.core
 	  --dollars $(DOLLARS) --jobs 2 --out out/agents.csv --plot out/agents.png
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal --durations=25
 
 test-all: test
-	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal -m slow
+	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal --durations=25 -m slow
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tools.bench

@@ -95,7 +95,7 @@ NIGHT = [
     pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS if name not in QUICK
 ]
 LATER = [pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:]]
-MOST = None if os.environ.get("BENCHNB_EXAMPLES") else 10  # every stop, by night
+MOST = None if os.environ.get("BENCHNB_EXAMPLES") else 4  # every stop, by night
 MORE = pytest.param(MOST, marks=pytest.mark.slow, id="more stops")
 
 
