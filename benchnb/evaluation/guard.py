@@ -123,7 +123,7 @@ def misfit_flags(
         low, high = usual_range(errors.get(name, pd.Series(dtype=float)), limit)
         median, scale = (low + high) / 2, (high - low) / (2 * limit)
         if name == "fit" and value < low:
-            text = "it answers unlike the sources: item fit "
+            text = "it answers unlike the sources: person fit "
             text += f"{value:.1f}, theirs about {median:.1f} +- {scale:.1f}{safe}"
             found.append((Flag.MISFIT, text))
         if name == "correction" and (value < low or value > high):

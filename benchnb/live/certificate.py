@@ -83,7 +83,7 @@ class Certificate:
     released: list | None  # first and last date of the sources; None: unknown
     check_again: str | None  # a date; None: unknown
     scores: list  # lowest and highest score of a source
-    fit: float | None  # lowest item fit that is usual; None: unknown
+    fit: float | None  # lowest person fit that is usual; None: unknown
     measured: dict  # like the sources, stronger, newer -> figures
     ease: list  # mean score of the sources on each item
 
@@ -143,7 +143,7 @@ def valid_for(certificate: dict) -> str:  # a certificate as plain values
     low, high = certificate["scores"]
     text = f"scores from {low:.3f} to {high:.3f}"
     if certificate["fit"] is not None:
-        text += f" and an item fit of at least {certificate['fit']:.2f}"
+        text += f" and a person fit of at least {certificate['fit']:.2f}"
     return text
 
 
