@@ -382,7 +382,8 @@ class AdaptiveIRT(Method):
         theta, _, covariance = bank.abilities(*known)
         full = bank.completed(theta, asked, seen)[0]
         se = score_error(bank, theta, covariance, asked, seen, self.weights_)[0]
-        score, half = float(full @ self.weights_), self.factor_ * se
+        score = float(full @ self.weights_)
+        half = np.inf if np.isinf(self.factor_) else self.factor_ * se
         flags, notes = set(map(Flag, self.flags_)), list(self.notes_)
         if self.target_se is not None and asked.shape[1] < self.budget_:
             notes.append(
