@@ -36,7 +36,8 @@ def run(path, flags=(), store=False):
     from nbdev.config import get_config
     from nbdev.process import extract_directives
 
-    os.environ["IN_TEST"] = "1"
+    # lines of progress come on a slow machine only: no part of a page
+    os.environ |= {"IN_TEST": "1", "BENCHNB_PROGRESS": "0"}
     skip, ran = set(get_config(path=ROOT).tst_flags.split()) - set(flags), []
 
     def leave(cell):

@@ -398,7 +398,8 @@ def format_cells(
         cells, remarks, marks = cells[~hidden], {}, []
         text = cells_as_text(cells)
         for cell, printed in zip(cells.itertuples(), text["published"], strict=True):
-            trials = "" if math.isnan(cell.trials) else f"{cell.trials:.0f} trials"
+            many = "s" * (cell.trials != 1)
+            trials = "" if math.isnan(cell.trials) else f"{cell.trials:.0f} trial{many}"
             where = ", ".join(filter(None, [cell.data, trials]))
             words = printed if math.isnan(printed_value(printed)) else ""
             why = ": ".join(filter(None, [words, where, cell.reason]))
