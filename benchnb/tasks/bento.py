@@ -369,21 +369,23 @@ def plot_tasks(
     distance = similar.to_numpy().max() - similar.to_numpy()
     values, vectors = np.linalg.eigh(centre @ distance**2 @ centre / -2)
     flat = vectors[:, -2:][:, ::-1] * np.sqrt(np.maximum(values[-2:][::-1], 0))
-    fig, axes = plt.subplots(ncols=2, figsize=(8, 3.2), layout="constrained")
+    fig, axes = plt.subplots(ncols=2, figsize=(8, 3.7), layout="constrained")
     axes[0].scatter(*flat.T, s=18, color="0.65")
     for number, (task, others) in enumerate(
         zip(steps["task"], steps["stands_for"], strict=True), 1
     ):
         place = flat[names.index(task)]
-        line = axes[0].scatter(*place, s=60, zorder=3).get_facecolor()[0]
+        label = f"{number} {task}" if number <= 12 else None
+        dot = axes[0].scatter(*place, s=130, zorder=3, label=label)
+        color = dot.get_facecolor()[0]
+        how = dict(color="white", fontsize=8, weight="bold", zorder=4)
+        axes[0].text(*place, number, ha="center", va="center_baseline", **how)
         for other in others:
             ends = np.array([place, flat[names.index(other)]])
-            axes[0].plot(*ends.T, color=line, lw=0.8, zorder=1)
-        if number <= 10:  # more names would cover each other
-            where = dict(textcoords="offset points", xytext=(5, 5), fontsize=8)
-            axes[0].annotate(f"{number}: {task}", place, **where)
+            axes[0].plot(*ends.T, color=color, lw=0.8, zorder=1)
     axes[0].set(xlabel="similar tasks lie close together", xticks=[], yticks=[])
-    axes[0].margins(x=0.3, y=0.15)
+    columns = max(1, min(len(steps), 90 // (max(map(len, steps["task"])) + 8)))
+    fig.legend(loc="outside lower center", ncols=columns, fontsize=8)
     values = select_tasks(similar.to_numpy(), size).values
     axes[1].plot(1 + np.arange(size), 100 * values / values[-1], color="0.65")
     axes[1].plot(steps.index, 100 * steps["coverage"], "o", ms=5)
