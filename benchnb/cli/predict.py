@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['PREDICT', 'predict_command', 'print_errors', 'print_gaps']
 
-# %% ../../nbs/cli/predict.ipynb #474e1d03
+# %% ../../nbs/cli/predict.ipynb #cff7e8d0
 from . import commands
 from .commands import command, count, listed
 from ..data.files import naming, replace_file
@@ -13,7 +13,7 @@ from ..data.render import remark, render
 from ..data.tables import read_columns, read_frame, rename_columns
 from ..data.untrusted import write_csv
 
-# %% ../../nbs/cli/predict.ipynb #03bd1b7b
+# %% ../../nbs/cli/predict.ipynb #a9d23ebd
 PREDICT = (
     "RECORDS is a CSV, TSV, JSONL or Parquet file with a row per result of a model on "
     "a task: columns model, task, score; family, total_params, shots, metric and "
@@ -88,8 +88,8 @@ def predict_command(
         print_errors(errors)
         for name, number in filled["new"].value_counts().items():
             if name not in {*found["new"]}:
-                what = f"a {name} without any score" if name else "what has scores"
-                text = f"{number:,} of {gaps:,} rows to predict are of {what}. Nothing "
+                what = f"of a {name} without any score" if name else "single gaps"
+                text = f"{number:,} of {gaps:,} rows to predict are {what}. Nothing "
                 text += "like them was held out, so they have no interval: --split "
                 print(remark("note", text + (name or "record").split()[0]))
         if gaps:
@@ -101,7 +101,7 @@ def predict_command(
     if not json and (written := [path for path in (out, plot) if path]):
         print(f"\nwritten: {', '.join(written)}")
 
-# %% ../../nbs/cli/predict.ipynb #761d8894
+# %% ../../nbs/cli/predict.ipynb #993fc64c
 def print_errors(
     errors,  # of predictor_errors
 ) -> None:
@@ -116,9 +116,11 @@ def print_errors(
     shown["more than the best"] = ["", *points("more", "more_se")[1:]]
     table = render(shown, {"r2": "{:.3f}"}, right=["error", "more than the best"])
     print(f"{table}\n")
-    trials = count(int(errors["trials"].iloc[0]), "trial")
-    text = f"mean absolute error of held-out scores, in points; {trials}"
-    print(remark("error", text + ", ± standard error"))
+    trials = int(errors["trials"].iloc[0])
+    text = (
+        f"mean absolute error of held-out scores, in points; {count(trials, 'trial')}"
+    )
+    print(remark("error", text + ", ± standard error" * (trials > 1)))
     equal = errors.index[1:][(errors["more"] <= 2 * errors["more_se"])[1:]]
     text = f"; as good, within two standard errors: {', '.join(equal)}"
     print(remark("best", errors.index[0] + text * bool(len(equal))))

@@ -6,11 +6,11 @@ import pytest
 
 from benchnb.prediction.held_out import (
     group_folds,
-    new_names,
     own_records,
     predict_gaps,
     predict_held_out,
     predictor_errors,
+    unseen_names,
     usual_split,
 )
 from benchnb.prediction.records import made_records
@@ -59,7 +59,7 @@ def test_what_is_held_out_is_like_what_is_missing(made):
         gaps = made[name].isin(made[name].unique()[:2])
         assert usual_split(made.assign(score=made["score"].mask(gaps))) == name
     gaps = made["task"].isin(["t0"]) | made["model"].isin(["A-0.1b"])
-    kinds = new_names(made[gaps], made[~gaps]).value_counts()
+    kinds = unseen_names(made[gaps], made[~gaps]).value_counts()
     assert kinds.to_dict() == {"task": 69, "model": 21, "model and task": 3}
 
 
