@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['PREDICT', 'predict_command', 'print_errors', 'print_gaps']
 
-# %% ../../nbs/cli/predict.ipynb #cff7e8d0
+# %% ../../nbs/cli/predict.ipynb #474e1d03
 from . import commands
 from .commands import command, count, listed
 from ..data.files import naming, replace_file
@@ -13,7 +13,7 @@ from ..data.render import remark, render
 from ..data.tables import read_columns, read_frame, rename_columns
 from ..data.untrusted import write_csv
 
-# %% ../../nbs/cli/predict.ipynb #a9d23ebd
+# %% ../../nbs/cli/predict.ipynb #540e341f
 PREDICT = (
     "RECORDS is a CSV, TSV, JSONL or Parquet file with a row per result of a model on "
     "a task: columns model, task, score; family, total_params, shots, metric and "
@@ -101,7 +101,7 @@ def predict_command(
     if not json and (written := [path for path in (out, plot) if path]):
         print(f"\nwritten: {', '.join(written)}")
 
-# %% ../../nbs/cli/predict.ipynb #993fc64c
+# %% ../../nbs/cli/predict.ipynb #26d2ffa5
 def print_errors(
     errors,  # of predictor_errors
 ) -> None:
@@ -124,6 +124,8 @@ def print_errors(
     equal = errors.index[1:][(errors["more"] <= 2 * errors["more_se"])[1:]]
     text = f"; as good, within two standard errors: {', '.join(equal)}"
     print(remark("best", errors.index[0] + text * bool(len(equal))))
+    if errors["r2"].iloc[0] <= 0:
+        print(remark("note", "no better than the mean of all scores (r2 below 0)"))
 
 
 def print_gaps(

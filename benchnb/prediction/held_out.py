@@ -38,7 +38,7 @@ from benchnb.prediction.splits import (
 )
 from ..stats.intervals import conformal_radius
 
-# %% ../../nbs/prediction/held_out.ipynb #2e493c86
+# %% ../../nbs/prediction/held_out.ipynb #0de7dcd7
 def own_records(
     frame: pd.DataFrame,  # a row per result: model, task, score; NaN: to be predicted
     scale: str = "unit",  # of the scores: unit, percent, or metric (its own range)
@@ -54,13 +54,17 @@ def own_records(
         text = f"no column {', '.join(map(repr, missing))}: found {some}; a row is one "
         pairs = [",".join(f"{name}=NAME" for name in needed[:3] if name in missing)]
         raise AmbiguousFile(f"{text}result of a model on a task", "columns", pairs)
-    usual = {"family": frame["model"], "total_params": np.nan, "metric": "score"}
-    usual |= {"shots": 0}
+    usual = {"family": "", "total_params": np.nan, "metric": "score", "shots": 0}
     frame = frame.assign(**{k: v for k, v in usual.items() if k not in frame})
+    unknown = frame["family"].isna() | (frame["family"].astype(str).str.strip() == "")
+    frame["family"] = frame["family"].mask(unknown, frame["model"])
     how = dict(unknown_size="keep", unscored="keep", features=features)
-    return check_records(frame, scale, duplicates, **how)
+    records = check_records(frame, scale, duplicates, **how)
+    if records["score"].isna().all():
+        raise ValueError("no record has a score: there is nothing to learn from")
+    return records
 
-# %% ../../nbs/prediction/held_out.ipynb #72c51042
+# %% ../../nbs/prediction/held_out.ipynb #069de649
 ROLES = ["train", "dev", "test"]
 
 
@@ -88,8 +92,8 @@ def group_folds(
             return [Fold(*(np.flatnonzero(role == name) for name in ROLES))]
         keys = pd.factorize(records[split], sort=True)[0]
     if (groups := keys.max() + 1) < 3:
-        few = f"{groups} different values of {split}"
-        raise ValueError(f"{few} are too few to hold some out: choose another split")
+        few = f"{groups} of {split} in the records with scores"
+        raise ValueError(f"{few}, too few to hold some out: choose another split")
     return key_folds(keys, min(folds, groups), seed)
 
 # %% ../../nbs/prediction/held_out.ipynb #0c711818

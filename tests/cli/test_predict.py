@@ -51,11 +51,12 @@ def test_three_columns_with_other_names_are_enough(truth, capsys):
     table = table[["model", "task", "score"]].assign(score=100 * table["score"])
     table = table.rename(columns={"model": "name", "task": "exam"})
     table["name"] = pd.factorize(table["name"])[0]
+    table["family"] = np.where(table["name"] < 4, "", "known")
     table.to_csv("own.csv", index=False)  # names that look like numbers
     words = ["own.csv", "--columns", "model=name,task=exam", "--scale", "percent"]
     assert main(["predict", *words, *QUICK, "--split", "model", "--out", "a.csv"]) == 0
     said = capsys.readouterr().out
-    assert "by model" in said and "not given family, total_params, metric" in said
+    assert "by model" in said and "not given total_params, metric, shots" in said
     assert "have no interval: --split record" in " ".join(said.split())
     assert pd.read_csv("a.csv")["low"].isna().all()
 
@@ -82,7 +83,7 @@ def test_all_that_is_missing_is_one_message(truth, capsys):
     "words, message",
     [
         (["--split", "size"], "--split is one of record, family"),
-        (["--split", "metric"], "1 different values of metric are too few"),
+        (["--split", "metric"], "1 of metric in the records with scores, too few"),
         (["--predictors", "magic"], "no predictor 'magic'; there are model_task"),
         (["--features", "score"], "'score' is read anyway"),
         (["--columns", "item=task"], "'item' is no column here: choose from family"),
@@ -92,6 +93,24 @@ def test_all_that_is_missing_is_one_message(truth, capsys):
 )
 def test_mistakes_are_one_line(words, message, truth, capsys):
     assert message in failed(["records.csv", *QUICK, *words], capsys)
+
+
+def test_too_little_is_said(truth, capsys):
+    table = pd.read_csv("records.csv")[["model", "task", "shots", "score"]]
+    table.assign(score="").to_csv("none.csv", index=False)
+    assert "no record has a score: there is nothing" in failed(["none.csv"], capsys)
+    noise = np.random.default_rng(0).random(len(table)).round(3)
+    table.assign(score=noise).to_csv("noise.csv", index=False)
+    words = [
+        "predict",
+        "noise.csv",
+        "--split",
+        "model",
+        "--predictors",
+        "random_forest",
+    ]
+    assert main(words) == 0
+    assert "no better than the mean" in capsys.readouterr().out
 
 
 def test_a_table_without_gaps_gives_errors_only(truth, capsys):
