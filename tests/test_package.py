@@ -3,6 +3,7 @@
 The wheel holds benchnb/resources: the zoo's table and the published ones."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from configparser import ConfigParser
 import pytest
 from helpers.harnesses import wheel_unpacked
 
+from benchnb.data.files import INSTALL_FROM, pip_install
+from tools.project import INSTALL, texts, with_address
 from tools.run import ROOT
 
 HEAVY = ["torch", "transformers", "sklearn", "ot", "interpret", "pygam", "kmedoids"]
@@ -96,3 +99,27 @@ def test_a_public_name_is_defined_in_one_module():
     del homes["measured_cells"]  # every paper's chapter has one, to measure it again
     twice = {n: h for n, h in homes.items() if len(h) > 1 and not n.startswith("_")}
     assert not twice
+
+
+# How to install it: one address, which a release on the package index empties ---------
+
+
+def test_all_texts_install_from_one_address():
+    "Run `make format`; README.md is written from nbs/index.ipynb"
+    settings = ConfigParser(delimiters=["="])
+    settings.read(ROOT / "settings.ini", encoding="utf-8")
+    address = f"git+{settings['DEFAULT']['git_url']}"
+    assert INSTALL_FROM in ("", address)
+    paths = texts()
+    assert [p.name for p in paths if with_address(p) != p.read_text("utf-8")] == []
+    names = {p.name for p in paths if INSTALL.search(p.read_text("utf-8"))}
+    assert {"test.yml", "README.md", "README.md.jinja", "new.ipynb"} <= names
+
+
+def test_a_release_changes_one_constant(monkeypatch):
+    monkeypatch.setattr("benchnb.data.files.INSTALL_FROM", "")
+    assert pip_install("llm") == 'pip install "benchnb[llm]"'
+    for path in texts():
+        assert "benchnb @ git+" not in (text := with_address(path)), path
+        if ".ipynb" in path.name:
+            json.loads(text)

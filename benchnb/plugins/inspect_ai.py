@@ -222,15 +222,12 @@ async def note_caveats(
     ESTIMATE.set(None)
     if found is None or log.results is None or not (found.flags or found.notes):
         return
-    said = {"flags": sorted(map(str, found.flags)), "notes": list(found.notes)}
-    edits = [logs.MetadataEdit(metadata_set={"benchnb": said})]
+    caveats = {"flags": sorted(map(str, found.flags)), "notes": list(found.notes)}
+    edits = [logs.MetadataEdit(metadata_set={"benchnb": caveats})]
     made = logs.edit_eval_log(log, edits, logs.ProvenanceData(author="benchnb"))
-    write, place = (
-        partial(logs.write_eval_log_async, made, header_only=True),
-        log.location,
-    )
-    if not (here := Path(place.removeprefix("file://"))).is_file():
-        await write(place)  # on a server
+    write = partial(logs.write_eval_log_async, made, header_only=True)
+    if not (here := Path(log.location.removeprefix("file://"))).is_file():
+        await write(log.location)  # on a server
         return
     with unfinished(here) as copied:
         shutil.copy2(here, copied)
@@ -271,10 +268,8 @@ def task_samples(
         if not isinstance(text, str):  # messages, as a log has them
             text = [{"content": message.content} for message in text]
         if (code := text_hash(text)) and f"{code:016x}" != known:
-            odd = (
-                f"item {name} is another document in {task.name!r} than in the sources"
-            )
-            raise ValueError(f"{odd}: use the version of the task of the sources")
+            odd = f"item {name} is another document in {task.name!r} than in the"
+            raise ValueError(f"{odd} sources: give the task that they are of")
     return found
 
 # %% ../../nbs/plugins/inspect_ai.ipynb #2b73d59b
