@@ -5,6 +5,7 @@ The wheel holds benchnb/resources: the zoo's table and the published ones."""
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from configparser import ConfigParser
@@ -84,6 +85,12 @@ def test_metadata_is_that_of_the_settings(installed):
     assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     assert "benchnb = benchnb.cli.app:main" in (folder / "entry_points.txt").read_text()
     assert list(folder.rglob("LICENSE"))
+    site = "https://benchnb.github.io/benchnb"
+    assert f"Project-URL: Documentation, {site}\n" in metadata
+    assert "Classifier: Programming Language :: Python :: 3.13\n" in metadata
+    links = re.findall(r"\]\((.*?)\)", metadata)  # README.md, read somewhere else
+    assert f"{site}/live/evaluation.html" in links
+    assert [link for link in links if not link.startswith("https://")] == []
 
 
 def test_a_public_name_is_defined_in_one_module():
