@@ -29,9 +29,9 @@ assert "compare" in out.getvalue()
 """
 
 
-def python(code, path=ROOT):
+def python(code, path=ROOT, more=()):
     "What a fresh Python prints that runs this code, away from the checkout"
-    command, env = [sys.executable, "-P", "-c", code], {"PYTHONPATH": str(path)}
+    command, env = [sys.executable, "-P", "-c", code, *more], {"PYTHONPATH": str(path)}
     done = subprocess.run(command, env=os.environ | env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
@@ -40,6 +40,28 @@ def python(code, path=ROOT):
 @pytest.mark.parametrize("code", ["import benchnb", HELP], ids=["import", "help"])
 def test_heavy_packages_are_imported_where_they_are_used(code):
     assert python(code + LOADED) == ""
+
+
+SMALL = """
+import sys
+for name in ["sklearn", "kmedoids", "bm25s", "pooch", "httpx"]:
+    sys.modules[name] = None  # as if it were not installed
+from benchnb.cli.app import main
+from benchnb.data.files import resource_path
+from benchnb.live.bundles import load_bundle
+from benchnb.plugins.inspect_ai import fresh_evaluation
+bundle = str(resource_path("bundles/swebench_verified_50"))
+with open(sys.argv[1], "w") as file:
+    file.write("item,score\\n")
+    file.writelines(f"{name},1\\n" for name in load_bundle(bundle).ask())
+assert main(["estimate", "--bundle", bundle, sys.argv[1]]) == 0
+assert len(fresh_evaluation("swebench_verified", "guarded_irt", 20).ask())
+"""
+
+
+def test_estimating_needs_four_large_packages_only(tmp_path):
+    "numpy, scipy, pandas and pyarrow (settings.ini says what they weigh)"
+    assert "score  " in python(SMALL, more=[str(tmp_path / "answers.csv")])
 
 
 @pytest.fixture(scope="module")
