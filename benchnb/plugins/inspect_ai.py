@@ -237,7 +237,7 @@ async def note_caveats(
 
 @lru_cache
 def watch_runs() -> None:
-    "From now on Inspect says when a run has ended; other runs never hear of it"
+    "Have Inspect call `note_caveats` at the end of each run in this process"
     from inspect_ai.hooks import Hooks, hooks
 
     @hooks("caveats", "writes the caveats of an estimate into its log")
