@@ -109,7 +109,10 @@ def test_metadata_is_that_of_the_settings(installed):
     assert list(folder.rglob("LICENSE"))
     site = "https://benchnb.github.io/benchnb"
     assert f"Project-URL: Documentation, {site}\n" in metadata
-    assert "Classifier: Programming Language :: Python :: 3.13\n" in metadata
+    workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
+    for one in settings["DEFAULT"]["pythons"].split():
+        assert f"Classifier: Programming Language :: Python :: {one}\n" in metadata
+        assert f'"{one}"' in workflow
     links = re.findall(r"\]\((.*?)\)", metadata)  # README.md, read somewhere else
     assert f"{site}/live/evaluation.html" in links
     assert [link for link in links if not link.startswith("https://")] == []

@@ -94,7 +94,8 @@ def test_the_example_on_other_processors(kernel, tmp_path):
     check_example(sys.executable, tmp_path, os.environ | env)
 
 
-PYTHONS = ["3.11", "3.12", "3.13"]
+SETTINGS = (Path(__file__).parents[2] / "settings.ini").read_text("utf-8")
+PYTHONS = re.search(r"^pythons = (.*)$", SETTINGS, flags=re.M)[1].split()
 
 
 @pytest.mark.slow
