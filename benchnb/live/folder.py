@@ -148,7 +148,8 @@ def same_model(
     if known and new and plain[0] != plain[1]:
         raise ValueError(
             f"the answers so far are those of {known!r}, these of {new!r}: "
-            f"begin a new evaluation, or say model={known!r} if they are one model"
+            "begin a new evaluation, or give both the same name if they are one model "
+            f"(model={known!r})"
         )
     return known or new
 
