@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 from fastcore.meta import delegates
 
-from .commands import command, count, read_budget, read_scores
+from .commands import TYPED, command, count, read_budget, read_scores
 from .tell import print_next
 from ..data.costs import Amount, known_costs
 from ..data.scores import Scores
@@ -182,6 +182,7 @@ def plan_command(
     how = {"width": width, "seed": seed, "level": level, "shift": shift}
     how |= {"model": model, "model_type": model_type, "model_args": model_args}
     how |= {"harness": harness, "batch": batch, "budget": read_budget(budget)}
+    how["command"] = TYPED.get()
     if not out:
         raise ValueError("plan needs --out DIR; benchnb forecast says how many items")
     check_new(out)

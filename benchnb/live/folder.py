@@ -42,6 +42,7 @@ class Plan:
     certificate: dict | None = None  # of the bundle, if it is one
     choices: dict | None = None  # how logs are read: metric, filter, ...
     batch: int | None = None  # most items to hand out at once; None: all
+    command: str | None = None  # that planned it, as it was typed
 
     def __post_init__(self):
         for field in fields(self):
