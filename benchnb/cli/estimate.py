@@ -10,6 +10,7 @@ __all__ = ['settle', 'table_answers', 'read_answers', 'guess_format', 'ends_text
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from fastcore.meta import delegates
 
@@ -116,12 +117,15 @@ def guess_format(
     raise ValueError(f"no known kind of results in {path!r}: say --format")
 
 # %% ../../nbs/cli/estimate.ipynb #7e8c011e
-def ends_text(ends: list[float | None]) -> str:  # of an interval
+def ends_text(
+    ends: list[float | None],  # of an interval; None: there is none
+    why: str = "too few items",  # an interval says nothing
+) -> str:
     "An interval in words; one from 0 to 1 says nothing"
     low, high = ends
     if low is None:
         return "-"
-    return "too few items" if low <= 0 and high >= 1 else f"{low:.3f} to {high:.3f}"
+    return why if low <= 0 and high >= 1 else f"{low:.3f} to {high:.3f}"
 
 
 def report_rows(
@@ -169,10 +173,11 @@ def report_rows(
 
 
 def task_table(
-    tasks: dict[str, dict],  # the tasks of a report
-    most: int | None = None,  # to list; None: all
+    report: dict,  # of an evaluation
+    most: int | None = None,  # tasks to list; None: all
 ) -> Table | None:  # None: there are not several
     "Score, interval and rank of each task"
+    tasks, level = report["tasks"], report["level"]
     if len(tasks) < 2:
         return None
     parts, notes = pd.DataFrame.from_dict(tasks, orient="index"), []
@@ -180,7 +185,9 @@ def task_table(
     some["items"] = [
         f"{n}{'*' * few}" for n, few in zip(some["items"], some["few"], strict=True)
     ]
-    some["interval"] = some["interval"].map(ends_text)
+    least = round(level / (1 - level), 6)  # sources, for an interval of any use
+    why = np.where(some["sources"] < least, "too few sources", "too few items")
+    some["interval"] = [*map(ends_text, some["interval"], why)]
     if len(tasks) > len(some):
         left = count(len(tasks) - len(some), "more task")
         notes.append(f"... and {left} (--json has all)")
@@ -200,7 +207,7 @@ def format_report(
     "A report as text"
     lines = [remark(*row) for row in report_rows(report)]
     lines += [remark("note", note) for note in report["notes"][:6]]
-    if (table := task_table(report["tasks"], most)) is not None:
+    if (table := task_table(report, most)) is not None:
         lines.append(f"\n{table}")
     return "\n".join(lines)
 

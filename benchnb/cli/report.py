@@ -115,7 +115,7 @@ def score_picture(
     low, high = (score if end is None else end for end in interval)
     first = np.floor(10 * min(known.min(), low)) / 10
     last = max(np.ceil(10 * max(known.max(), high)) / 10, first + 0.1)
-    counts, edges = np.histogram(known, 40, (first, last))
+    counts, edges = np.histogram(known, 20, (first, last))
 
     def at(x):
         return np.round(20 + 380 * (x - first) / (last - first), 1)
@@ -173,14 +173,14 @@ def how_to_repeat(
     values = ", ".join(f"{n}={v!r}" for n, v in parameters(method).items())
     text = (
         f"The items were chosen by {method.name}({values}) with a budget of "
-        f"{method.budget_:,} items and seed {plan.seed}, by benchnb "
-        f"{benchnb.__version__}. The table of earlier models has the fingerprint "
+        f"{method.budget_:,} items and seed {plan.seed} (benchnb "
+        f"{benchnb.__version__}). The table of earlier models has the fingerprint "
         f"{method.fingerprint_}."
     )
     steps = f"{next_command(live, folder)}\nbenchnb report {shlex.quote(folder)}"
     if plan.command is None:
         return [("h2", "How to repeat it"), ("p", text)]
-    secret = r"(?i)((?:key|token|secret|password)\w*[= ])[^\s,'\"]+"
+    secret = r"(?i)((?:key|token|secret|password)=)[^\s,'\"]+"
     first = re.sub(secret, r"\1...", plan.command)
     text += " The first command prints what to run; then come the others."
     return [("h2", "How to repeat it"), ("p", text), ("pre", f"{first}\n{steps}")]
@@ -205,7 +205,7 @@ def report_page(
         page.append(("figure", f"{picture}<figcaption>{text}</figcaption>"))
     rows = pd.DataFrame(report_rows(report), columns=["", "is"])
     page += [("h2", "Figures"), ("table", render(rows, head=False))]
-    if (table := task_table(report["tasks"])) is not None:
+    if (table := task_table(report)) is not None:
         page += [("h2", "Tasks"), ("table", table)]
     answers = pd.Series(live.answers, dtype=float)
     rows = {"item": answers.index, "task": live.items["task"][answers.index].to_numpy()}
