@@ -74,7 +74,9 @@ def test_both_files_say_the_same_and_need_nothing_else(call):
         assert "benchnb plan s.parquet --method aipw --folds 6 --seed 3" in text
         assert "benchnb tell new answers.csv" in text and found["sources"] in text
         assert all(task in text for task in found["tasks"])
-        assert all(name in text for name in {*Evaluation.load("new").answers} - {HOSTILE})
+        assert all(
+            name in text for name in {*Evaluation.load("new").answers} - {HOSTILE}
+        )
     assert "svg" in page.tags and not page.tags & {"script", "img", "link", "a"}
     for name, value in page.values:
         assert name not in ("src", "href") and not name.startswith("on")
@@ -110,7 +112,9 @@ def test_a_report_of_before_has_no_command_and_secrets_are_left_out(call):
     key = "model=gpt,api_key=sk-123"
     answer(begin(call, "--budget", 20, "--model-args", key, "--model", "max_tokens"))
     call("report", "new", "--out", "one.md")
-    assert not Path("new/report.md").exists() and "123" not in Path("one.md").read_text()
+    assert (
+        not Path("new/report.md").exists() and "123" not in Path("one.md").read_text()
+    )
     assert "--model-args model=gpt,api_key=..." in Path("one.md").read_text()
     path = Path("new/evaluation.json")
     state = json.loads(path.read_text())
