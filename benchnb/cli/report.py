@@ -96,7 +96,8 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 td, th { padding: .25rem 1rem .25rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; overflow-wrap: normal }
 td:first-child { min-width: 5rem; overflow-wrap: anywhere }
-pre { padding: .5rem .75rem; border: 1px solid var(--line); white-space: pre-wrap }
+pre { padding: .5rem .75rem; border: 1px solid var(--line); overflow-x: auto }
+@media print { pre { white-space: pre-wrap } }
 figure { margin: 1rem 0 }
 figcaption, section div div { opacity: .8; font-size: .9rem }
 svg { width: 100%%; max-width: 34rem }
@@ -125,7 +126,7 @@ def score_picture(
     step = 0.1 if last - first < 0.65 else 0.2
     ticks = "".join(
         f'<text x="{at(x)}" y="138">{x:.1f}</text>'
-        for x in np.arange(first, last + 0.01, step)
+        for x in np.arange(np.ceil(first / step - 0.01) * step, last + 0.01, step)
     )
     x, a, b = at(score), at(low), at(high)
     return (
