@@ -127,7 +127,7 @@ def misfit_flags(
                 "its right and wrong answers follow another pattern than the sources' "
             )
             text += (
-                f"(person fit {value:.1f}; usual is {median:.1f} +- {scale:.1f}){safe}"
+                f"(person fit {value:.1f}; usual is {median:z.1f} +- {scale:.1f}){safe}"
             )
             found.append((Flag.MISFIT, text))
         if name == "correction" and (value < low or value > high):
