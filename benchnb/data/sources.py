@@ -6,8 +6,8 @@
 __all__ = ['FAMILIES', 'PATTERNS', 'SCENARIOS', 'PUBLIC', 'TAILORED', 'OPENAI', 'GSM8K_FILES', 'READERS', 'SOURCES', 'CATALOG',
            'from_bytes', 'family', 'named_models', 'harness_order', 'gsm8k_scores', 'join_scenarios', 'read_gsm8k',
            'read_open_llm', 'read_mmlu_pro', 'read_mmlu_tasks', 'read_mmlu_items', 'task_segments', 'read_benchpred',
-           'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_table', 'Fetch', 'offline_error',
-           'plan_fetch', 'copy_columns', 'fetch_source']
+           'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_file', 'load_table', 'as_scores',
+           'Fetch', 'offline_error', 'plan_fetch', 'copy_columns', 'fetch_source']
 
 # %% ../../nbs/data/sources.ipynb #fff06d91
 import hashlib
@@ -15,6 +15,7 @@ import json
 import os
 import random
 import re
+import sys
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -33,7 +34,14 @@ from benchnb.data.files import (
     unknown_name,
 )
 from .scores import Scores
-from .tables import is_parquet, read_tables, with_tasks
+from benchnb.data.tables import (
+    TABLE,
+    check_cells,
+    is_parquet,
+    read_columns,
+    read_tables,
+    with_tasks,
+)
 
 # %% ../../nbs/data/sources.ipynb #b7b7c24b
 def from_bytes(
@@ -340,25 +348,78 @@ def load(
     raise FileNotFoundError(f"{problem} {public}; {remedy}")
 
 # %% ../../nbs/data/sources.ipynb #eb78ce88
+def load_file(
+    path: str,  # of a Parquet, CSV, TSV or JSONL file
+    **how,  # repeated, columns, columns_are: see read_tables
+) -> Scores:
+    "The table in a file; a path that leads to none is answered with the nearest one"
+    if os.path.isdir(path):
+        raise ValueError(f"{path!r} is a folder, not a table: import its logs first")
+    if not os.path.isfile(path):
+        near = [str(p) for p in Path(path).parent.glob("*") if TABLE.search(p.name)]
+        known, more = [*SOURCES.index, *near], "'benchnb data' lists all"
+        raise unknown_name("file or data set", path, known, more)
+    if is_parquet(path):
+        table = read_parquet(path)
+        if b"benchnb" in (table.schema.metadata or {}):
+            with naming(path, "holds no scores"):
+                return Scores.from_arrow(table)
+    return read_tables([path], **how)
+
+
 def load_table(
-    text: str | Path,  # a name from data_sets(), or the path of a file
+    table: str | Path | pd.DataFrame | np.ndarray | Scores,  # name, file, or the data
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
     columns: dict[str, str] | None = None,  # a name here -> the name in the file
     columns_are: str | None = None,  # of a wide table: items or tasks; None: items
+    repeated: str = "error",  # two scores: error, first, last, mean or trials
+    skip_empty: bool = False,  # leave out models and items without any score
 ) -> Scores:
-    "Scores by name, or from a Parquet, CSV or JSONL file; the name comes first"
-    text = str(text)
-    if text in SOURCES.index:
-        return with_tasks(load(text, folder), columns_are)
-    if not Path(text).is_file():
-        more = "'benchnb data' lists all"
-        raise unknown_name("file or data set", text, SOURCES.index, more)
-    if is_parquet(text):
-        table = read_parquet(text)
-        if b"benchnb" in (table.schema.metadata or {}):
-            with naming(text, "holds no scores"):
-                return with_tasks(Scores.from_arrow(table), columns_are)
-    return read_tables([text], columns=columns, columns_are=columns_are)
+    "Scores by name, from a file, a data frame (long or wide) or an array"
+    how = {"repeated": repeated, "columns": columns, "columns_are": columns_are}
+    if isinstance(table, Scores):
+        found = table
+    elif isinstance(table, pd.DataFrame):
+        found = read_tables([table], **how)
+    elif isinstance(table, (list, np.ndarray)):
+        found = Scores(table)
+        if not columns_are:
+            check_cells(found.values)
+    elif not isinstance(table, (str, os.PathLike)):
+        some = "a name, a path, a data frame, an array or Scores"
+        raise TypeError(f"a table is {some}, got {type(table).__name__}")
+    elif str(table) in SOURCES.index:
+        found = load(str(table), folder)
+    else:
+        found = load_file(str(table), **how)
+    found = with_tasks(found, columns_are)
+    if skip_empty:
+        known = ~np.isnan(found.values)
+        items = None if known.any(axis=0).all() else known.any(axis=0)
+        found = found.select(known.any(axis=1), items)
+    return found
+
+# %% ../../nbs/data/sources.ipynb #1a30f901
+def as_scores(
+    table: str | Path | pd.DataFrame | np.ndarray | Scores,  # see load_table
+) -> Scores:
+    "A table for a function; says what it read from a frame, an array or a file"
+    if isinstance(table, Scores):
+        return table
+    try:
+        found = load_table(table)
+    except AmbiguousFile as error:
+        given = error.choices[0]
+        given = read_columns(given) if error.option == "columns" else given
+        how = f"say load_table(table, {error.option}={given!r})"
+        raise ValueError(f"{error}; {how}") from error
+    path = str(table) if isinstance(table, (str, os.PathLike)) else ""
+    if path not in SOURCES.index:
+        number, size = found.items["task"].nunique(), found.shape
+        text = (f"{path}: " if path else "") + "{:,} models x {:,} items".format(*size)
+        text += f"; {number:,} tasks from column 'task'" if number > 1 else "; one task"
+        print(f"benchnb: read {text}", file=sys.stderr)
+    return found
 
 # %% ../../nbs/data/sources.ipynb #3a843efa
 CATALOG = pd.read_csv(resource_path("public_sources.csv"), dtype=str, **_HOW)

@@ -291,6 +291,8 @@ class Method:
     ) -> "Method":
         "Learn from the sources; here: remember the items, and the sources' scores"
         check_parameters(self)
+        if not isinstance(source, Scores):
+            raise TypeError("fit needs Scores: load_table makes them of any table")
         if missing := missing_packages(self):
             raise ImportError(install_hint(missing[0]))
         self.source_mean_ = float(source.performance().mean())
