@@ -4,13 +4,23 @@ The wheel holds benchnb/resources: the zoo's table and the published ones."""
 
 import ast
 import os
+import pydoc
+import re
 import subprocess
 import sys
 from configparser import ConfigParser
+from dataclasses import fields
+from inspect import signature
 
 import pytest
+from fastcore.docments import docments
 from helpers.harnesses import wheel_unpacked
 
+import benchnb
+from benchnb.cli.app import as_flag, make_app
+from benchnb.cli.commands import COMMANDS
+from benchnb.evaluation.method import allowed_values
+from benchnb.evaluation.registry import LIBRARY, find_class
 from tools.run import ROOT
 
 HEAVY = ["torch", "transformers", "sklearn", "ot", "interpret", "pygam", "kmedoids"]
@@ -36,6 +46,66 @@ def python(code, path=ROOT):
 @pytest.mark.parametrize("code", ["import benchnb", HELP], ids=["import", "help"])
 def test_heavy_packages_are_imported_where_they_are_used(code):
     assert python(code + LOADED) == ""
+
+
+PUBLIC = sorted({*benchnb.__all__} - {"Method", "Coreset"})
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_help_of_a_public_name_says_what_is_given_and_what_returns(name):
+    "What stands beside a parameter in the source, which pydoc does not show"
+    thing = getattr(benchnb, name)
+    comments = docments(thing, full=True)
+    text = pydoc.render_doc(thing, renderer=pydoc.plaintext)
+    assert "Parameters\n" in text
+    for parameter, one in comments.items():
+        if parameter not in ("return", "self"):
+            assert re.search(rf"(?m)^ *(\| +)?{parameter} : ", text), parameter
+        assert not one.docment or one.docment.splitlines()[0] in text
+    assert ("return" not in comments) or isinstance(thing, type) or "Returns\n" in text
+
+
+def test_help_of_a_method_and_of_an_evaluation():
+    for name in LIBRARY:
+        text = pydoc.render_doc(find_class(name), renderer=pydoc.plaintext)
+        for part in fields(find_class(name)):
+            if declared := part.metadata.get("param"):
+                assert f"{declared.meaning} ({allowed_values(declared)})" in text
+    text = pydoc.render_doc(benchnb.Evaluation, renderer=pydoc.plaintext)
+    assert text.count("Parameters\n") > 5
+    help_it = "import benchnb; help(benchnb.compare)"
+    assert "how often each is repeated" in python(help_it)
+
+
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z_-]+")
+
+
+def test_flags_and_parameters_are_spoken_of_where_they_are_understood():
+    "Below the command line nothing names its options, above it nothing `name=`"
+    make_app()
+    options = {
+        as_flag(name)
+        for one in COMMANDS.values()
+        for name in signature(one.run).parameters
+    }
+    parameters = {n for one in COMMANDS.values() for n in signature(one.run).parameters}
+    found = []
+    for path in sorted((ROOT / "benchnb").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.Raise):
+                continue
+            texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+            text = " ".join(text for text in texts if isinstance(text, str))
+            if path.parent.name == "cli":
+                bad = [
+                    n
+                    for n in re.findall(r"(?<![-\w])(\w+)=(?=['\"{]|$)", text)
+                    if n in parameters
+                ]
+            else:
+                bad = [flag for flag in FLAG.findall(text) if flag in options]
+            found += [(path.name, node.lineno, *bad)] if bad else []
+    assert not found
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,8 @@ def parse(
     names = typed[:1] if typed[:1] and typed[0] in ORDER else ORDER
     parser = typer.main.get_command(make_app(names, sys.stdout.isatty()))
     try:
-        return parser.main(argv, prog_name="benchnb", standalone_mode=False)
+        words = argv or ["--help"]
+        return parser.main(words, prog_name="benchnb", standalone_mode=False)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "benchnb"
@@ -153,6 +154,8 @@ def mistake(
     some = f"({'|'.join(known) or '(?!)'})"
     value = rf"(?<![\w.-]){some}=(?=['\"{{])"  # such as match='hash'
     text = re.sub(value, lambda found: f"{as_flag(found[1])} ", text)
+    value = rf"load_table\(\.\.\., {some}=True\)"  # such as skip_empty
+    text = re.sub(value, lambda found: as_flag(found[1]), text)
     begun = rf"^{some}(?= (must|is|are|lies?) )"  # such as level must lie in
     text = re.sub(begun, lambda found: as_flag(found[1]), text)
     if isinstance(error, UnknownMethod):

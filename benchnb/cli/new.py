@@ -87,18 +87,19 @@ def read_chapters() -> dict[str, list]:  # such as methods/sampling -> its cells
 
 
 def find_chapter(
-    name: str,  # guarded_irt, methods/guarded_irt, methods.guarded_irt
+    name: str,  # guarded_irt, methods/guarded_irt, aipw: a chapter's or a method's
     known: Iterable[str],  # chapters
 ) -> str:
     "The chapter of this name"
-    asked = name.removesuffix(".ipynb").replace(".", "/").strip("/")
+    place = LIBRARY.get(name, name).partition(":")[0]  # of a method: module:class
+    asked = place.removesuffix(".ipynb").replace(".", "/").strip("/")
     found = [one for one in known if f"/{one}".endswith(f"/{asked}")]
     found = [one for one in found if not one.startswith("course/")] or found
     if len(found) > 1:
         raise ValueError(f"{name!r} names several chapters: write {' or '.join(found)}")
     if not found:
-        words = [*known, *(one.rpartition("/")[2] for one in known)]
-        more = "take the last word of a page's address"
+        words = [*known, *(one.rpartition("/")[2] for one in known), *LIBRARY]
+        more = "take the last word of a page's address, or a method's name"
         raise unknown_name("chapter", name, words, more)
     return found[0]
 
@@ -110,6 +111,7 @@ def new_names(
     "The methods of a chapter, and what they are called in a copy of it"
     module, stem = chapter.replace("/", "."), posixpath.basename(chapter)
     own = [n for n, where in LIBRARY.items() if where.partition(":")[0] == module]
+    stem = name.removeprefix("my_") if name.removeprefix("my_") in own else stem
     return {n: n.replace(stem, name) if stem in n else f"{name}_{n}" for n in own}
 
 
@@ -172,12 +174,12 @@ def own_cells(
 @command(
     "copy",
     "benchnb copy guarded_irt my_folder",
-    more="CHAPTER is the last word of its page's address, such as guarded_irt. FOLDER "
-    "gets a notebook whose last cell writes the module. In a project of nbdev the "
+    more="CHAPTER is the last word of its page's address, such as guarded_irt, or the "
+    "name of a method. FOLDER gets a notebook whose last cell writes the module. In a project of nbdev the "
     "notebook goes to nbs/, and nbdev-export does the same.",
 )
 def copy_command(
-    chapter: str,  # such as guarded_irt, or stats/irt
+    chapter: str,  # such as guarded_irt, or stats/irt; or a method, such as aipw
     folder: str,  # for the notebook; made if missing
     *,
     name: str | None = None,  # of notebook, module and method (my_CHAPTER)
@@ -185,8 +187,9 @@ def copy_command(
 ) -> None:
     "One chapter as a notebook of your own"
     book = read_chapters()
+    asked = chapter if chapter in LIBRARY else None
     chapter = find_chapter(chapter, [one for one in book if one != "index"])
-    name = name or f"my_{posixpath.basename(chapter)}"
+    name = name or f"my_{asked or posixpath.basename(chapter)}"
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"--name {name!r} is no name of a module: use letters and _")
     if Path(folder).is_file():

@@ -17,7 +17,8 @@ from helpers.harnesses import PIP, build_wheel
 
 import benchnb
 from benchnb.cli.app import main
-from benchnb.cli.new import own_cells, read_chapters
+from benchnb.cli.new import find_chapter, own_cells, read_chapters
+from benchnb.evaluation.registry import LIBRARY
 from tools.project import TEMPLATE
 from tools.run import ROOT
 
@@ -110,6 +111,20 @@ def test_a_copy_goes_to_a_projects_notebooks(project, capsys):
     assert "#| default_exp my_irt" in text and 'nb_export("my_irt.ipynb"' in text
     assert main(["copy", "irt", str(project)]) == 2
     assert "exists: give the copy another --name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [*LIBRARY])
+def test_a_methods_name_is_as_good_as_its_chapters(name):
+    chapter = find_chapter(name, BOOK)
+    assert chapter.replace("/", ".") == LIBRARY[name].partition(":")[0]
+
+
+def test_a_copy_by_a_methods_name_is_called_after_it(tmp_path, capsys):
+    "And what the chapter stores under the method's name is found under the new one"
+    assert main(["copy", "aipw", str(tmp_path)]) == 0
+    assert "methods: my_" in capsys.readouterr().out
+    (path,) = tmp_path.iterdir()
+    assert path.name == "my_sampling.ipynb"
 
 
 BOOK = read_chapters()
