@@ -116,15 +116,15 @@ def new_names(
 
 
 def rename_methods(
-    source: str,  # of a code cell
-    names: dict[str, str],  # old -> new
-    exported: bool,
+    source: str,  # of an exported cell
+    names: dict[str, str],  # in the notebook -> in the module
 ) -> str:
-    "A cell with the methods' new names"
-    place = r"(?:(?<=get_method\()|(?<!\w\()(?<!=))"
-    place = r"(?m)(?<=^    name = )" if exported else place
-    some = "|".join(map(re.escape, names))
-    return re.sub(rf'{place}"({some})"', lambda found: f'"{names[found[1]]}"', source)
+    "A cell whose classes have another name in the module than in the notebook"
+
+    def both(found):
+        return f'{found[0]} if __name__ == "__main__" else "{names[found[1]]}"'
+
+    return re.sub(rf'(?m)^    name = "({"|".join(names) or "(?!)"})"', both, source)
 
 # %% ../../nbs/cli/new.ipynb #c704d2e6
 SITE = "https://benchnb.github.io/benchnb"
@@ -149,23 +149,26 @@ def own_cells(
         place = posixpath.join(posixpath.dirname(chapter), found[1])
         return f"]({SITE}/{posixpath.normpath(place)}.html{found[2]})"
 
-    names, defined, made = new_names(chapter, name), False, []
+    names, made = new_names(chapter, name), []
     for kind, text in cells:
         if kind == "code" and BOOK_ONLY.search(text):
             continue
-        exported = bool(EXPORTED.search(text))
-        defined = defined or (exported and "@register" in text)
         if kind == "markdown":
             text = re.sub(r"\]\(([\w./]+)\.ipynb(#[^)]*|)\)", address, text)
-        elif defined and names and "resource_path" not in text:
-            text = rename_methods(text, names, exported)
+        elif EXPORTED.search(text):
+            text = rename_methods(text, names)
         text = re.sub(r"(?m)^#\| default_exp .*", f"#| default_exp {name}", text)
         text = text.replace("../../out/", "out/")
         if kind == "code" and FLAGGED.search(text) and not with_data:
             kind, text = "markdown", f"```python\n{text}\n```"
         made.append((kind, text))
     origin = f"From benchnb {benchnb.__version__} (Apache 2.0): "
-    made.insert(1, ("markdown", f"{origin}[{chapter}]({SITE}/{chapter}.html)."))
+    origin += f"[{chapter}]({SITE}/{chapter}.html)."
+    if names:
+        here, there = (", ".join(f"`{n}`" for n in x) for x in (names, names.values()))
+        origin += f" In this notebook {here} stands for the class below, not for the "
+        origin += f"library's; in the module `{name}` the name is {there}."
+    made.insert(1, ("markdown", origin))
     if any(kind == "code" and EXPORTED.search(text) for kind, text in made):
         made.append(("code", EXPORT.format(name=name)))
     return made
@@ -175,8 +178,8 @@ def own_cells(
     "copy",
     "benchnb copy guarded_irt my_folder",
     more="CHAPTER is the last word of its page's address, such as guarded_irt, or the "
-    "name of a method. FOLDER gets a notebook whose last cell writes the module. In a project of nbdev the "
-    "notebook goes to nbs/, and nbdev-export does the same.",
+    "name of a method. FOLDER gets a notebook whose last cell writes the module. In a "
+    "project of nbdev the notebook goes to nbs/, and nbdev-export does the same.",
 )
 def copy_command(
     chapter: str,  # such as guarded_irt, or stats/irt; or a method, such as aipw
@@ -209,6 +212,6 @@ def copy_command(
     write_text(place, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
     print(f"written: {place}")
     if methods := [*new_names(chapter, name).values()]:
-        print(f"methods: {', '.join(methods)}")
+        print(f"methods: {', '.join(methods)} (in the module {name})")
     print('then:    pip install jupyter nbdev "benchnb[plots,papers]"')
     print(f"         jupyter lab {shlex.quote(str(place))}")

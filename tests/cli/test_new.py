@@ -120,20 +120,22 @@ def test_a_methods_name_is_as_good_as_its_chapters(name):
 
 
 def test_a_copy_by_a_methods_name_is_called_after_it(tmp_path, capsys):
-    "And what the chapter stores under the method's name is found under the new one"
     assert main(["copy", "aipw", str(tmp_path)]) == 0
-    assert "methods: my_" in capsys.readouterr().out
-    (path,) = tmp_path.iterdir()
-    assert path.name == "my_sampling.ipynb"
+    assert "(in the module my_aipw)" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["my_aipw.ipynb"]
+    assert main(["copy", "kmeans", str(tmp_path)]) == 0
 
 
 BOOK = read_chapters()
 
 
 def test_every_chapter_can_be_copied():
-    "Each copy is Python, has no link inside the book, and no method of the library"
+    "Each copy is Python, has no link inside the book, and changes no other names"
     for chapter, cells in BOOK.items():
+        before = {text.replace("../../", "") for kind, text in cells}
         for kind, text in own_cells(cells, chapter, "mine"):
+            own = re.search("#[|] export|default_exp|nb_export[(]", text)
+            assert kind == "markdown" or own or text in before, text
             assert kind == "markdown" or "#| data" not in text  # shown, not run
             if kind == "markdown" and not text.startswith("```python"):
                 assert not re.search(r"\]\([\w./]+\.ipynb", text), (chapter, text)
@@ -200,6 +202,20 @@ from fastcore.nbio import read_nb
 shell = CaptureShell(sys.argv[1])
 shell.run_all(read_nb(sys.argv[1]), exc_stop=True)
 """
+IMPORT = "import os; os.path.exists('mine.py') and __import__('mine')"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", sorted({*BOOK} - {"index"}))
+def test_a_copied_chapter_runs(chapter, tmp_path):
+    "Without data sets, in a folder of its own; its module can be imported"
+    assert main(["copy", chapter, str(tmp_path), "--name", "mine"]) == 0
+    env = {**os.environ, "IN_TEST": "1", "BENCHNB_PROGRESS": "0", "MPLBACKEND": "agg"}
+    env = env | {"PYTHONPATH": str(ROOT), "BENCHNB_DATA": str(tmp_path)}
+    for words in [RUN, "mine.ipynb"], [IMPORT]:
+        words = [sys.executable, "-c", *words]
+        done = subprocess.run(words, cwd=tmp_path, env=env, stderr=-1, text=True)
+        assert done.returncode == 0, done.stderr[-1500:]
 
 
 @pytest.mark.slow
