@@ -140,8 +140,9 @@ def mistake(
     from benchnb.evaluation.method import EXTRAS, install_hint
     from benchnb.evaluation.registry import UnknownMethod
 
+    if isinstance(error.__cause__, AmbiguousFile):  # it names no parameter yet
+        error = error.__cause__
     text, kind = (str(error).strip().splitlines() or [""])[0], type(error).__name__
-    plain = text
     method, module = getattr(error, "method", ("", "benchnb"))  # as compare marks it
     if module.partition(".")[0] != "benchnb":
         text = f"the method {method!r} of {module}.py failed ({kind}: {text})"
@@ -152,9 +153,9 @@ def mistake(
         return install_hint(error.name)
     known = {*names, *(n for n, flag in FLAGS.items() if flag in names)}
     some = f"({'|'.join(known) or '(?!)'})"
-    value = rf"(?<![\w.-]){some}=(?=['\"{{])"  # such as match='hash'
+    value = rf"(?<![\w.-]){some}=(?=['\"{{\d])"  # such as match='hash'
     text = re.sub(value, lambda found: f"{as_flag(found[1])} ", text)
-    value = rf"load_table\(\.\.\., {some}=True\)"  # such as skip_empty
+    value = rf"(?:load_table\(\.\.\., |\b){some}=True\)?"  # such as skip_empty
     text = re.sub(value, lambda found: as_flag(found[1]), text)
     begun = rf"^{some}(?= (must|is|are|lies?) )"  # such as level must lie in
     text = re.sub(begun, lambda found: as_flag(found[1]), text)
@@ -164,7 +165,7 @@ def mistake(
         text += " (--dollars 0.5 or 3/Mtokens)"
     elif isinstance(error, UnknownCosts) and error.unit is not None:
         text += f" (--cost {error.unit})"
-    elif isinstance(error, AmbiguousFile) and as_flag(error.option) not in plain:
+    elif isinstance(error, AmbiguousFile) and as_flag(error.option) not in text:
         some = error.choices if len(error.choices) < 4 else error.choices[:1]
         word = " or ".join(some) or error.option.upper()
         text += f" ({as_flag(error.option)} {word})"

@@ -17,6 +17,7 @@ import random
 import re
 import sys
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -356,8 +357,9 @@ def load_file(
     if os.path.isdir(path):
         raise ValueError(f"{path!r} is a folder, not a table: import its logs first")
     if not os.path.isfile(path):
-        near = [str(p) for p in Path(path).parent.glob("*") if TABLE.search(p.name)]
-        known, more = [*SOURCES.index, *near], "'benchnb data' lists all"
+        files = [p for p in Path(path).parent.glob("*") if TABLE.search(p.name)]
+        near = [p for p in files if get_close_matches(Path(path).stem, [p.stem])]
+        known, more = [*SOURCES.index, *map(str, near)], "'benchnb data' lists all"
         raise unknown_name("file or data set", path, known, more)
     if is_parquet(path):
         table = read_parquet(path)
@@ -377,21 +379,28 @@ def load_table(
 ) -> Scores:
     "Scores by name, from a file, a data frame (long or wide) or an array"
     how = {"repeated": repeated, "columns": columns, "columns_are": columns_are}
-    if isinstance(table, Scores):
-        found = table
-    elif isinstance(table, pd.DataFrame):
-        found = read_tables([table], **how)
-    elif isinstance(table, (list, np.ndarray)):
-        found = Scores(table)
-        if not columns_are:
-            check_cells(found.values)
-    elif not isinstance(table, (str, os.PathLike)):
-        some = "a name, a path, a data frame, an array or Scores"
-        raise TypeError(f"a table is {some}, got {type(table).__name__}")
-    elif str(table) in SOURCES.index:
-        found = load(str(table), folder)
-    else:
-        found = load_file(str(table), **how)
+    try:
+        if isinstance(table, Scores):
+            found = table
+        elif isinstance(table, pd.DataFrame):
+            found = read_tables([table], **how)
+        elif isinstance(table, (list, np.ndarray)):
+            found = Scores(table)
+            if not columns_are:
+                check_cells(found.values)
+        elif not isinstance(table, (str, os.PathLike)):
+            some = "a name, a path, a data frame, an array or Scores"
+            raise TypeError(f"a table is {some}, got {type(table).__name__}")
+        elif str(table) in SOURCES.index:
+            found = load(str(table), folder)
+        else:
+            found = load_file(str(table), **how)
+    except AmbiguousFile as error:  # the command line has words of its own for it
+        option, (given, *_) = error.option, error.choices
+        given = read_columns(given) if option == "columns" else given
+        more = f"; say load_table(table, {option}={given!r})"
+        more = "" if f"{option}=" in str(error) else more
+        raise AmbiguousFile(f"{error}{more}", option, error.choices) from error
     found = with_tasks(found, columns_are)
     if skip_empty:
         known = ~np.isnan(found.values)
@@ -406,13 +415,7 @@ def as_scores(
     "A table for a function; says what it read from a frame, an array or a file"
     if isinstance(table, Scores):
         return table
-    try:
-        found = load_table(table)
-    except AmbiguousFile as error:
-        given = error.choices[0]
-        given = read_columns(given) if error.option == "columns" else given
-        how = f"say load_table(table, {error.option}={given!r})"
-        raise ValueError(f"{error}; {how}") from error
+    found = load_table(table)
     path = str(table) if isinstance(table, (str, os.PathLike)) else ""
     if path not in SOURCES.index:
         number, size = found.items["task"].nunique(), found.shape

@@ -23,7 +23,13 @@ import numpy as np
 import pandas as pd
 from fastcore.basics import patch
 
-from .files import AmbiguousFile, naming, read_parquet, unique
+from benchnb.data.files import (
+    AmbiguousFile,
+    FileError,
+    naming,
+    read_parquet,
+    unique,
+)
 from .scores import ITEM_FACTS, MODEL_FACTS, Scores
 from .untrusted import check_memory, limited, small_text, without_apostrophe
 
@@ -422,6 +428,8 @@ def from_memory(
     columns: Mapping[str, str],  # a name here -> the name in the frame
 ) -> pd.DataFrame:  # names of rows in columns
     "A data frame as a file would hold it"
+    if not frame.columns.is_unique or frame.columns.nlevels > 1:
+        raise FileError("its columns need one name each, and different ones")
     index, frame = frame.index, frame.rename(columns=str)
     if any(index.names) or not pd.api.types.is_integer_dtype(index):
         return frame.reset_index()

@@ -286,13 +286,14 @@ MISTAKES = {
     "compare zoo --methods guardd_irt": "did you mean 'guarded_irt'?",
     "compare zoo --methods oracle": "'benchnb methods' lists all",
     "compare zooo": "did you mean 'zoo'?",
-    "compare mine.csv": "'benchnb data' lists all",
+    "compare nothing.csv": "'benchnb data' lists all",
     "compare Tabel.parquet": "did you mean 'table.parquet'?",
-    "compare logs": "import them first: benchnb import lm-eval logs --metric",
+    "compare logs": "import them first: benchnb import lm-eval logs --out scores.pa",
     "plan logs/ --out a --budget 3": "import them first: benchnb import lm-eval logs/",
-    "compare .": "import them first: benchnb import FORMAT . --out scores.parquet",
+    "compare empty": "import them first: benchnb import FORMAT empty --out scores",
     "compare silent.csv --budgets 1": "'m2' has no score at all: --skip-empty leaves",
-    "compare twice.csv": "'first', 'last', 'mean' or 'trials' (benchnb import table tw",
+    "compare twice.csv": "'q1' in 'twice.csv': say --repeated 'first', 'last', 'mean'",
+    "compare own.csv": "'right'; a long table needs the columns model, item, score: na",
     "tables foo": "there are bento",
     "compare table.parquet --trials many": "Invalid value for '--trials'",
     "compare table.parquet --budgets 10,3tokens": "budgets are in items and tokens",
@@ -310,6 +311,8 @@ def test_a_mistake_is_one_line(line, refused):
     Path("blank.csv").write_text("model,item,score\nm1,q1,\nm2,q1,\n")
     Path("silent.csv").write_text("model,item,score\nm1,a,1\nm1,b,0\nm2,a,\nm3,a,1\n")
     Path("twice.csv").write_text("model,item,score\nm1,q1,1\nm1,q1,0\n")
+    Path("own.csv").write_text("model,item,right\nm1,q1,1\nm1,q2,0\n")
     Path("logs").mkdir()
+    Path("empty").mkdir()
     Path("logs", "samples_gsm8k_2026-01-01T00-00-00.000000.jsonl").touch()
     assert MISTAKES[line] in refused(line)

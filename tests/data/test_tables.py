@@ -258,10 +258,10 @@ def test_what_was_understood_is_one_line(tmp_path, capsys):
 
 def test_a_data_frame_that_cannot_be_read_is_one_line():
     odd = LONG.rename(columns={"score": "correct"})
-    refused(lambda: load_table(odd), "no column 'score'", "'correct'")
-    assert load_table(odd, columns={"score": "correct"}).shape == (2, 2)
     how = "load_table(table, columns={'model': 'NAME', 'item': 'NAME', 'score': 'NAME'"
-    refused(lambda: as_scores(odd), "no column 'score'", how)
+    for read in (load_table, as_scores):
+        refused(lambda read=read: read(odd), "no column 'score'", "'correct'", how)
+    assert load_table(odd, columns={"score": "correct"}).shape == (2, 2)
     items = pd.DataFrame(np.eye(12), [f"q{n}" for n in range(12)], [*"abcdefghijkl"])
     refused(lambda: as_scores(items), "look like items", "columns={'item': 'index'}")
     refused(lambda: load_table(items.reset_index(drop=True)), "rows have no names")
@@ -269,6 +269,9 @@ def test_a_data_frame_that_cannot_be_read_is_one_line():
     refused(lambda: as_scores(partial), "whole tasks", "columns_are='items'")
     assert load_table(partial, columns_are="tasks").items["task"].nunique() == 4
     refused(lambda: load_table(np.zeros(3)), "models x items")
+    for columns in (["a", "a"], pd.MultiIndex.from_product([["t"], ["a", "b"]])):
+        frame = pd.DataFrame(np.eye(2), [*"mn"], columns)
+        refused(lambda frame=frame: load_table(frame), "different ones")
     with pytest.raises(TypeError, match="a data frame, an array or Scores, got dict"):
         load_table({"a": 1})
     refused(lambda: load_table("x" * 300), "no file or data set")
