@@ -77,6 +77,15 @@ def test_help_of_a_method_and_of_an_evaluation():
     assert "how often each is repeated" in python(help_it)
 
 
+def test_every_progress_bar_says_what_it_counts():
+    counted = "progress_bar|tqdm"
+    for path in (ROOT / "benchnb").rglob("*.py"):
+        for line in re.findall(
+            rf"(?<!def )\b(?:{counted})\((.*)", path.read_text("utf-8")
+        ):
+            assert re.search(r'"[a-z ]+|desc=|\*\*how|^\)', line), (path, line)
+
+
 def messages(path):
     "Texts of one line in a module but its docstrings; 'x' stands for what is filled in"
     nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
