@@ -15,6 +15,7 @@ import re
 import shlex
 import sys
 import tarfile
+import textwrap
 from collections.abc import Iterable
 from datetime import date
 from importlib.metadata import packages_distributions
@@ -212,6 +213,7 @@ def copy_command(
     write_text(place, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
     print(f"written: {place}")
     if methods := [*new_names(chapter, name).values()]:
-        print(f"methods: {', '.join(methods)} (in the module {name})")
+        text = f"methods: {', '.join(methods)} (in the module {name})"
+        print(textwrap.fill(text, 79, subsequent_indent=" " * 9))
     print('then:    pip install jupyter nbdev "benchnb[plots,papers]"')
     print(f"         jupyter lab {shlex.quote(str(place))}")

@@ -27,7 +27,7 @@ import pandas as pd
 from ..data.costs import Amount, Unit, known_costs, read_amount
 from ..data.render import progress_bar
 from ..data.scores import Scores
-from ..data.sources import as_scores
+from ..data.sources import TableLike, as_scores
 from .guard import Guard
 from .journal import Journal
 from .left_out import source_guard
@@ -120,7 +120,7 @@ def named_methods(
 
 
 def check_table(
-    scores: Scores,  # or what load_table takes
+    scores: TableLike,
 ) -> Scores:
     "Refuse a table on which a comparison can say nothing"
     if not isinstance(scores, Scores):
@@ -273,7 +273,7 @@ def run_pieces(
 
 # %% ../../nbs/evaluation/compare.ipynb #e1ecadb4
 def compare(
-    scores: Scores,  # models x items; or what load_table takes: a frame, an array, ...
+    scores: TableLike,  # models x items, as load_table takes them; NaN: not scored
     methods: list | dict,  # names or methods; a dict gives them labels
     budgets: Iterable = (20, 50, 100),  # items that may be asked, or amounts
     trials: int = 10,  # how often each is repeated

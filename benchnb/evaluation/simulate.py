@@ -26,7 +26,7 @@ from benchnb.data.costs import (
     usual_items,
 )
 from ..data.scores import Scores
-from ..data.sources import as_scores
+from ..data.sources import TableLike, as_scores
 from benchnb.evaluation.method import (
     Cohort,
     Coreset,
@@ -307,7 +307,7 @@ def ready(
 # %% ../../nbs/evaluation/simulate.ipynb #92319f3c
 def simulate(
     method: Method,  # fitted (and prepared, if no budget is given)
-    targets: Scores,  # models with all scores, on the same items; see load_table
+    targets: TableLike,  # models with all scores, on the same items; see load_table
     budget: int | Amount | None = None,  # prepare for this budget first
     seed: int = 0,  # the trial, when a budget is given
     guard: Callable[[Conversation], Estimate] | None = None,  # a Guard; None: bare

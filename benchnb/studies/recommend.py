@@ -18,7 +18,7 @@ import pandas as pd
 from ..data.costs import Amount, known_costs, usual_items
 from ..data.render import render
 from ..data.scores import Scores
-from ..data.sources import as_scores
+from ..data.sources import TableLike, as_scores
 from ..evaluation.compare import compare, named_methods, over_trials, summary
 from ..evaluation.method import Coreset, Method
 from ..evaluation.registry import find_class, get_method, list_methods
@@ -131,7 +131,7 @@ def candidates(
 
 
 def recommend(
-    scores: Scores,  # models with all their answers; or what load_table takes
+    scores: TableLike,  # models with all their answers, as load_table takes them
     budget: int | Amount,  # items that you can ask of a new model, or an amount
     methods: Sequence[str] | dict | None = None,  # None: the candidates
     trials: int | None = None,  # of each test; None: 5, or 10 if it is not quick
@@ -170,7 +170,7 @@ def recommend(
 
 # %% ../../nbs/studies/recommend.ipynb #afbac4b9
 def recommend_tasks(
-    scores: Scores,  # or what load_table takes
+    scores: TableLike,  # as load_table takes them
     count: int | None = None,  # tasks to keep; None: the fewest that err by a point
     trials: int = 10,
     seed: int = 0,
