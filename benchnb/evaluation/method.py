@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from fastcore.docments import docments
 
 from ..data.render import render
 from ..data.scores import Scores
@@ -405,6 +404,8 @@ def documented(
     members: bool = False,  # also the public functions of a class
 ) -> Callable:  # the same
     "Write what is known of the parameters into the docstring, where `help` looks"
+    from fastcore.docments import docments
+
     if not thing.__doc__ or "\n-------" in thing.__doc__:  # it is there already
         return thing
     is_class, rows = isinstance(thing, type), {}
