@@ -143,6 +143,7 @@ def mistake(
     if isinstance(error.__cause__, AmbiguousFile):  # it names no parameter yet
         error = error.__cause__
     text, kind = (str(error).strip().splitlines() or [""])[0], type(error).__name__
+    plain = text
     method, module = getattr(error, "method", ("", "benchnb"))  # as compare marks it
     if module.partition(".")[0] != "benchnb":
         text = f"the method {method!r} of {module}.py failed ({kind}: {text})"
@@ -165,7 +166,7 @@ def mistake(
         text += " (--dollars 0.5 or 3/Mtokens)"
     elif isinstance(error, UnknownCosts) and error.unit is not None:
         text += f" (--cost {error.unit})"
-    elif isinstance(error, AmbiguousFile) and as_flag(error.option) not in text:
+    elif isinstance(error, AmbiguousFile) and as_flag(error.option) not in plain:
         some = error.choices if len(error.choices) < 4 else error.choices[:1]
         word = " or ".join(some) or error.option.upper()
         text += f" ({as_flag(error.option)} {word})"
