@@ -121,7 +121,7 @@ def test_a_methods_name_is_as_good_as_its_chapters(name):
 
 def test_a_copy_by_a_methods_name_is_called_after_it(tmp_path, capsys):
     assert main(["copy", "aipw", str(tmp_path)]) == 0
-    assert "(in the module my_aipw)" in capsys.readouterr().out
+    assert "(in the module my_aipw)" in " ".join(capsys.readouterr().out.split())
     assert [path.name for path in tmp_path.iterdir()] == ["my_aipw.ipynb"]
     assert main(["copy", "kmeans", str(tmp_path)]) == 0
 
