@@ -17,13 +17,13 @@ import pytest
 from fastcore.docments import docments
 from helpers.harnesses import wheel_unpacked
 
-from benchnb.data.files import INSTALL_FROM, pip_install
-from tools.project import INSTALL, texts, with_address
 import benchnb
 from benchnb.cli.app import as_flag, make_app, mistake
 from benchnb.cli.commands import COMMANDS
+from benchnb.data.files import INSTALL_FROM, pip_install
 from benchnb.evaluation.method import allowed_values
 from benchnb.evaluation.registry import LIBRARY, find_class
+from tools.project import INSTALL, texts, with_address
 from tools.run import ROOT
 
 HEAVY = ["torch", "transformers", "sklearn", "ot", "interpret", "pygam", "kmedoids"]
