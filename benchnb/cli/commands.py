@@ -12,8 +12,8 @@ import copy
 import inspect
 import json
 import os
-import sys
 import shlex
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
