@@ -283,6 +283,7 @@ class Method:
     guarded = False  # True: a random sample decides whether its model is used
     fresh_per_target = False  # True: run gets other random numbers for every target
     counts_costs = False  # True: it stops by itself before an amount is overspent
+    stretch_ = 1.0  # by which prepare widens its intervals; NaN: they are conformal
 
     def fit(
         self,
