@@ -48,6 +48,7 @@ class Flag(StrEnum):
     FEW_ITEMS = "few items"  # too few for an interval that holds
     UNSCORED = "unscored"  # some items that were asked have no score
     NOTHING_SCORED = "nothing scored"  # none has
+    NOT_FINITE = "not finite"  # the method returned NaN: the sources' mean stands there
     NOT_CONVERGED = "not converged"  # a fit stopped before it settled
     OUTSIDE_CERTIFICATE = "outside certificate"  # unlike what a bundle was tested on
     FALLBACK = "fallback"  # another estimator answered in the method's place
