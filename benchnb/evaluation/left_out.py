@@ -104,10 +104,12 @@ def expected_width(
 ) -> float:  # mean over the sources that were left out
     "How wide the interval of a new model will be: its own, conformal, or the guard's"
     estimate, design = errors["estimate"], errors.get("design", False)
-    radius = conformal_radius(estimate - errors["truth"], level)
-    width = np.minimum(1, estimate + radius) - np.maximum(0, estimate - radius)
-    own = (errors["high"] - errors["low"]) * np.where(design, 1, method.stretch_)
-    width = own.fillna(width)
+    width = (errors["high"] - errors["low"]) * np.where(design, 1, method.stretch_)
+    radius, fixed = method.radius_, np.isfinite(method.radius_)
+    if not fixed:
+        radius = conformal_radius(estimate - errors["truth"], level)
+    same = np.minimum(1, estimate + radius) - np.maximum(0, estimate - radius)
+    width = same if fixed else width.fillna(same)
     if policy == "aipw" and "fallback" in errors:
         fold, (low, high) = errors["fold"], usual_range(errors["correction"])
         odd = errors["fit"] < usual_range(errors["fit"])[0]

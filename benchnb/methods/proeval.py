@@ -143,7 +143,6 @@ class ProEval(Coreset):
             errors = [self.errors_without(*part, rng) for part in parts]
             errors = np.concatenate([np.zeros(0), *errors])
             self.radius_ = conformal_radius(errors, self.level)
-        self.stretch_ = float("nan") if np.isfinite(self.radius_) else 1.0
         return self
 
     def predictions(
