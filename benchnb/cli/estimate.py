@@ -179,8 +179,9 @@ def task_lines(
         yield f"... and {count(len(tasks) - most, 'more task')} (--json has all)"
     if parts["few"].any():
         yield "* fewer than 5 answers: take the figure as a hint only"
-    if any(low is not None for low, _ in parts["interval"]):
-        yield "intervals of tasks: from errors on left-out sources"
+    hows = {"conformal": "errors on left-out sources", "design-based": "random items"}
+    if used := [how for kind, how in hows.items() if (parts["kind"] == kind).any()]:
+        yield f"intervals of tasks: from {' or '.join(used)}"
 
 # %% ../../nbs/cli/estimate.ipynb #38789d5a
 def next_command(

@@ -14,7 +14,13 @@ from pathlib import Path
 import pandas as pd
 from fastcore.meta import delegates
 
-from .commands import command, count, read_budget, read_scores
+from benchnb.cli.commands import (
+    about_sources,
+    command,
+    count,
+    read_budget,
+    read_scores,
+)
 from .tell import print_next
 from ..data.costs import Amount, known_costs
 from ..data.scores import Scores
@@ -35,6 +41,7 @@ from ..live.budgets import most_rounds
 from ..live.bundles import bundle_plan, find_bundle, read_bundle, shipped
 from ..live.evaluation import Evaluation
 from ..live.folder import Plan, check_new, holds_evaluation
+from ..stats.irt import LEAST_SOURCES
 
 # %% ../../nbs/cli/plan.ipynb #34ea3db8
 def choose_harness(
@@ -88,6 +95,8 @@ def fit_on_table(
     elif budget is not None:
         check_budget(budget, table.shape[1])
     how["harness"], how["source"] = choose_harness(how["harness"], table.items), table
+    if len(table) < LEAST_SOURCES and not json:
+        print(f"{about_sources(table)}\n")
     if method is None:
         from benchnb.studies.recommend import default_method
 

@@ -139,21 +139,25 @@ def design_estimate(
     asked: np.ndarray,  # positions of the items asked, in order
     seen: np.ndarray,  # their scores; NaN: unscored
     trials: np.ndarray | None = None,  # runs behind the answer to every item; None: one
+    within: np.ndarray | None = None,  # True for the items of one task; None: all
 ) -> Estimate | None:  # None: fewer than 5 of its items were drawn at random
     "AIPW on those of the items that were drawn at random"
     draw = method.inclusion_probabilities(asked)
     if draw is None or ease is None:
         return None
-    answers = pd.Series(seen, asked).reindex(draw.items).dropna()
+    answers, weights = pd.Series(seen, asked).reindex(draw.items), method.weights_
+    if within is not None:
+        answers, weights = answers[within[draw.items]], weights * within
+    answers, weights = answers.dropna(), weights / weights.sum()
     items, answers = answers.index.to_numpy(), answers.to_numpy()
     if len(items) < 5:
         return None
-    found = assisted_estimate(ease, method.weights_, items, answers, draw.probabilities)
+    found = assisted_estimate(ease, weights, items, answers, draw.probabilities)
     score = float(np.clip(found.score, 0, 1))
     runs = np.ones(len(items)) if trials is None else trials[items]
     se, kind = found.se, IntervalOf.RUN
     if (runs > 1).any():
-        noise = run_noise(answers, runs, found.share, method.weights_[items])
+        noise = run_noise(answers, runs, found.share, weights[items])
         se, kind = np.sqrt(se**2 + noise), IntervalOf.EXPECTED
     half = found._replace(se=se).half(level)
     ends = max(0.0, score - half), min(1.0, score + half)

@@ -280,6 +280,7 @@ class Method:
     name = ""  # the registered name; without an annotation: no parameter
     needs = ()  # columns of the items' facts without which it cannot work
     packages = ()  # modules of the extra `papers` without which it cannot work
+    least_sources = 0  # with fewer it is not recommended
     design_based = False  # True: estimate and interval hold for any model
     guarded = False  # True: a random sample decides whether its model is used
     fresh_per_target = False  # True: run gets other random numbers for every target

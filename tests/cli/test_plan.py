@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from helpers.small import table
 
+from benchnb.cli.app import main
 from benchnb.cli.plan import expectation, fit_on_table
 from benchnb.data.sources import load
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.live.bundles import load_bundle, publish
 from benchnb.live.evaluation import Evaluation
+from benchnb.studies.recommend import recommend
 
 EMBEDDED = ["swebench_verified", "gso", "terminal_bench"]
 DATA = ["helm_gsm", "ifeval", "mmlu_pro"]
@@ -79,6 +81,53 @@ def test_a_bundle_promises_from_the_errors_that_it_carries(tmp_path):
     live = begin(table(), "kmeans", 12)
     publish(live.method, tmp_path / "with", errors=live.errors[12])
     printed = expectation(load_bundle(tmp_path / "with"))
-    assert printed == expectation(live) and "wide" in told
+    assert printed == expectation(live) and "wide" in printed
     publish(ready(get_method("kmeans").fit(table()), 12), tmp_path / "without")
     assert "not known" in expectation(load_bundle(tmp_path / "without"))
+
+
+class Stop(Exception):
+    "Raised where a long run would begin"
+
+
+@pytest.mark.parametrize(
+    "line, begins",
+    [
+        ("plan FEW --budget 20 --out new --method kmeans", "cli.plan.left_out_errors"),
+        ("recommend FEW --budget 20", "cli.recommend.recommend"),
+        ("forecast FEW", "cli.forecast.recommend"),
+    ],
+)
+def test_few_sources_are_named_before_the_run(
+    line, begins, tmp_path, monkeypatch, capsys
+):
+    def stop(*given, **how):
+        raise Stop
+
+    monkeypatch.chdir(tmp_path)
+    table().select(models=np.arange(12)).to_parquet("few.parquet")
+    monkeypatch.setattr(f"benchnb.{begins}", stop)
+    with pytest.raises(Stop):
+        main(line.replace("FEW", "few.parquet").split())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "12 sources are few. Below 20, no item response model" in printed
+
+
+@pytest.mark.parametrize("number", [12, 24])
+def test_forecast_is_of_the_method_that_recommend_recommends(
+    number, tmp_path, monkeypatch
+):
+    source = table().select(models=np.arange(number))
+    source.to_parquet(tmp_path / "source.parquet")
+    forecast = []
+
+    def stop(scores, methods, *given, **how):
+        forecast.extend(methods)
+        raise Stop
+
+    monkeypatch.setattr("benchnb.studies.planning.items_curve", stop)
+    with pytest.raises(Stop):
+        main(["forecast", str(tmp_path / "source.parquet")])
+    assert recommend(source, source.shape[1] // 2).method in forecast
+    if number < 20:
+        assert not any("irt" in name for name in forecast)
