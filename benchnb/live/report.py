@@ -124,4 +124,5 @@ def log_metrics(
     if estimate.rank is not None:
         found["rank"] = float(estimate.rank)
     counts = {"asked": estimate.items, "unscored": estimate.unscored}
+    counts["flags"] = estimate.flags
     return found | {name: float(len(part)) for name, part in counts.items()}
