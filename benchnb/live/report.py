@@ -76,6 +76,7 @@ def task_rows(
             "rank": None if ranks is None else rounded(ranks[task]),
             "items": count,
             "few": count < min(FEW, size),
+            "sources": 0 if known is None else len(known),
         }
     return rows
 
