@@ -193,8 +193,9 @@ def task_results(
         notes.append(f"... and {left} (--json has all)")
     if parts["few"].any():
         notes.append("* fewer than 5 answers: take the figure as a hint only")
-    if any(low is not None for low, _ in parts["interval"]):
-        notes.append("intervals of tasks: from errors on left-out sources")
+    hows = {"conformal": "errors on left-out sources", "design-based": "random items"}
+    if used := [how for kind, how in hows.items() if (parts["kind"] == kind).any()]:
+        notes.append(f"intervals of tasks: from {' or '.join(used)}")
     columns = ["task", "items", "score", "interval", "rank"]
     form, right = {"rank": "{:g}"}, ["items", "interval", "rank"]
     return render(some[columns], form, right, notes=tuple(notes))

@@ -16,6 +16,7 @@ from fastcore.meta import delegates
 
 from benchnb.cli.commands import (
     TYPED,
+    about_sources,
     command,
     count,
     named_method,
@@ -26,7 +27,7 @@ from .tell import print_next
 from ..data.costs import Amount, known_costs
 from ..data.scores import Scores
 from ..evaluation.guard import set_level
-from ..evaluation.left_out import left_out_errors
+from ..evaluation.left_out import expected_width, left_out_errors
 from ..evaluation.method import Coreset, Method, check_budget
 from ..evaluation.simulate import is_static, paid_number
 from benchnb.harnesses.harness import (
@@ -37,10 +38,11 @@ from benchnb.harnesses.harness import (
     running_harnesses,
     subset_files,
 )
-from ..live.budgets import preview
+from ..live.budgets import most_rounds
 from ..live.bundles import bundle_plan, find_bundle, read_bundle, shipped
 from ..live.evaluation import Evaluation
 from ..live.folder import Plan, check_new, holds_evaluation
+from ..stats.irt import LEAST_SOURCES
 
 # %% ../../nbs/cli/plan.ipynb #34ea3db8
 def choose_harness(
@@ -95,6 +97,8 @@ def fit_on_table(
     elif budget is not None:
         check_budget(budget, table.shape[1])
     how["harness"], how["source"] = choose_harness(how["harness"], table.items), table
+    if len(table) < LEAST_SOURCES and not json:
+        print(f"{about_sources(table)}\n")
     if method is None and transfer is None:
         from benchnb.studies.recommend import default_method
 
@@ -149,13 +153,17 @@ def expectation(
         text += f", {method.budget_:,} at most, in batches"
     elif isinstance(method, Coreset):
         text = f"{method.name}, {count(first, 'item')} to run in one round"
-    if live.source is None:
-        return text
-    rounds, width = preview(method, live.source, live.left_out(method.budget_))
-    if rounds > 1:
-        text += f", {method.budget_:,} in up to {rounds} rounds"
-    wide = f"; the interval will be about {width:.2f} wide"
-    return text + wide if width == width else text
+    if live.source is not None and not is_static(method):
+        rounds = most_rounds(method, live.source)
+        text += f", {method.budget_:,} in up to {rounds} rounds" * (rounds > 1)
+    if (errors := live.left_out(method.budget_)) is None:
+        return (
+            f"{text}; the width of the interval is not known beforehand: no sources "
+            "were left out"
+        )
+    level = live.plan.level or getattr(method, "level", 0.95)
+    width = expected_width(errors, method, level, live.plan.shift)
+    return f"{text}; the interval will be about {width:.2f} wide"
 
 
 @command(

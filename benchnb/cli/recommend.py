@@ -103,14 +103,15 @@ def recommend_command(
         raise ValueError("give --budget 40, the items that you can ask of a new model")
     how = {"journal": out and f"{out}.journal", "quick": not thorough, "n_jobs": jobs}
     given = table, paid, listed(methods), trials, seed
+    if not json:
+        print(f"{scores}: {str(table).removeprefix('Scores: ')}")
+        print(commands.about_sources(table), flush=True)
     advice = recommend(*given, static=static, progress=True, **how)
     if json:
         words = paid if isinstance(paid, int) else str(paid)
         found = {"method": advice.method, "budget": words, "table": advice.table}
         commands.print_json(found | {"likeness": asdict(table.likeness())})
     else:
-        print(f"{scores}: {str(table).removeprefix('Scores: ')}")
-        print(commands.about_sources(table))
         asked = f"{paid} items" if isinstance(paid, int) else str(paid)
         tests = count(advice.trials, "trial")
         print(f"{asked}, {tests} of each test; ± is the standard error\n")

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.scores import Scores
-from .method import Coreset, Estimate, Method, parameters
+from .method import Coreset, Estimate, Flag, Method, parameters
 from .registry import NameTaken, load_method, register, save_method
 from .simulate import ready, simulate
 
@@ -105,6 +105,8 @@ def is_possible(
     "Scores, intervals and tasks lie in [0, 1]; what was answered is predicted as it is"
     names = targets.items.index
     for row, e in enumerate(estimates):
+        why = "NaN is an answer (asked, not scored), so use nanmean"
+        rule(Flag.NOT_FINITE not in e.flags, "its score is NaN or infinite", why)
         low, high = e.interval
         none = np.isnan(low) and np.isnan(high)
         within = 0 <= e.score <= 1 and (none or 0 <= low <= e.score <= high <= 1)

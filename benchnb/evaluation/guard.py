@@ -71,8 +71,7 @@ def fit_and_correction(
     return source_fit(ease[asked], seen), found.score - score
 
 # %% ../../nbs/evaluation/guard.ipynb #3dc918be
-OUTSIDE = "the interval may hold far less often than promised (on the embedded "
-OUTSIDE += "leaderboard split by ability, in fewer than half of all cases)"
+OUTSIDE = "the interval may hold less often than promised"
 WORTH = {  # of an interval for a model unlike the sources
     IntervalKind.DESIGN: "its items were drawn at random, so the interval holds "
     "all the same",
@@ -143,21 +142,25 @@ def design_estimate(
     asked: np.ndarray,  # positions of the items asked, in order
     seen: np.ndarray,  # their scores; NaN: unscored
     trials: np.ndarray | None = None,  # runs behind the answer to every item; None: one
+    within: np.ndarray | None = None,  # True for the items of one task; None: all
 ) -> Estimate | None:  # None: fewer than 5 of its items were drawn at random
     "AIPW on those of the items that were drawn at random"
     draw = method.inclusion_probabilities(asked)
     if draw is None or ease is None:
         return None
-    answers = pd.Series(seen, asked).reindex(draw.items).dropna()
+    answers, weights = pd.Series(seen, asked).reindex(draw.items), method.weights_
+    if within is not None:
+        answers, weights = answers[within[draw.items]], weights * within
+    answers, weights = answers.dropna(), weights / weights.sum()
     items, answers = answers.index.to_numpy(), answers.to_numpy()
     if len(items) < 5:
         return None
-    found = assisted_estimate(ease, method.weights_, items, answers, draw.probabilities)
+    found = assisted_estimate(ease, weights, items, answers, draw.probabilities)
     score = float(np.clip(found.score, 0, 1))
     runs = np.ones(len(items)) if trials is None else trials[items]
     se, kind = found.se, IntervalOf.RUN
     if (runs > 1).any():
-        noise = run_noise(answers, runs, found.share, method.weights_[items])
+        noise = run_noise(answers, runs, found.share, weights[items])
         se, kind = np.sqrt(se**2 + noise), IntervalOf.EXPECTED
     half = found._replace(se=se).half(level)
     ends = max(0.0, score - half), min(1.0, score + half)
@@ -283,14 +286,15 @@ class Guard:
         self,
         conversation: Conversation,  # complete
         found: Estimate,  # what it led to
+        kind: IntervalKind,  # of the interval that will be shown
     ) -> list[tuple[Flag, str]]:  # empty: like the sources, as far as is known
         "How a model is unlike the sources"
         method = conversation.method
-        flags = range_flags(found.score, method.source_scores_[:, 0], found.kind)
+        flags = range_flags(found.score, method.source_scores_[:, 0], kind)
         if self.errors is not None and self.ease is not None:
             answers = conversation.asked, conversation.seen
             known = found.score, self.ease, method.weights_, *answers
-            flags += misfit_flags(*fit_and_correction(*known), self.errors, found.kind)
+            flags += misfit_flags(*fit_and_correction(*known), self.errors, kind)
         return [*flags, self.outside] if flags and self.outside else flags
 
     def __call__(
@@ -302,9 +306,11 @@ class Guard:
         if self.policy is None or found.kind is IntervalKind.EXACT:
             return found
         method = conversation.method
-        if flags := self.flags(conversation, found):
+        if self.flags(conversation, found, found.kind):
             answers = conversation.asked, conversation.seen, conversation.trials
             instead = design_estimate(method, found.level, self.ease, *answers)
+            shown = instead if instead and self.policy == "aipw" else found
+            flags = self.flags(conversation, found, shown.kind)
             found = respond_to_shift(found, flags, self.policy, instead, method.name)
         if np.isnan(found.interval[0]) and not np.isnan(found.score):
             none = "no interval: the method gives none, and no sources were left out"

@@ -50,6 +50,7 @@ class Flag(StrEnum):
     FEW_ITEMS = "few items"  # too few for an interval that holds
     UNSCORED = "unscored"  # some items that were asked have no score
     NOTHING_SCORED = "nothing scored"  # none has
+    NOT_FINITE = "not finite"  # the method returned NaN: the sources' mean stands there
     NOT_CONVERGED = "not converged"  # a fit stopped before it settled
     OUTSIDE_CERTIFICATE = "outside certificate"  # unlike what a bundle was tested on
     FALLBACK = "fallback"  # another estimator answered in the method's place
@@ -281,10 +282,13 @@ class Method:
     name = ""  # the registered name; without an annotation: no parameter
     needs = ()  # columns of the items' facts without which it cannot work
     packages = ()  # modules of the extra `papers` without which it cannot work
+    least_sources = 0  # with fewer it is not recommended
     design_based = False  # True: estimate and interval hold for any model
     guarded = False  # True: a random sample decides whether its model is used
     fresh_per_target = False  # True: run gets other random numbers for every target
     counts_costs = False  # True: it stops by itself before an amount is overspent
+    stretch_ = 1.0  # by which prepare widens its intervals
+    radius_ = np.nan  # half their width, where prepare sets one for all models
 
     def fit(
         self,

@@ -148,7 +148,10 @@ class PerTask(Method):
         mass = np.array([self.weights_[place].sum() for place in self.places_])
         scores = np.array([estimate.score for estimate in estimates])
         ends = np.array([estimate.interval for estimate in estimates])
-        score, notes = mass @ scores, [n for e in estimates for n in e.notes]
+        score, notes = mass @ scores, []
+        for task, one in zip(self.tasks_, estimates, strict=True):
+            where = f"{task}: " * (Flag.NOTHING_SCORED in one.flags)
+            notes += [where + note for note in one.notes]
         below, above = np.sqrt(((mass * np.abs(ends.T - scores)) ** 2).sum(axis=1))
         flags = frozenset().union(*(e.flags for e in estimates))
         notes += getattr(self, "notes_", [])

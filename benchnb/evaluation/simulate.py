@@ -78,7 +78,7 @@ def check_request(
 
 # %% ../../nbs/evaluation/simulate.ipynb #59016199
 def _by_rules(estimate, method, asked, seen):
-    "Rules 1 and 3: every item was scored, or none"
+    "Rules 1 and 3: every item was scored, or there is no number"
     scored = ~np.isnan(seen)
     if scored.all() and len(asked) == len(method.items_) and not method.partial_:
         score = float(seen @ method.weights_[asked])
@@ -89,11 +89,16 @@ def _by_rules(estimate, method, asked, seen):
         return replace(estimate, **found)
     if scored.any() and np.isfinite(estimate.score):
         return estimate
-    note = "no item was scored: this is the mean of the sources"
+    flag, how, why = Flag.NOTHING_SCORED, "nothing was scored", "no item was scored"
+    if scored.any():
+        flag, how = Flag.NOT_FINITE, f"none, {method.name} returned {estimate.score}"
+        why = f"{method.name} returned {estimate.score}, though {scored.sum():,} of "
+        why += f"{len(seen):,} items were scored"
+    note = f"{why}: this is the mean of the sources"
     found = {"score": method.source_mean_, "interval": (0.0, 1.0), "predicted": None}
-    found |= {"kind": IntervalKind.NONE, "how": "nothing was scored"}
-    flags, notes = estimate.flags | {Flag.NOTHING_SCORED}, (*estimate.notes, note)
-    return replace(estimate, **found, flags=flags, notes=notes)
+    found |= {"kind": IntervalKind.NONE, "how": how}
+    found |= {"flags": estimate.flags | {flag}, "notes": (*estimate.notes, note)}
+    return replace(estimate, **found)
 
 
 def complete(
@@ -121,6 +126,7 @@ def complete(
     elif per_task is not None:
         per_task = per_task.reindex(tasks)
     cost, unit = method.items_.get("cost"), method.items_.get("cost_unit")
+    none = estimate.flags & {Flag.NOTHING_SCORED, Flag.NOT_FINITE}
     return replace(
         estimate,
         score=score,
@@ -133,7 +139,7 @@ def complete(
         unscored=list(names[asked[~scored]]),
         cost=np.nan if cost is None else float(cost.to_numpy()[asked].sum()),
         cost_unit="tokens" if unit is None else str(unit.iloc[0]),
-        source_scores=method.source_scores_ if scored.any() else None,
+        source_scores=None if none else method.source_scores_,
     )
 
 # %% ../../nbs/evaluation/simulate.ipynb #5fd34007

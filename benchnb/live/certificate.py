@@ -159,8 +159,6 @@ def figures_text(found: dict) -> str:  # figures of one kind of models
 def outside_certificate(certificate: dict) -> tuple[Flag, str]:  # as plain values
     "The flag of a model for which the figures do not hold"
     text = f"outside the certificate, which is for {valid_for(certificate)}"
-    if far := certificate["measured"].get("stronger"):
-        text += f"; for stronger models it found: {figures_text(far)}"
     return Flag.OUTSIDE_CERTIFICATE, text
 
 # %% ../../nbs/live/certificate.ipynb #05716074

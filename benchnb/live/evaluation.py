@@ -344,8 +344,9 @@ def report(
 ) -> dict:  # plain values, ready for JSON
     "Score, interval, tasks, rank, and what was spent of what the benchmark costs"
     method = self._complete()[0].method
-    errors = self.left_out(method.budget_)
-    report = make_report(self.estimate(level), method, self.answers, errors)
+    errors, ease = self.left_out(method.budget_), self.plan.ease
+    ease = None if ease is None else np.array(ease)
+    report = make_report(self.estimate(level), method, self.answers, errors, ease)
     if self.runs:
         report["runs"] = sum(disk.pooled(runs)[1] for runs in self.runs.values())
     return report | {"certificate": self.plan.certificate}

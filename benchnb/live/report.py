@@ -11,8 +11,9 @@ import math
 import numpy as np
 import pandas as pd
 
+from ..evaluation.guard import design_estimate
 from ..evaluation.left_out import task_errors
-from ..evaluation.method import Estimate, Method
+from ..evaluation.method import Estimate, IntervalKind, Method
 from ..stats.conformal import conformal_interval
 from ..stats.metrics import rank_among
 
@@ -41,6 +42,7 @@ def task_rows(
     method: Method,  # that made it
     answers: dict[str, float],  # item -> score; NaN: unscored
     errors: pd.DataFrame | None = None,  # from left_out_errors
+    ease: np.ndarray | None = None,  # mean score of the sources on each item
 ) -> dict[str, dict]:  # by task
     "Score, interval, rank and number of answers of each task"
     if estimate.per_task is None:
@@ -48,18 +50,29 @@ def task_rows(
     names = method.items_["task"].map(str)
     scored = [n for n in estimate.items if not math.isnan(answers.get(n, math.nan))]
     asked, whole = names[scored].value_counts(), names.value_counts()
-    ranks, rows = estimate.task_ranks, {}
+    ranks, level, rows = estimate.task_ranks, estimate.level, {}
+    where = method.items_.index.get_indexer(estimate.items)
+    seen = np.array([answers.get(name, math.nan) for name in estimate.items])
     for task, score in estimate.per_task.items():
         count, size = int(asked.get(str(task), 0)), int(whole.get(str(task), FEW))
         known = None if errors is None else task_errors(errors, task)
-        ends = (math.nan, math.nan)
+        usable = known is not None and len(known) >= level / (1 - level) - 1e-9
+        other, ends, kind = None, (math.nan, math.nan), IntervalKind.NONE
+        if not usable and not math.isnan(score):
+            within = (names == str(task)).to_numpy()
+            other = design_estimate(method, level, ease, where, seen, within=within)
         if count == size:
-            ends = (score, score)
+            ends, kind = (score, score), IntervalKind.EXACT
+        elif other is not None:
+            (low, high), kind = other.interval, IntervalKind.DESIGN
+            ends = min(low, score), max(high, score)
         elif known is not None and not math.isnan(score):
-            ends = conformal_interval(score, known, estimate.level)
+            ends = conformal_interval(score, known, level)
+            kind = IntervalKind.CONFORMAL if usable else IntervalKind.NONE
         rows[str(task)] = {
             "score": rounded(score),
             "interval": [rounded(end) for end in ends],
+            "kind": str(kind),
             "rank": None if ranks is None else rounded(ranks[task]),
             "items": count,
             "few": count < min(FEW, size),
@@ -73,6 +86,7 @@ def make_report(
     method: Method,  # that made it
     answers: dict[str, float],  # everything that was told; NaN: unscored
     errors: pd.DataFrame | None = None,  # from left_out_errors
+    ease: np.ndarray | None = None,  # mean score of the sources on each item
 ) -> dict:  # plain values, ready for JSON
     "What an evaluation found, how sure it is, and what was spent"
     source_scores, cost = method.source_scores_[:, 0], method.items_.get("cost")
@@ -92,7 +106,7 @@ def make_report(
         "rank_interval": rank_interval(estimate.interval, source_scores),
         "rank_how": "the ends of the score's interval, ranked among the sources",
         "models": int((~np.isnan(source_scores)).sum()) + 1,
-        "tasks": task_rows(estimate, method, answers, errors),
+        "tasks": task_rows(estimate, method, answers, errors, ease),
         "items": {"spent": len(spent), "full": len(method.items_)},
         "cost": paid,
         "unscored": [name for name in spent if math.isnan(answers[name])],

@@ -31,7 +31,7 @@ from benchnb.stats.intervals import (
     inclusion_probabilities,
     systematic_sample,
 )
-from ..stats.irt import IRT, fit_bank, score_error
+from ..stats.irt import IRT, LEAST_SOURCES, fit_bank, score_error
 from ..stats.logistic import standardized_logit
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #0a9295fe
@@ -227,6 +227,7 @@ class AdaptiveIRT(Method):
     per_cost: bool = param(False, "by information per cost")
 
     name = "adaptive_irt"
+    least_sources = LEAST_SOURCES
     counts_costs = True
 
     def fit(self, source: Scores, side: object = None) -> "AdaptiveIRT":

@@ -202,8 +202,8 @@ def test_mistakes_are_one_line_and_change_nothing(call, monkeypatch):
 def test_who_names_no_method_gets_one(call):
     argv = ["plan", "s.parquet", "--budget", 9, "--out"]
     code, out, err = call(*argv, "x")
-    assert code == 0 and out.startswith("method: "), err
-    name = out.split()[1].strip(",")
+    assert code == 0 and out.startswith("sources: 8 models"), err
+    name = out.partition("\nmethod: ")[2].split()[0]
     assert name in ("aipw", "guarded_irt_static") and f"\n{name}, " in out
     assert len(json.loads(call(*argv, "y", "--json")[1])["ask"]) <= 9
 

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from helpers.small import METHODS, table
 
+from benchnb.data.scores import Scores
 from benchnb.evaluation import registry
 from benchnb.evaluation.checks import BrokenRule, check_method
-from benchnb.evaluation.method import Coreset, Estimate
+from benchnb.evaluation.method import Coreset, Estimate, Flag
 from benchnb.evaluation.registry import get_method
+from benchnb.evaluation.simulate import simulate
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +52,13 @@ class Careless(Honest):
     def estimate(self, seen):
         assert not np.isnan(seen).any()
         return Honest.estimate(self, seen)
+
+
+class Gapless(Honest):
+    name = "gapless"
+
+    def estimate(self, seen):
+        return Estimate(float(np.mean(seen)))
 
 
 class Lucky(Honest):
@@ -127,10 +136,32 @@ def test_an_honest_method_passes():
     check_method(Honest())
 
 
+def test_a_score_that_is_no_number_is_said_as_such():
+    source, target = table().split("random", seed=0)
+    values = target.values.astype(float)
+    values[:, ::5] = np.nan
+    gapped = Scores(values, target.items, target.models)
+    for found in simulate(Gapless().fit(source), gapped, 25):
+        scored = 25 - len(found.unscored)
+        assert 0 < scored < 25 and Flag.NOT_FINITE in found.flags
+        assert f"gapless returned nan, though {scored} of 25 items" in found.notes[0]
+        assert Flag.NOTHING_SCORED not in found.flags and np.isnan(found.rank)
+
+
+def test_per_task_names_the_task_in_which_nothing_was_scored():
+    source, target = table().split("random", seed=0)
+    values, task = target.values.astype(float), target.items["task"].iloc[0]
+    values[:, target.items["task"] == task] = np.nan
+    gapped = Scores(values, target.items, target.models)
+    note, *_ = simulate(get_method("per_task(random)").fit(source), gapped, 25)[0].notes
+    assert note.startswith(f"{task}: no item was scored")
+
+
 @pytest.mark.parametrize(
     "cls, words",
     [
         (Careless, "items without a score fail"),
+        (Gapless, "its score is NaN or infinite: NaN is an answer .asked"),
         (Lucky, "two runs differ: take random numbers from rng alone"),
         (Forgetful, "a saved copy differs: what fit and prepare find out ends in an"),
         (Tipsy, "prepare is not repeatable: prepare must draw from rng alone"),

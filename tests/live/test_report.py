@@ -1,6 +1,13 @@
 "The report of an evaluation: its tasks, and what was asked of them"
 
-from helpers.evaluations import evaluate
+import numpy as np
+import pytest
+from helpers.evaluations import evaluate, known_answers, tell_all
+from helpers.small import table
+
+from benchnb.evaluation.left_out import left_out_errors
+from benchnb.evaluation.registry import get_method
+from benchnb.live.evaluation import Evaluation
 
 
 def test_tasks_have_intervals_and_counts():
@@ -13,5 +20,30 @@ def test_tasks_have_intervals_and_counts():
         assert part["items"] == (names == task).sum()
         assert part["few"] == (part["items"] < 5)
     assert run.method.budget_ == sum(part["items"] for part in rows.values())
-    bare = evaluate("aipw", errors=False).report()
+    bare = evaluate("kmeans", errors=False).report()
     assert all(part["interval"] == [None, None] for part in bare["tasks"].values())
+
+
+@pytest.mark.parametrize("method", ["aipw", "per_task(random)", "guarded_irt_static"])
+def test_few_sources_leave_tasks_an_interval_from_their_random_items(method):
+    source, target = table(1, 80).split("random", seed=0)
+    few, truth = source.select(models=np.arange(12)), target.performance(by="task")
+    errors, holds = left_out_errors(get_method(method), few, 40, 6), []
+    for row, model in enumerate(target.models.index):
+        live = Evaluation(get_method(method).fit(few), 40, errors=errors, source=few)
+        tell_all(live, known_answers(row, target))
+        for task, part in live.report()["tasks"].items():
+            low, high = part["interval"]
+            if part["items"] >= 5 and part["kind"] != "exact":
+                assert part["kind"] == "design-based" and high - low < 0.95
+                holds.append(low <= truth.loc[model, task] <= high)
+    assert len(holds) > 30 and np.mean(holds) >= 0.93
+
+
+def test_where_neither_sources_nor_items_suffice_the_kind_says_so():
+    few = table().select(models=np.arange(12))
+    errors = left_out_errors(get_method("kmeans"), few, 20, 6)
+    live = Evaluation(get_method("kmeans").fit(few), 20, errors=errors, source=few)
+    tell_all(live, known_answers())
+    for part in live.report()["tasks"].values():
+        assert part["kind"] == "none" and part["interval"] == [0, 1]

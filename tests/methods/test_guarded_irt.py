@@ -12,7 +12,6 @@ from benchnb.evaluation.method import Flag
 from benchnb.evaluation.simulate import simulate
 from benchnb.live.evaluation import Evaluation
 from benchnb.methods.guarded_irt import (
-    FEWEST,
     GuardedIRT,
     GuardedStatic,
     chance_outside,
@@ -20,7 +19,7 @@ from benchnb.methods.guarded_irt import (
     posterior_quantiles,
     strong_rates,
 )
-from benchnb.stats.irt import IRT, fit_irt
+from benchnb.stats.irt import IRT, LEAST_SOURCES, fit_irt
 from benchnb.stats.irt_posterior import sample_posterior, search_precision
 
 BOTH = pytest.mark.parametrize("cls", [GuardedIRT, GuardedStatic])
@@ -156,11 +155,11 @@ def test_a_target_in_range_is_asked_in_rounds():
 @BOTH
 def test_few_sources_get_the_random_sample_and_a_note(cls):
     source, target = many()
-    method = cls().fit(source.select(models=np.arange(FEWEST - 1)))
+    method = cls().fit(source.select(models=np.arange(LEAST_SOURCES - 1)))
     found = estimates(method, target, 20)
     assert all("19 sources are too few for an item" in e.notes[0] for e in found)
     assert len({tuple(e.items) for e in found}) == 1
-    enough = cls(folds=0).fit(source.select(models=np.arange(FEWEST)))
+    enough = cls(folds=0).fit(source.select(models=np.arange(LEAST_SOURCES)))
     assert not any("too few" in str(e.notes) for e in estimates(enough, target, 20))
 
 

@@ -21,6 +21,7 @@ from benchnb.studies.recommend import (
     held_out_errors,
     is_safe,
     recommend,
+    too_few,
 )
 
 
@@ -127,3 +128,21 @@ def test_the_method_where_none_is_named():
     assert sums[name] <= min(sums.values()) + 0.021  # as rounded
     assert max(map(len, why.splitlines())) <= 80
     assert default_method(table(1, 46), 20)[1] == why
+
+
+IRT = ["adaptive_irt", "anchor_irt", "gp_irt", "guarded_irt", "p_irt"]
+
+
+def test_below_20_sources_no_item_response_model_is_recommended():
+    few, enough = (table().select(models=np.arange(n)) for n in (19, 20))
+    assert all(too_few(name, few) and not too_few(name, enough) for name in IRT)
+    assert too_few("per_task(guarded_irt)", few) and not too_few("aipw", few)
+    assert not {*IRT, "guarded_irt_static"} & {*candidates(few)}
+    assert {"gp_irt", "guarded_irt"} < {*candidates(enough)}
+    advice = recommend(few, 20, ["guarded_irt", "gp_irt", "random"], trials=2)
+    assert advice.method == advice.bold == "random"
+    assert advice.table.loc["guarded_irt", "verdict"] == "needs 20 sources"
+    with pytest.raises(ValueError, match="guarded_irt needs 20 sources, there are 19"):
+        recommend(few, 20, ["guarded_irt"], trials=1)
+    name, why = default_method(few, 20)
+    assert name == "aipw" and "guarded_irt_static needs 20 sources" in why

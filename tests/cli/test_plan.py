@@ -1,0 +1,133 @@
+"The width that `plan` promises is the one that new models get"
+
+import re
+
+import numpy as np
+import pytest
+from helpers.small import table
+
+from benchnb.cli.app import main
+from benchnb.cli.plan import expectation, fit_on_table
+from benchnb.data.sources import load
+from benchnb.evaluation.registry import get_method
+from benchnb.evaluation.simulate import ready, simulate
+from benchnb.live.bundles import load_bundle, publish
+from benchnb.live.evaluation import Evaluation
+from benchnb.studies.recommend import recommend
+
+EMBEDDED = ["swebench_verified", "gso", "terminal_bench"]
+DATA = ["helm_gsm", "ifeval", "mmlu_pro"]
+TABLES = EMBEDDED + [pytest.param(name, marks=pytest.mark.slow) for name in DATA]
+
+
+def at_most(scores, number, rng):
+    "So many of the models, at random"
+    return scores.select(models=np.sort(rng.permutation(len(scores))[:number]))
+
+
+def begin(source, method, budget, folds=10, **how):
+    "What `plan` begins"
+    how = dict.fromkeys(("width", "level", "harness"), None) | {"seed": 0} | how
+    how["budget"] = budget
+    return Evaluation(fit_on_table(source, method, folds, how, json=True), **how)
+
+
+def promised_and_delivered(name, method, sources, seed):
+    "Width that `plan` prints, and mean width for models that were really held out"
+    try:
+        source, target = load(name).split("random", seed=seed)
+    except FileNotFoundError:
+        pytest.skip(f"{name} is not here")
+    rng = np.random.default_rng(seed)
+    source, target = at_most(source, sources, rng), at_most(target, 30, rng)
+    live = begin(source, method, min(40, source.shape[1] // 2))
+    found = simulate(live.method, target, guard=live.guard(live.conversation))
+    text = re.search(r"about (\S+) wide", expectation(live))[1]
+    return float(text), np.mean(
+        [high - low for low, high in (e.interval for e in found)]
+    )
+
+
+def check_widths(name, method, sources, trials):
+    pairs = [promised_and_delivered(name, method, sources, n) for n in range(trials)]
+    promised, delivered = np.mean(pairs, axis=0)
+    assert abs(delivered / promised - 1) < 0.2, (promised, delivered)
+
+
+@pytest.mark.parametrize("sources", [8, 80])
+@pytest.mark.parametrize("name", TABLES)
+def test_the_width_is_that_of_new_models(name, sources):
+    check_widths(name, "aipw", sources, trials=5)
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+@pytest.mark.parametrize("method", ["tailored_bench", "proeval"])
+def test_also_of_methods_whose_interval_is_calibrated(method, name):
+    check_widths(name, method, 80, trials=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*EMBEDDED, *DATA[:-1]])
+@pytest.mark.parametrize("method", ["guarded_irt", "guarded_irt_static", "p_irt"])
+def test_also_of_guarded_methods(method, name):
+    check_widths(name, method, 60, trials=2)
+
+
+def test_without_sources_left_out_no_width_is_promised():
+    assert "not known beforehand" in expectation(begin(table(), "aipw", 12, folds=0))
+
+
+def test_a_bundle_promises_from_the_errors_that_it_carries(tmp_path):
+    live = begin(table(), "kmeans", 12)
+    publish(live.method, tmp_path / "with", errors=live.errors[12])
+    printed = expectation(load_bundle(tmp_path / "with"))
+    assert printed == expectation(live) and "wide" in printed
+    publish(ready(get_method("kmeans").fit(table()), 12), tmp_path / "without")
+    assert "not known" in expectation(load_bundle(tmp_path / "without"))
+
+
+class Stop(Exception):
+    "Raised where a long run would begin"
+
+
+@pytest.mark.parametrize(
+    "line, begins",
+    [
+        ("plan FEW --budget 20 --out new --method kmeans", "cli.plan.left_out_errors"),
+        ("recommend FEW --budget 20", "cli.recommend.recommend"),
+        ("forecast FEW", "cli.forecast.recommend"),
+    ],
+)
+def test_few_sources_are_named_before_the_run(
+    line, begins, tmp_path, monkeypatch, capsys
+):
+    def stop(*given, **how):
+        raise Stop
+
+    monkeypatch.chdir(tmp_path)
+    table().select(models=np.arange(12)).to_parquet("few.parquet")
+    monkeypatch.setattr(f"benchnb.{begins}", stop)
+    with pytest.raises(Stop):
+        main(line.replace("FEW", "few.parquet").split())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "12 sources are few. Below 20, no item response model" in printed
+
+
+@pytest.mark.parametrize("number", [12, 24])
+def test_forecast_is_of_the_method_that_recommend_recommends(
+    number, tmp_path, monkeypatch
+):
+    source = table().select(models=np.arange(number))
+    source.to_parquet(tmp_path / "source.parquet")
+    forecast = []
+
+    def stop(scores, methods, *given, **how):
+        forecast.extend(methods)
+        raise Stop
+
+    monkeypatch.setattr("benchnb.studies.planning.items_curve", stop)
+    with pytest.raises(Stop):
+        main(["forecast", str(tmp_path / "source.parquet")])
+    assert recommend(source, source.shape[1] // 2).method in forecast
+    if number < 20:
+        assert not any("irt" in name for name in forecast)
