@@ -9,6 +9,7 @@ __all__ = ['settle', 'table_answers', 'read_answers', 'guess_format', 'format_re
 # %% ../../nbs/cli/estimate.ipynb #5465f095
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -20,7 +21,7 @@ from ..data.files import naming, read_object
 from ..data.render import remark, render
 from ..data.tables import check_rows, long_table, read_frame
 from ..harnesses.harness import get_harness, guess_harness, read_logs
-from ..harnesses.logs import Choices, find_logs
+from ..harnesses.logs import Choices, find_logs, recorded
 from ..harnesses.parsing import as_number, read_json
 from ..live.answers import log_answers
 from ..live.bundles import find_bundle, load_bundle
@@ -99,6 +100,7 @@ def read_answers(
     if harness.tables:
         return table_answers(paths, live.items.index, choices)
     files = find_logs(paths, harness.belongs, harness.logs)
+    choices = replace(choices, tasks=recorded(live.items))
     logs = read_logs(harness, files, choices)
     return log_answers(logs, live.items, choices), logs[0].model if logs else None
 
@@ -127,10 +129,15 @@ def format_report(
     lines = ["score     none" if score is None else f"score     {score:.3f}"]
     if low is not None:
         lines[0] += f"   ({report['level']:.0%} interval {low:.3f} to {high:.3f})"
+    if (exact := report.get("exact")) is not None and report["items"]["spent"] < (
+        full := report["items"]["full"]
+    ):
+        told = f"(all {full:,} items have a result: this is no estimate)"
+        lines.append(f"exact     {exact:.3f}   {told}")
     if report["rank"] is not None:
         lines.append(f"rank      {report['rank']:g} of {report['models']} models")
         if best is not None:
-            lines[1] += f"   (the score's interval, ranked: {best:g} to {worst:g})"
+            lines[-1] += f"   (the score's interval, ranked: {best:g} to {worst:g})"
     for part in (report["items"], report["cost"] or {"full": 0}):
         if part["full"]:
             unit = part.get("unit", "items")

@@ -99,5 +99,6 @@ def tell_command(
         stands = standing_beside(live, against, within)
     if not json:
         new, total = live.known().items() - before.items(), len(live.items)
-        print(f"{len(new)} told, {len(live.answers)} of {total:,} items in all\n")
+        kept = f"; {len(live.others):,} more are kept" if live.others else ""
+        print(f"{len(new)} told, {len(live.answers)} of {total:,} items in all{kept}\n")
     print_next(live, dir, json, stands, against)
