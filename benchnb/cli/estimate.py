@@ -20,7 +20,12 @@ from ..data.costs import in_words
 from ..data.files import naming, read_object
 from ..data.render import remark, render
 from ..data.tables import check_rows, long_table, read_frame
-from ..harnesses.harness import get_harness, guess_harness, read_logs
+from benchnb.harnesses.harness import (
+    get_harness,
+    guess_harness,
+    read_logs,
+    running_harness,
+)
 from ..harnesses.logs import Choices, find_logs, recorded
 from ..harnesses.parsing import as_number, read_json
 from ..live.answers import log_answers
@@ -99,6 +104,8 @@ def read_answers(
     harness = get_harness(format)
     if harness.tables:
         return table_answers(paths, live.items.index, choices)
+    if harness.runs_items:
+        running_harness(format, live.items)  # another one numbers its items otherwise
     files = find_logs(paths, harness.belongs, harness.logs)
     choices = replace(choices, tasks=recorded(live.items))
     logs = read_logs(harness, files, choices)
@@ -132,8 +139,8 @@ def format_report(
     if (exact := report.get("exact")) is not None and report["items"]["spent"] < (
         full := report["items"]["full"]
     ):
-        told = f"(all {full:,} items have a result: this is no estimate)"
-        lines.append(f"exact     {exact:.3f}   {told}")
+        why = f"(all {full:,} items have a result: this is no estimate)"
+        lines.append(f"exact     {exact:.3f}   {why}")
     if report["rank"] is not None:
         lines.append(f"rank      {report['rank']:g} of {report['models']} models")
         if best is not None:

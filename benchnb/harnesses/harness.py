@@ -271,10 +271,10 @@ def keep_out(
     *options: str,  # that choose items
 ) -> None:
     "Refuse a command that chooses items itself"
-    for word in typed:
-        if word.partition("=")[0] in options:
+    for word in (word.partition("=")[0] for word in typed):
+        if word in options:
             why = "the evaluation chooses the items, and needs all of them"
-            raise ValueError(f"leave {word.partition('=')[0]} out: {why}")
+            raise ValueError(f"leave {word} out: {why}")
 
 # %% ../../nbs/harnesses/harness.ipynb #f48b18ff
 HARNESSES = {  # name -> module:class
@@ -332,10 +332,9 @@ def running_harness(
             raise ValueError(f"{problem}: choose from {', '.join(runs)}")
         raise unknown_name("harness", name, runs, f"there are {', '.join(runs)}")
     made = get_harness(name)
-    known = (
-        items["harness"].dropna() if items is not None and "harness" in items else []
-    )
-    for other in map(get_harness, {*known} & {*runs} - {name, "list"}):
+    facts = {} if items is None else items
+    known = {*facts["harness"].dropna()} if "harness" in facts else set()
+    for other in map(get_harness, known & {*runs} - {name, "list"}):
         if name != "list" and (other.numbers or made.numbers):
             problem = f"the items have the numbers that {other.name} gave them, which"
             raise ValueError(f"{problem} mean others to {name}: leave harness out")

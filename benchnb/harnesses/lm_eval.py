@@ -163,9 +163,12 @@ def include_words(
     calls: list[str],  # how the tasks are called, perhaps by such a file
 ) -> list[str]:
     "The option that finds tasks outside the harness, where their files are here"
-    files = [call for call in calls if call.endswith(".yaml") and Path(call).is_file()]
-    folders = {str(Path(file).parent) for file in files}
-    return ["--include_path", os.path.commonpath(folders) or "."] if folders else []
+    files = [Path(call).resolve() for call in calls if call.endswith(".yaml")]
+    folders = {file.parent for file in files if file.is_file()}
+    around = {one for folder in folders for one in [folder, *folder.parents]}
+    if not folders or any(Path(one, "method.json").exists() for one in around):
+        return []  # what is published may be anybody's
+    return ["--include_path", os.path.relpath(os.path.commonpath(folders))]
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #6474d16b
 class LMEval(Harness):

@@ -85,12 +85,13 @@ def choose(
     own: tuple[str, ...] = (),  # those of the sources on this task; (): unknown
 ) -> str:  # one of found
     "The name that was asked for, or the only one; otherwise an error with the choices"
-    both, wanted = [n for n in wanted or own if n in own], wanted or own
-    for name in (n for n in [*both, *wanted] if n in found):
-        if own and name not in own and (right := [n for n in own if n in found]):
-            problem = f"{where} has the {what} of the sources, {right[0]!r}: "
-            raise AmbiguousFile(f"{problem}{name!r} is another", what, right)
-        return name
+    wanted, right = wanted or own, [name for name in own if name in found]
+    usable = [name for name in wanted if name in found]
+    if agreed := [name for name in usable if name in right or not right]:
+        return agreed[0]
+    if usable:
+        problem = f"{where} has the {what} of the sources, {right[0]!r}: "
+        raise AmbiguousFile(f"{problem}{usable[0]!r} is another", what, right)
     if len(found) == 1 and not wanted:
         return found[0]
     if not found:
@@ -251,11 +252,10 @@ def log_table(
     if call := next(filter(None, (log.call for log in group)), None):
         items["call"] = call
     for name in ("metric", "filter"):  # in the order of preference
-        read = dict.fromkeys(
-            [*getattr(choices, name), *(getattr(x, name) for x in group)]
-        )
-        if known := [n for n in read if n and n in {getattr(x, name) for x in group}]:
-            items[name] = ",".join(known)
+        seen = {getattr(log, name) for log in group} - {""}
+        known = getattr(choices, name) or sorted(seen)
+        if read := ",".join(one for one in known if one in seen):
+            items[name] = read
     items.index = [f"{task}/{name}" if task else str(name) for name in ids]
     return values, items, trials
 

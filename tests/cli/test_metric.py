@@ -99,6 +99,8 @@ def test_tell_reads_as_the_sources_were_read(give):
     assert "'acc_norm'" in err and "the sources" in err and "(--metric acc)" in err
     err = give("tell new new/logs --filter loose,none", wrong=True)
     assert "'loose'" in err and "(--filter strict)" in err
+    err = give("tell new new/logs --format inspect", wrong=True)
+    assert "the numbers that lm-eval gave them" in err
     assert Path("new/evaluation.json").read_bytes() == before
     give("tell new new/logs")
     check_answers()
@@ -172,6 +174,9 @@ def test_run_inherits_all_and_finds_the_tasks(give, harness):
     give(run.format("", " --include_path here"))
     assert "--include_path here" in ran()[1]
     assert ran()[1].count("--include_path") == 1
+    Path("tasks/method.json").touch()  # a published folder, perhaps a stranger's
+    shutil.rmtree("new")
+    assert "--include_path" not in plan(give)
 
 
 def test_what_run_is_told_is_remembered_and_no_run_is_lost(give, harness):
