@@ -228,6 +228,7 @@ def test_a_log_with_everything_gives_the_exact_score(give):
     log("all", "o/new", ALL, 8)
     out = give("tell new all")
     assert "12 told, 12 of 60 items in all; 48 more are kept" in out
+    give("paired new all --format lm-eval")  # reads them as the evaluation does
     line = f"exact     {exact():.3f}   (all 60 items have a result"
     assert line in out and line in give("estimate new")
     report = json.loads(give("estimate new --json"))
