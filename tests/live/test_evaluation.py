@@ -1,6 +1,7 @@
 """Running evaluations: a process is killed and another goes on, several tell at once,
 bad answers and damaged files are refused and change nothing, scores arrive late."""
 
+import json
 import os
 import shutil
 import signal
@@ -192,6 +193,10 @@ def test_answers_after_the_end_are_kept(tmp_path):
     assert shown(again.estimate()) == score and again.answers == run.answers
     with pytest.raises(ValueError, match="was told . before and . now"):
         run.tell(1 - known)
+    state = json.loads(Path(tmp_path, "evaluation.json").read_text())
+    del state["others"]  # as earlier versions wrote it
+    Path(tmp_path, "evaluation.json").write_text(json.dumps(state))
+    assert Evaluation.load(tmp_path).exact() is None
 
 
 def test_another_model_is_refused(tmp_path):
