@@ -28,7 +28,8 @@ from ..data.untrusted import escaped
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
 ORDER = "import compare recommend forecast plan run tell estimate paired race".split()
-ORDER += "fetch export publish bundles transfer new copy methods data tables".split()
+ORDER += "fetch export publish bundles transfer select predict new copy".split()
+ORDER += "methods data tables".split()
 MODULES = {"import": "import_", "export": "import_", "fetch": "data"}
 MODULES |= {"bundles": "publish", "copy": "new"}  # the others have the command's name
 

@@ -4,13 +4,14 @@
 
 # %% auto #0
 __all__ = ['COMMANDS', 'HELP', 'PLUGIN', 'Command', 'Call', 'command', 'as_callback', 'listed', 'read_scores', 'about_sources',
-           'read_choices', 'read_budget', 'check_outputs', 'print_json', 'count']
+           'read_choices', 'read_budget', 'check_outputs', 'save_plot', 'named_method', 'print_json', 'count']
 
 # %% ../../nbs/cli/commands.ipynb #a87d0c68
 import copy
 import inspect
 import json
 import os
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -184,6 +185,41 @@ def check_outputs(
             raise ValueError(f"--plot {path!r} must end in {' or '.join(pictures)}")
         if name == "plot":
             import seaborn  # noqa: F401
+
+
+def save_plot(
+    path: str,  # of a png, pdf or svg file
+    draw: Callable,  # makes the figure
+) -> None:
+    "Draw in the style of the book, without a screen, and write the file whole"
+    import matplotlib
+
+    from benchnb.data.files import replace_file
+    from benchnb.evaluation.plots import set_style
+
+    if "matplotlib.pyplot" not in sys.modules:  # else a notebook may show figures
+        matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    set_style()
+    figure, kind = draw(), path.rpartition(".")[2].lower()
+    replace_file(path, lambda name: figure.savefig(name, format=kind))
+    plt.close(figure)
+
+# %% ../../nbs/cli/commands.ipynb #3e554465
+def named_method(
+    name: str | None,  # None: bento_sim, where there is a matrix
+    transfer: str | None = None,  # a transfer matrix, for bento_sim and bento_le
+):  # -> Method, not yet fitted
+    "A method by its name, with the matrix that it chooses tasks by"
+    from benchnb.evaluation.method import parameters
+    from benchnb.evaluation.registry import get_method
+
+    if transfer is None:
+        return get_method(name)
+    if "transfer" not in parameters(get_method(name or "bento_sim")):
+        raise ValueError(f"--transfer is for bento_sim and bento_le, not for {name}")
+    return get_method(name or "bento_sim", transfer=transfer)
 
 # %% ../../nbs/cli/commands.ipynb #c0d1b397
 def print_json(

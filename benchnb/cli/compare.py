@@ -165,14 +165,9 @@ def compare_command(
     if rows:
         replace_file(rows, lambda name: frame.to_parquet(name, index=False))
     if plot:
-        import matplotlib
+        from benchnb.evaluation.plots import plot_comparison
 
-        matplotlib.use("agg")
-        from benchnb.evaluation.plots import plot_comparison, set_style
-
-        set_style()
-        picture, kind = plot_comparison(figures), Path(plot).suffix[1:].lower()
-        replace_file(plot, lambda name: picture.savefig(name, format=kind))
+        commands.save_plot(plot, lambda: plot_comparison(figures))
     if journal:  # its pieces are in these files now
         Path(journal).unlink(missing_ok=True)
     if not json and (written := [path for path in (out, rows, plot) if path]):

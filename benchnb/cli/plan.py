@@ -14,14 +14,20 @@ from pathlib import Path
 import pandas as pd
 from fastcore.meta import delegates
 
-from .commands import command, count, listed, read_budget, read_scores
+from benchnb.cli.commands import (
+    command,
+    count,
+    listed,
+    named_method,
+    read_budget,
+    read_scores,
+)
 from .tell import print_next
 from ..data.costs import Amount, known_costs
 from ..data.scores import Scores
 from ..evaluation.guard import set_level
 from ..evaluation.left_out import left_out_errors
 from ..evaluation.method import Coreset, Method, check_budget
-from ..evaluation.registry import get_method
 from ..evaluation.simulate import is_static, paid_number
 from benchnb.harnesses.harness import (
     Round,
@@ -91,6 +97,7 @@ def fit_on_table(
     folds: int,  # parts without which it is fitted; 0: none
     how: dict,  # of the evaluation; gets the sources and their errors
     json: bool = False,  # print nothing
+    transfer: str | None = None,  # a transfer matrix, for methods that choose by it
 ) -> Method:  # fitted
     "Fit a method on all sources, and on parts of them for the errors"
     budget = how["budget"]
@@ -99,13 +106,14 @@ def fit_on_table(
     elif budget is not None:
         check_budget(budget, table.shape[1])
     how["harness"], how["source"] = choose_harness(how["harness"], table.items), table
-    if method is None:
+    if method is None and transfer is None:
         from benchnb.studies.recommend import default_method
 
         method, why = default_method(table, budget, progress=True)
         if not json:
             print(f"method: {method}\n\n{why}\n")
-    fresh, fitted = get_method(method), get_method(method).fit(table)
+    fresh, fitted = (named_method(method, transfer) for _ in range(2))
+    fitted.fit(table)
     if how["level"] is not None:
         set_level(fresh, how["level"])
     if isinstance(budget, Amount) and is_static(fitted):
@@ -175,6 +183,7 @@ def plan_command(
     *,
     out: str | None = None,  # a new folder for the evaluation (required)
     method: str | None = None,  # name (default: the better of two, as measured)
+    transfer: str | None = None,  # a transfer matrix, for bento_sim and bento_le
     budget: str | None = None,  # items, or 20ktokens, 15min, 20usd
     width: float | None = None,  # ask until the interval is so wide
     batch: int | None = None,  # items to hand out at once, to stop early (all)
@@ -206,8 +215,8 @@ def plan_command(
     Plan(**{name: how[name] for name in how.keys() - {"budget"}})  # may refuse
     if folds < 0 or folds == 1:
         raise ValueError(f"--folds is 0 (none), or 2 or more, got {folds}")
-    if method is not None:
-        get_method(method)  # an unknown name is refused
+    if method is not None or transfer is not None:
+        named_method(method, transfer)  # an unknown name is refused
     fitted, read = open_bundle(scores, method, how), read_as(metric, filter)
     if fitted is not None:
         fitted.items_ = record(fitted.items_, read)
@@ -219,7 +228,7 @@ def plan_command(
     if fitted is None:
         table = read_scores(scores, **kwargs)
         table.items = record(table.items, read)
-        fitted = fit_on_table(table, method, folds, how, json)
+        fitted = fit_on_table(table, method, folds, how, json, transfer)
     live = Evaluation(fitted, folder=out, **how)
     if not json:
         print(textwrap.fill(expectation(live), 79), end="\n\n")

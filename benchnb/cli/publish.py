@@ -12,10 +12,16 @@ from pathlib import Path
 import pandas as pd
 from fastcore.meta import delegates
 
-from .commands import command, count, print_json, read_budget, read_scores
+from benchnb.cli.commands import (
+    command,
+    count,
+    named_method,
+    print_json,
+    read_budget,
+    read_scores,
+)
 from .plan import calibrate, read_as
 from ..data.render import render
-from ..evaluation.registry import get_method
 from ..evaluation.simulate import ready
 from ..harnesses.logs import record
 from ..live.bundles import check_fixed, publish, read_bundle, shipped
@@ -59,6 +65,7 @@ def publish_command(
     scores: str,  # zoo, a named data set, or a file
     *,
     method: str,  # with one subset for all models
+    transfer: str | None = None,  # a transfer matrix, for bento_sim and bento_le
     budget: str,  # items, or an amount such as 20ktokens, 5usd, 15min
     out: str,  # DIR, a new or empty folder
     title: str = "A small benchmark",  # of its README
@@ -78,10 +85,10 @@ def publish_command(
             f"--harness is lm-eval, got {harness!r}: Inspect runs the folder as it is, "
             "with inspect eval benchnb/small -T sources=FOLDER"
         )
-    paid, fresh = read_budget(budget), check_fixed(get_method(method))
+    paid, fresh = read_budget(budget), check_fixed(named_method(method, transfer))
     table = read_scores(scores, **kwargs)
     table.items = record(table.items, read_as(metric, filter))
-    fitted = ready(get_method(method).fit(table), paid, seed)
+    fitted = ready(named_method(method, transfer).fit(table), paid, seed)
     errors = certificate = None
     if folds:
         errors = calibrate(fresh, table, fitted.budget_, folds, fitted.seed_, json)

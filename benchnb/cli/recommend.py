@@ -31,9 +31,10 @@ def print_tasks(
     trials: int,
     seed: int,
     json: bool,  # as an object
+    transfer: str | None = None,  # a transfer matrix, to choose by it, too
 ) -> None:
     "Which tasks to keep, how accurate they are, and which can be dropped"
-    found = recommend_tasks(table, number, trials, seed, progress=True)
+    found = recommend_tasks(table, number, trials, seed, True, transfer)
     if json:
         return commands.print_json(found | {"likeness": asdict(table.likeness())})
     print(commands.about_sources(table))
@@ -43,12 +44,14 @@ def print_tasks(
     print("mean absolute error of the mean over all tasks, in points;", end=" ")
     print("± standard error\n")
     errors = found["errors"]
-    for name in ("chosen", "random"):
+    names = ["chosen", "random", *["transfer"] * ("transfer" in errors)]
+    for name in names:
         pairs = zip(errors[name], errors[f"{name}_se"], strict=True)
         errors[name] = [f"{mean:.2f} ± {error:.2f}" for mean, error in pairs]
     heads = {"kendall": "rank agreement", "random": "at random"}
-    frame = errors[["tasks", "chosen", "kendall", "random"]].rename(columns=heads)
-    print(render(frame, right=["chosen", "at random"]))
+    heads |= {"transfer": "by transfer"}
+    frame = errors[["tasks", "chosen", "kendall", *names[1:]]].rename(columns=heads)
+    print(render(frame, right=["chosen", "at random", "by transfer"]))
     for name in ("keep", "drop"):
         text = f"{name} {len(found[name])}: {', '.join(found[name])}"
         print("\n" + textwrap.fill(text, 79, subsequent_indent="  "))
@@ -79,6 +82,7 @@ def recommend_command(
     static: bool = False,  # only methods that ask every model the same items
     thorough: bool = False,  # all sources and items; takes ten times as long
     tasks: bool = False,  # which tasks to keep, and which can be dropped
+    transfer: str | None = None,  # for --tasks: a matrix, to choose by it, too
     seed: int = 0,  # of what is held out
     jobs: int = 1,  # processors
     out: str | None = None,  # CSV of the table; a run that was stopped goes on
@@ -92,7 +96,9 @@ def recommend_command(
     if tasks:
         if isinstance(paid, Amount):
             raise ValueError(f"--tasks keeps a number of tasks, not {budget}")
-        return print_tasks(table, paid, trials or 10, seed, json)
+        return print_tasks(table, paid, trials or 10, seed, json, transfer)
+    if transfer is not None:
+        raise ValueError("--transfer chooses tasks: add --tasks")
     if paid is None:
         raise ValueError("give --budget 40, the items that you can ask of a new model")
     how = {"journal": out and f"{out}.journal", "quick": not thorough, "n_jobs": jobs}

@@ -327,9 +327,11 @@ def load(
     if name not in SOURCES.index:
         more = "'benchnb data' lists all"
         raise unknown_name("data set", name, SOURCES.index, more)
-    file, public = SOURCES.loc[name, ["file", "public"]]
+    file, public, harness = SOURCES.loc[name, ["file", "public", "harness"]]
     if not file:
-        return Scores.from_parquet(resource_path(f"{name}.parquet"))
+        table = Scores.from_parquet(resource_path(f"{name}.parquet"))
+        table.items = table.items.assign(**({"harness": harness} if harness else {}))
+        return table
     folder = data_folder(folder)
     if folder is not None and (folder / file).is_file():
         return READERS[file]((folder / file).parent, name)

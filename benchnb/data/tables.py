@@ -15,7 +15,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -150,13 +150,15 @@ def read_columns(
 def rename_columns(
     frame: pd.DataFrame,
     columns: Mapping[str, str],  # a name here -> the name in the file
+    known: Sequence[str] = KNOWN_COLUMNS,  # the names that there are here
 ) -> pd.DataFrame:  # with the names of this library
     "A table with the library's names; a column that is not there is refused"
     frame = frame.rename(columns=str)
     for name, other in columns.items():
-        if name not in KNOWN_COLUMNS:
-            known = ", ".join(KNOWN_COLUMNS)
-            raise ValueError(f"{name!r} is no column here: choose from {known}")
+        if name not in known:
+            raise ValueError(
+                f"{name!r} is no column here: choose from {', '.join(known)}"
+            )
         if other not in frame:
             some = ", ".join(map(repr, frame.columns[:12]))
             raise ValueError(f"no column {other!r} (for {name!r}): there are {some}")

@@ -358,11 +358,15 @@ def guess_harness(
     if path.suffix == ".json" and path.is_file():
         raw = read_json(path)
         return next((h for h in known if h.holds(raw)), None)
-    names = [path.name] if path.is_file() else [file.name for file in path.rglob("*")]
+    files, found = [path] if path.is_file() else [*path.rglob("*")], {}
     for harness in known:
-        if harness.signs and any(re.search(harness.signs, name) for name in names):
-            return harness
-    return None
+        named = (f for f in files if re.search(harness.signs or "(?!)", f.name))
+        if file := next(named, None):
+            found[harness] = file
+    for harness, file in found.items() if len(found) > 1 else ():
+        if file.suffix == ".json" and harness.holds(read_json(file)):
+            return harness  # several harnesses name their files so
+    return next(iter(found), None)
 
 
 def export_scores(

@@ -8,6 +8,7 @@ __all__ = ['NOT_MEASURED', 'CERTIFIED', 'kept_tables', 'bundle_files', 'check_fi
 
 # %% ../../nbs/live/bundles.ipynb #dc93f276
 import json
+import shlex
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +27,14 @@ from benchnb.data.files import (
 )
 from ..evaluation.method import Coreset, Method, parameters
 from ..evaluation.registry import load_method, save_method
-from ..harnesses.harness import Round, Subset, make_subset, subset_files
+from benchnb.harnesses.harness import (
+    Round,
+    Subset,
+    get_harness,
+    make_subset,
+    running_harnesses,
+    subset_files,
+)
 from .certificate import Certificate, certificate_page, read_certificate
 from .evaluation import Evaluation
 from .folder import check_new, read_errors, write_errors
@@ -68,9 +76,15 @@ def bundle_files(
         listed, reader = "samples.json", "lm-evaluation-harness"
         logs = "../my_model/logs"
     except ValueError:  # its ids are no document numbers
-        _, files = subset_files(subset, "list", Round(Path(folder)))
+        known = {*method.items_.get("harness", pd.Series()).dropna()}
+        harness = get_harness("list")
+        if len(known) == 1 and known <= {*running_harnesses()}:
+            one = get_harness(known.pop())
+            harness = one if one.items == harness.items else harness
+        _, files = subset_files(subset, harness, Round(Path(folder)))
         listed, reader = "items.txt", "a program that reads a list"
-        logs = "answers.csv       # its columns: item,score"
+        logs = shlex.quote(harness.logs_at("../my_model", "MODEL"))
+        logs += "       # its columns: item,score" * (harness.name == "list")
     tasks = method.items_["task"].nunique()
     given = ", ".join(f"{k} = {v!r}" for k, v in parameters(method).items()) or "none"
     page, more = NOT_MEASURED, ""

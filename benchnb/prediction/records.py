@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['COLUMNS', 'PARAMS', 'RECORD_NAMES', 'UNIT_METRICS', 'PERCENT_METRICS', 'KEY', 'NUMERIC_FEATURES', 'ONE_HOT',
-           'check_choice', 'refuse_rows', 'require_records', 'unit_scores', 'check_records', 'record_numbers',
-           'RecordFeatures', 'describe_records', 'made_records']
+           'check_choice', 'wrong_rows', 'refuse', 'unnamed_rows', 'require_records', 'unit_scores', 'check_records',
+           'record_numbers', 'RecordFeatures', 'describe_records', 'made_records']
 
 # %% ../../nbs/prediction/records.ipynb #27b78d24
 from collections.abc import Iterable, Sequence
@@ -44,37 +44,52 @@ def check_choice(
         raise ValueError(f"{name} is {allowed}, not {value!r}")
 
 
-def refuse_rows(
+def wrong_rows(
     frame: pd.DataFrame,  # records
     bad: np.ndarray | pd.Series,  # of each row: is it wrong?
     why: str,  # the message; {column} stands for the row's value
-) -> None:
-    "Refuse a table with a wrong row; the message names the first"
-    if np.any(bad):
-        row = frame.iloc[where := int(np.argmax(bad))]
-        start = f"row {where} ({row['model']}, {row['subtask']}) "
-        raise ValueError(start + why.format(**row))
+) -> list[str]:  # one message, or none where every row is right
+    "What is wrong with rows of a table; the message names the first of them"
+    if not np.any(bad):
+        return []
+    row, number = frame.iloc[where := int(np.argmax(bad))], int(np.sum(bad))
+    start = f"row {where} ({row['model']}, {row['subtask']}) "
+    more = f" ({number:,} such rows)" if number > 1 else ""
+    return [start + why.format(**row) + more]
+
+
+def refuse(problems: Sequence[str]) -> None:
+    "Refuse a table for all its problems at once"
+    if problems:
+        raise ValueError("; ".join(problems))
+
+
+def unnamed_rows(
+    frame: pd.DataFrame,  # records
+) -> list[str]:  # a message for each column with gaps
+    "Rows without a name or the number of shots"
+    found = []
+    for column in [*RECORD_NAMES, "shots"]:
+        why = f"has no {column}: name it, or drop it"
+        found += wrong_rows(frame, frame[column].isna(), why)
+    return found
 
 
 def require_records(
     frame: pd.DataFrame,  # should be what check_records returns
     columns: Sequence[str] = COLUMNS[:-1],  # that it needs; all but the score
+    filled: bool = True,  # refuse rows without a name or the number of shots, too
 ) -> None:
     "Refuse what is not a table of records"
     if not isinstance(frame, pd.DataFrame):
         kind = type(frame).__name__
         raise TypeError(f"records are a pandas DataFrame, not {kind}: see COLUMNS")
-    missing = [column for column in columns if column not in frame]
-    if missing:
-        raise ValueError(
-            f"records need a column {missing[0]!r}: rename or add it, or give what "
-            "check_records returns"
-        )
+    if missing := [repr(column) for column in columns if column not in frame]:
+        what = f"{'columns' if missing[1:] else 'a column'} {', '.join(missing)}"
+        raise ValueError(f"records need {what}: rename or add what is missing")
     if frame.empty:
         raise ValueError("no records: the table has no rows; give one with some")
-    for column in [*RECORD_NAMES, "shots"]:
-        why = f"has no {column}: name it, or drop it"
-        refuse_rows(frame, frame[column].isna(), why)
+    refuse(unnamed_rows(frame) if filled else [])
 
 # %% ../../nbs/prediction/records.ipynb #5deb9c5f
 def unit_scores(
@@ -82,14 +97,14 @@ def unit_scores(
     metric: pd.Series,  # the name of each score's metric
     scale: str = "unit",  # unit: from 0 to 1 already; percent; metric: own range
 ) -> pd.Series:  # the same from 0 to 1
-    "Scores from 0 to 1 (appendix B); an unknown metric or scale is refused by name"
+    "Scores from 0 to 1 (appendix B); a metric without a known range is refused by name"
     check_choice("scale", scale, ["unit", "percent", "metric"])
-    unknown = metric[~metric.isin([*UNIT_METRICS, *PERCENT_METRICS])]
-    if len(unknown):
+    unknown = metric[~metric.isin([*UNIT_METRICS, *PERCENT_METRICS])].dropna()
+    if len(unknown) and scale == "metric":
         remedy = "drop its records, or add it to UNIT_METRICS or PERCENT_METRICS"
         raise ValueError(f"unknown metric {unknown.min()!r}: {remedy}")
-    percent = metric.isin(PERCENT_METRICS if scale == "metric" else unknown)
-    percent |= scale == "percent"
+    percent = metric.isin(PERCENT_METRICS) if scale == "metric" else metric.notna()
+    percent &= scale != "unit"
     for name, some in score[percent].groupby(metric):
         if len(some) >= 3 and 0 < some.max() <= 1:
             raise ValueError(
@@ -107,10 +122,13 @@ def check_records(
     scale: str = "unit",  # of the scores: unit, percent, or metric (its own range)
     duplicates: str = "refuse",  # or first: keep the first; or mean: average the scores
     unknown_size: str = "refuse",  # of a model; keep: its records stay
-) -> pd.DataFrame:  # the ten columns, rows numbered from 0, scores from 0 to 1
-    "A validated table of records; what cannot be used is refused by name"
+    unscored: str = "refuse",  # keep: records without a score stay, to be predicted
+    features: Sequence[str] = (),  # further columns to keep, names or numbers
+) -> pd.DataFrame:  # the columns, rows numbered from 0, scores from 0 to 1
+    "A validated table of records; all that cannot be used is refused by name, at once"
     check_choice("duplicates", duplicates, ["refuse", "first", "mean"])
     check_choice("unknown_size", unknown_size, ["refuse", "keep"])
+    check_choice("unscored", unscored, ["refuse", "keep"])
     if isinstance(frame, pd.DataFrame):
         frame = frame.reset_index(drop=True)
         filled = {"subtask": frame.get("task")} | dict.fromkeys(PARAMS[1:], np.nan)
@@ -118,39 +136,48 @@ def check_records(
         for column in {*RECORD_NAMES} & {*frame}:
             named = frame[column].astype(str).str.strip()
             frame[column] = named.mask(frame[column].isna() | (named == ""))
-    require_records(frame, COLUMNS)
-    frame, numbers = frame[COLUMNS].copy(), [*PARAMS, "shots", "score"]
-    frame[numbers] = frame[numbers].apply(pd.to_numeric).astype(np.float64)
+    require_records(frame, [*COLUMNS, *features], filled=False)
+    frame, numbers = frame[[*COLUMNS, *features]].copy(), [*PARAMS, "shots", "score"]
+    problems = unnamed_rows(frame)
+    for column in numbers:
+        number = pd.to_numeric(frame[column], errors="coerce").astype(np.float64)
+        bad = number.isna() & frame[column].notna()
+        problems += wrong_rows(frame, bad, f"has {column} {{{column}!r}}, no number")
+        frame[column] = number
     for column in PARAMS:
         bad = (frame[column] <= 0) | np.isinf(frame[column])
-        refuse_rows(frame, bad, f"{column} must be above 0; unknown is NaN")
+        problems += wrong_rows(frame, bad, f"{column} must be above 0; unknown is NaN")
     shots = frame["shots"]
-    bad = ~np.isfinite(shots) | (shots < 0) | (shots % 1 != 0)
-    refuse_rows(frame, bad, "shots must be 0, 1, 2, ..., got {shots:g}")
-    frame = frame.astype({"shots": np.int64})
-    score = unit_scores(frame["score"], frame["metric"], scale)
-    frame["score"], looks, remedy = score, "", "convert it"
-    refuse_rows(frame, score.isna(), "has no score: drop records without one")
-    if score.between(0, 100).all():
+    bad = np.isinf(shots) | (shots < 0) | (shots % 1 > 0)
+    problems += wrong_rows(frame, bad, "shots must be 0, 1, 2, ..., got {shots:g}")
+    bad, why = frame["score"].isna(), "has no score: drop records without one"
+    problems += wrong_rows(frame, bad & (unscored == "refuse"), why)
+    try:
+        frame["score"] = unit_scores(frame["score"], frame["metric"], scale)
+    except ValueError as error:
+        problems.append(str(error))
+    score, looks, remedy = frame["score"], "", "convert it"
+    if score.dropna().between(0, 100).all():
         looks = ", as if on 0-100"
         remedy = "pass scale='percent', or 'metric' (see PERCENT_METRICS)"
     why = f"has score {{score:g}}{looks}; scores run from 0 to 1: {remedy}"
-    refuse_rows(frame, (score < 0) | (score > 1 + 1e-9), why)
-    frame["score"] = frame["score"].clip(0, 1)
-    if unknown_size == "refuse":
-        why = "has no total_params for model {model!r}: add its size, "
-        why += "drop it, or pass unknown_size='keep'"
-        refuse_rows(frame, frame["total_params"].isna(), why)
+    problems += wrong_rows(frame, (score < 0) | (score > 1 + 1e-9), why)
+    frame["score"] = score.clip(0, 1)
+    why = "has no total_params for model {model!r}: add its size, "
+    why += "drop it, or pass unknown_size='keep'"
+    bad = frame["total_params"].isna() & (unknown_size == "refuse")
+    problems += wrong_rows(frame, bad, why)
     sizes = frame.groupby(["family", "model"])[PARAMS].nunique(dropna=False).max(axis=1)
     if (sizes > 1).any():
         name = "/".join(sizes.idxmax())
-        raise ValueError(f"{name} has two sizes: give each size a name of its own")
+        problems.append(f"{name} has two sizes: give each size a name of its own")
     again = frame.duplicated(KEY)
-    if duplicates == "refuse":
-        why = f"is a duplicate ({again.sum()} duplicated records in all): drop them, "
-        refuse_rows(frame, again, why + "or pass duplicates='first' or 'mean'")
+    why = "is a duplicate: drop it, or pass duplicates='first' or 'mean'"
+    problems += wrong_rows(frame, again & (duplicates == "refuse"), why)
+    refuse(problems)
     if duplicates == "mean":
         frame["score"] = frame.groupby(KEY, sort=False)["score"].transform("mean")
+    frame = frame.astype({"shots": np.int64})
     return frame[~again].reset_index(drop=True)
 
 # %% ../../nbs/prediction/records.ipynb #cfd3fb01
@@ -174,15 +201,22 @@ class RecordFeatures(TransformerMixin, BaseEstimator):
     def __init__(
         self,
         model_name: bool = True,  # False: sizes alone tell the models of a family apart
+        features: Sequence[str] = (),  # further columns, names or numbers
     ):
-        self.model_name = model_name
+        self.model_name, self.features = model_name, features
 
-    def names(self, X: pd.DataFrame) -> pd.DataFrame:  # records x 5 or 4
+    def names(self, X: pd.DataFrame) -> pd.DataFrame:  # records x 5 or 4, or more
         "The names that become 0/1 columns; family/model is one name"
-        require_records(X)
-        names = X[ONE_HOT].astype(str)
+        require_records(X, [*COLUMNS[:-1], *self.features])
+        own = X[[*self.features]].select_dtypes(exclude="number")
+        names = X[ONE_HOT].join(own).astype(str)
         names["model"] = names["family"] + "/" + names["model"]
         return names if self.model_name else names.drop(columns="model")
+
+    def numbers(self, X: pd.DataFrame) -> np.ndarray:  # records x 7, or more
+        "The numbers, before they are standardised"
+        own = X[[*self.features]].select_dtypes("number")
+        return np.hstack([record_numbers(X), own])
 
     def fit(self, X: pd.DataFrame, y: object = None) -> "RecordFeatures":
         "Learn the names, and the mean and standard deviation of each number"
@@ -190,21 +224,22 @@ class RecordFeatures(TransformerMixin, BaseEstimator):
 
         encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
         self.encoder_ = encoder.fit(self.names(X))
+        self.own_ = [*X[[*self.features]].select_dtypes("number")]
         with np.errstate(invalid="ignore"):  # all sizes may be unknown
-            self.scaler_ = StandardScaler().fit(record_numbers(X))
+            self.scaler_ = StandardScaler().fit(self.numbers(X))
         return self
 
     def transform(self, X: pd.DataFrame) -> np.ndarray:  # records x features, float32
         "0/1 columns and numbers; an unknown name is all zeros, an unknown size 0"
         check_is_fitted(self)
         names = self.encoder_.transform(self.names(X))
-        numbers = np.nan_to_num(self.scaler_.transform(record_numbers(X)))
+        numbers = np.nan_to_num(self.scaler_.transform(self.numbers(X)))
         return np.hstack([names, numbers], dtype=np.float32, casting="same_kind")
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         "The name of each column, such as family_Owl and ln_total_params"
         names = self.encoder_.get_feature_names_out()
-        return np.array([*names, *NUMERIC_FEATURES], dtype=object)
+        return np.array([*names, *NUMERIC_FEATURES, *self.own_], dtype=object)
 
 # %% ../../nbs/prediction/records.ipynb #544ab65f
 def describe_records(

@@ -32,13 +32,16 @@ class FeaturePredictor(Predictor):
     "A predictor that regresses the score on a record's features"
 
     def learn(self, frame, score, dev=None):
-        self.features_ = RecordFeatures(getattr(self, "model_name", True)).fit(frame)
+        how = getattr(self, "model_name", True), self.features
+        self.features_ = RecordFeatures(*how).fit(frame)
         if dev is not None:
             dev = self.features_.transform(dev), dev["score"].to_numpy(float)
         self.regress(self.features_.transform(frame), score, dev)
 
     def regress(self, x, y, dev):  # dev: features and scores, or None
-        self.regressor_ = self.regressor(**self.get_params()).fit(x, y)
+        settings = self.get_params()
+        del settings["features"]
+        self.regressor_ = self.regressor(**settings).fit(x, y)
 
     def predict_scores(self, frame):
         return self.regressor_.predict(self.features_.transform(frame))
@@ -55,6 +58,7 @@ class RandomForest(FeaturePredictor):
     max_features: float | str = 0.6  # features tried at a split
     max_samples: float | None = None  # share of the records drawn for a tree; None: 1
     seed: int = 0
+    features: tuple = ()  # further columns of the records, names or numbers
 
     def regressor(self, seed, **settings):
         from sklearn.ensemble import RandomForestRegressor
@@ -72,6 +76,7 @@ class BoostedTrees(FeaturePredictor):
     min_samples_leaf: int = 10
     max_features: float = 1.0  # share of the features tried at a split
     seed: int = 0
+    features: tuple = ()  # further columns of the records, names or numbers
 
     def regressor(self, n_estimators, seed, **settings):
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -148,6 +153,7 @@ class MLP(FeaturePredictor):
     seed: int = 0
     device: str = "cpu"  # or cuda
     model_name: bool = True  # a feature; False: sizes alone, to predict larger models
+    features: tuple = ()  # further columns of the records, names or numbers
 
     def regress(self, x, y, dev):
         if dev is None and len(x) < 2:

@@ -173,6 +173,7 @@ def recommend_tasks(
     trials: int = 10,
     seed: int = 0,
     progress: bool = False,
+    transfer: object = None,  # a transfer matrix, or its file: chosen by it beside
 ) -> dict:  # errors: a row per number of tasks; keep, drop: names of tasks
     "Which tasks to keep, and how well they predict the mean over all tasks"
     table = scores.by_task()
@@ -190,6 +191,8 @@ def recommend_tasks(
         "chosen": get_method("results_sim", correct="line"),
         "random": get_method("random_tasks", correct="line"),
     }
+    if transfer is not None:
+        methods["transfer"] = get_method("bento_sim", correct="line", transfer=transfer)
     held, how = small_table(table, "random", seed=seed)
     frame = compare(held, methods, tried, trials, seed=seed, progress=progress, **how)
     means = over_trials(summary(frame)).set_index(["budget", "method"])

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['task_queue', 'chosen_means', 'fitted_line', 'TaskSelection', 'RandomTasks', 'TaskList', 'published_list',
-           'ordered_matrix', 'SimilarTasks', 'BentoSim', 'chosen_dims', 'BentoLe', 'Bm25Sim', 'Bm25Le', 'ResultsSim']
+           'ordered_matrix', 'SimilarTasks', 'BentoSim', 'chosen_dims', 'BentoLe', 'choose_tasks', 'plot_tasks',
+           'Bm25Sim', 'Bm25Le', 'ResultsSim']
 
 # %% ../../nbs/tasks/bento.ipynb #dc305321
 from collections.abc import Sequence
@@ -327,6 +328,70 @@ class BentoLe(BentoSim):
         elif self.dims > most:
             raise ValueError(f"dims must be from 1 to {most}, got {self.dims!r}")
         return alike.embedded_similarity(similar, self.dims_)
+
+# %% ../../nbs/tasks/bento.ipynb #22f732b3
+def choose_tasks(
+    transfer: Transfer | pd.DataFrame,  # the matrix
+    count: int | None = None,  # tasks to choose; None: all
+    method: str = "bento_sim",  # or bento_le
+) -> tuple[pd.DataFrame, pd.DataFrame]:  # a row per step; similarities
+    "Tasks by a transfer matrix alone (algorithm 1)"
+    kinds = {kind.name: kind for kind in (BentoSim, BentoLe)}
+    if method not in kinds:
+        raise ValueError(f"method must be {' or '.join(kinds)}, got {method!r}")
+    names = transfer.tasks if isinstance(transfer, Transfer) else transfer.index
+    one, names = kinds[method](), sorted(map(str, names))
+    one.tasks_ = names
+    similar = one.similarity(None, transfer)
+    found = select_tasks(similar, len(names) if count is None else count)
+    whole, order = similar.max(axis=1).sum(), found.order
+    served = order[similar[:, order].argmax(axis=1)]
+    served[order] = order  # a chosen task stands for itself
+    steps = pd.DataFrame({"task": [names[i] for i in order]})
+    steps["gain"], steps["coverage"] = found.gains / whole, found.values / whole
+    steps["tied"] = found.tied  # candidates with the same gain; 1: no tie
+    others = ([names[i] for i in np.flatnonzero(served == j) if i != j] for j in order)
+    steps["stands_for"] = list(others)
+    return steps.set_axis(1 + np.arange(len(steps))), pd.DataFrame(
+        similar, names, names
+    )
+
+# %% ../../nbs/tasks/bento.ipynb #2b9e782d
+def plot_tasks(
+    steps: pd.DataFrame,  # from choose_tasks
+    similar: pd.DataFrame,  # from choose_tasks, tasks x tasks
+) -> object:  # the figure, two panels
+    "The chosen tasks among the others, and the coverage by number of tasks"
+    import matplotlib.pyplot as plt
+
+    names, size = [*similar.index], len(similar)
+    centre = np.eye(size) - 1 / size
+    distance = similar.to_numpy().max() - similar.to_numpy()
+    values, vectors = np.linalg.eigh(centre @ distance**2 @ centre / -2)
+    flat = vectors[:, -2:][:, ::-1] * np.sqrt(np.maximum(values[-2:][::-1], 0))
+    fig, axes = plt.subplots(ncols=2, figsize=(8, 3.7), layout="constrained")
+    axes[0].scatter(*flat.T, s=18, color="0.65")
+    for number, (task, others) in enumerate(
+        zip(steps["task"], steps["stands_for"], strict=True), 1
+    ):
+        place = flat[names.index(task)]
+        label = f"{number} {task}" if number <= 12 else None
+        dot = axes[0].scatter(*place, s=130, zorder=3, label=label)
+        color = dot.get_facecolor()[0]
+        how = dict(color="white", fontsize=8, weight="bold", zorder=4)
+        axes[0].text(*place, number, ha="center", va="center_baseline", **how)
+        for other in others:
+            ends = np.array([place, flat[names.index(other)]])
+            axes[0].plot(*ends.T, color=color, lw=0.8, zorder=1)
+    axes[0].set(xlabel="similar tasks lie close together", xticks=[], yticks=[])
+    columns = max(1, min(len(steps), 90 // (max(map(len, steps["task"])) + 8)))
+    fig.legend(loc="outside lower center", ncols=columns, fontsize=8)
+    values = select_tasks(similar.to_numpy(), size).values
+    axes[1].plot(1 + np.arange(size), 100 * values / values[-1], color="0.65")
+    axes[1].plot(steps.index, 100 * steps["coverage"], "o", ms=5)
+    axes[1].set(xlabel="tasks chosen", ylabel="coverage (%)")
+    axes[1].set_xticks(np.unique(np.linspace(1, size, 10, dtype=int)))
+    return fig
 
 # %% ../../nbs/tasks/bento.ipynb #bdaa223a
 @register

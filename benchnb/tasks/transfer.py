@@ -103,9 +103,16 @@ def from_frame(
 
 
 def read_matrix(
-    path: str | Path,  # CSV, by to_csv or with names in its first row and column
+    path: str | Path,  # CSV, by to_csv or with names in its first row and column;
+    # or a journal, or the folder of all journals of a measurement
 ) -> Transfer:
-    "A transfer matrix from a file"
+    "A transfer matrix from a file, or from journals"
+    if Path(path).is_dir():
+        if journals := sorted(Path(path).glob("*.journal")):
+            return read_journal(*journals)
+        raise FileNotFoundError(f"no journal in {str(path)!r}: name the matrix, a CSV")
+    if Path(path).suffix == ".journal":
+        return read_journal(path)
     names = {"source": str, "target": str}  # a task may be called NA
     with naming(path, "is no transfer matrix"):
         table = pd.read_csv(path, dtype=names, keep_default_na=False)

@@ -37,6 +37,7 @@ CALLS = [
     "compare odd.parquet --methods random --budgets 4 --trials 1",
     "recommend odd.parquet --tasks --trials 2 --budget 3",
     "import table odd.jsonl --out new.parquet",
+    "predict odd.jsonl --predictors model_task",
     "plan odd.parquet --method random --budget 4 --out new --harness list",
     f"plan odd.parquet --method random --budget 4 --out '{CLEAR}' --harness list",
     "plan odd.parquet --method random --budget 4 --out new --harness inspect",

@@ -4,6 +4,7 @@ import json
 import shlex
 
 import numpy as np
+import pytest
 
 from benchnb.cli.app import main
 from benchnb.data.sources import load
@@ -30,10 +31,10 @@ def test_patches_that_were_not_evaluated_are_no_failures(tmp_path):
     assert dict(zip(log.ids, log.scores, strict=True)) == {"a__a-1": 0, "a__a-2": 1}
 
 
-def planned(name, harness, capsys):
+def planned(name, capsys):
     "Begin an evaluation; the words of the printed commands, and the items"
     words = ["plan", name, "--method", "random", "--budget", "12"]
-    words += ["--harness", harness, "--model", "org/new", "--out", "my_agent"]
+    words += ["--model", "org/new", "--out", "my_agent"]  # the table knows its harness
     assert main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("then: benchnb "))
@@ -44,7 +45,7 @@ def planned(name, harness, capsys):
 def test_tell_reads_the_report_of_the_planned_harness(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     scores = load("swebench_verified")
-    command, then, asked = planned("swebench_verified", "swebench", capsys)
+    command, then, asked = planned("swebench_verified", capsys)
     assert command[command.index("--instance_ids") + 1 :] == asked and len(asked) == 12
     report = swebench_report(scores, scores.models.index[-1], asked[:7])
     report["submitted_ids"] = asked  # five were not evaluated
@@ -65,7 +66,7 @@ def test_tell_reads_the_report_of_the_planned_harness(tmp_path, monkeypatch, cap
 
 def test_tell_counts_several_trials_of_harbor(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    command, then, asked = planned("terminal_bench", "harbor", capsys)
+    command, then, asked = planned("terminal_bench", capsys)
     assert [command[n + 1] for n, word in enumerate(command) if word == "-i"] == asked
     job = tmp_path / command[command.index("--jobs-dir") + 1] / "2026-01-21"
     successes = [number % 4 for number in range(len(asked))]  # of three trials
@@ -81,3 +82,68 @@ def test_tell_counts_several_trials_of_harbor(tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "12 told, 12 of 89 items" in out
     assert f"score     {np.mean(successes) / 3:.3f}" in out
+
+
+ESTIMATE = ["estimate", "--bundle", "swebench-verified-50"]
+
+
+def write(path, value):
+    "A file of JSON, in folders that are made"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+    return path
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "evaluation/verified/20260101_mine/results/results.json",
+        "evaluation/verified/20260101_mine/results",
+        "evaluation/verified/20260101_mine",
+        "results.json",
+        "mine.first.json",
+        "logs/run_evaluation/first/mine",
+    ],
+)
+def test_an_estimate_from_what_is_there_of_swebench(given, tmp_path, capsys):
+    "A submission to the leaderboard, a report of a run, or one of each instance"
+    scores = load("swebench_verified")
+    ids, row = scores.items.index, scores.values[-1] == 1
+    place, solved = tmp_path / given, ids[row].tolist()
+    if given.startswith("mine"):
+        lists = {"resolved_ids": solved, "unresolved_ids": ids[~row].tolist()}
+        more = {"total_instances": 500, "completed_ids": [*ids], "error_ids": []}
+        write(place, lists | more | {"submitted_ids": [*ids], "schema_version": 2})
+    elif given.startswith("logs"):
+        for name, good in zip(ids, row.tolist(), strict=True):
+            facts = {"patch_exists": True, "resolved": good, "tests_status": {}}
+            write(place / name / "report.json", {name: facts})
+    else:
+        report = {"no_generation": ids[~row][:3].tolist(), "no_logs": []}
+        file = place if place.suffix else place / "results.json"
+        if given.endswith("_mine"):
+            file = place / "results" / "results.json"
+            write(place / "all_preds.jsonl", {"instance_id": "a", "model_patch": "b"})
+            one = place / "logs" / ids[0] / "report.json"
+            write(one, {ids[0]: {"resolved": bool(row[0])}})
+        write(file, report | {"resolved": solved})
+        write(file.parent / "resolved_by_repo.json", {"django": {"resolved": 3}})
+    assert main([*ESTIMATE, str(place), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["items"]["spent"] == 50
+    assert found["interval"][0] <= row.mean() <= found["interval"][1]
+
+
+@pytest.mark.parametrize("name", ["preds.json", "list.json", "all_preds.jsonl", "run"])
+def test_predictions_are_to_be_run_first(name, tmp_path, capsys):
+    "Patches are no results: one line with the harness's command"
+    one = {"instance_id": "django__django-11099", "model_name_or_path": "mine"}
+    one["model_patch"] = "diff --git a/x b/x"
+    whole = [one] if name == "list.json" else {one["instance_id"]: one}
+    path = tmp_path / name / "preds.json" if name == "run" else tmp_path / name
+    write(path, one if name.endswith("l") else whole)
+    assert main([*ESTIMATE, str(tmp_path / name)]) == 2
+    said = capsys.readouterr().err
+    command = "python -m swebench.harness.run_evaluation --dataset_name "
+    assert said.count("\n") == 1 and command in said
+    assert f"--predictions_path {shlex.quote(str(path))}" in said

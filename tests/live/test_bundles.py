@@ -94,6 +94,18 @@ def test_a_bundle_carries_its_accuracy(tmp_path):
     assert narrow[1] - narrow[0] < wide[1] - wide[0]
 
 
+def test_a_bundle_of_agents_is_for_their_harness(tmp_path, monkeypatch, capsys):
+    "What its README tells to read is what the plan will read"
+    monkeypatch.chdir(tmp_path)
+    method = prepared(get_method("random").fit(load("swebench_verified")), 5)
+    publish(method, tmp_path / "small")
+    assert main(["plan", "small", "--out", "my_model"]) == 0
+    out = capsys.readouterr().out
+    assert "swebench.harness.run_evaluation" in out and "'*.MODEL.json'" in out
+    readme = (tmp_path / "small" / "README.md").read_text()
+    assert "benchnb tell ../my_model '*.MODEL.json'" in readme
+
+
 @pytest.mark.parametrize("kind", ["report", "mapping", "csv"])
 def test_one_line_from_results_to_an_estimate(kind, tmp_path, monkeypatch, capsys):
     "benchnb estimate --bundle NAME, on a report of SWE-bench, a mapping, a list"

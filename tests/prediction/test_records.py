@@ -31,7 +31,7 @@ def with_value(column, value, row=3):
     [
         ("family", None, "row 3 .*has no family: name it"),
         ("task", "  ", "row 3 .*has no task"),
-        ("metric", "vibes", "unknown metric 'vibes'"),
+        ("score", "good", "row 3 .*has score 'good', no number"),
         ("shots", 1.5, "row 3 .*shots must be 0, 1, 2, ..., got 1.5"),
         ("score", np.nan, "row 3 .*has no score: drop"),
         ("score", -0.2, r"row 3 \(A-0.1b, t1\) has score"),
@@ -82,7 +82,7 @@ def test_unit_scores_are_not_divided(made, scale, metric):
 
 def test_duplicates_are_refused_or_merged(made):
     twice = pd.concat([made, made[5:7].assign(score=[0.9, 0.9])])
-    with pytest.raises(ValueError, match="row 288 .*2 duplicated records"):
+    with pytest.raises(ValueError, match="row 288 .*duplicates=.*2 such rows"):
         check_records(twice)
     pd.testing.assert_frame_equal(check_records(twice, duplicates="first"), made)
     one = made[:1]  # other shots, metric, family or task: no duplicate
@@ -96,7 +96,39 @@ def test_blanks_around_names_do_not_count(made):
     pd.testing.assert_frame_equal(check_records(spoilt), made)
 
 
+def test_all_that_is_missing_is_one_message(made):
+    with pytest.raises(ValueError, match="columns 'family', 'total_params', 'shots'"):
+        check_records(made.drop(columns=["family", "total_params", "shots"]))
+    spoilt = made.astype({"shots": object})
+    spoilt.loc[3, ["family", "score"]] = [None, np.nan]
+    spoilt.loc[5, "shots"] = "few"
+    spoilt.loc[[6, 7], "total_params"] = np.nan
+    with pytest.raises(ValueError) as refused:
+        check_records(spoilt)
+    parts = "no family", "no score", "shots 'few', no number", "no total_params"
+    assert all(part in str(refused.value) for part in parts)
+    assert "2 such rows" in str(refused.value)
+
+
+def test_records_without_a_score_are_kept_to_be_predicted(made):
+    gaps = made.assign(score=made["score"].mask(made.index % 5 == 0))
+    pd.testing.assert_frame_equal(check_records(gaps, unscored="keep"), gaps)
+
+
 # features
+
+
+def test_columns_of_your_own_are_features(made):
+    own = made.assign(year=2020.0 + made.index % 3, lab="x" + made["family"])
+    own = check_records(own, features=["year", "lab"])
+    features = RecordFeatures(features=["year", "lab"]).fit(own)
+    labels = features.get_feature_names_out().tolist()
+    assert labels[-1] == "year" and "lab_xA" in labels
+    found = features.transform(own)
+    assert found.shape == (len(own), len(labels))
+    assert np.ptp(found[:, -1]) > 2 and not np.isnan(found).any()
+    with pytest.raises(ValueError, match="need a column 'lab'"):
+        features.transform(made.assign(year=1))
 
 
 def test_features_are_those_of_scikit_learn(made):
