@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import tarfile
 from configparser import ConfigParser
 from glob import escape
@@ -17,7 +18,7 @@ cfg = ini["DEFAULT"]
 
 licenses = {"apache2": "Apache-2.0", "mit": "MIT", "bsd3": "BSD-3-Clause"}
 statuses = "1 - Planning,2 - Pre-Alpha,3 - Alpha,4 - Beta,5 - Production/Stable"
-readme = here / "README.md"
+site = cfg["doc_host"] + cfg["doc_baseurl"]
 extras = {
     name: cfg[f"{name}_requirements"].split()
     for name in ["plots", "papers", "llm", "inspect", "cluster", "hub", "new", "dev"]
@@ -50,6 +51,14 @@ def pack_chapters(file):
             archive.addfile(entry, io.BytesIO(data))
 
 
+def long_description():
+    "README.md, with links that work on the package index"
+    text = (here / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"\]\(nbs/([\w/]+)\.ipynb", rf"]({site}/\1.html", text)
+    raw = cfg["git_url"].replace("github.com", "raw.githubusercontent.com")
+    return re.sub(r"\]\((?=nbs/)", f"]({raw}/v{cfg['version']}/", text)
+
+
 resources = here / cfg["lib_path"] / "resources"
 files = [path for path in resources.rglob("*") if path.is_file()]
 shipped = [path.relative_to(resources.parent).as_posix() for path in files]
@@ -61,13 +70,21 @@ setuptools.setup(
     keywords=cfg["keywords"].split(),
     author=cfg["author"],
     author_email=cfg["author_email"],
-    url=cfg["git_url"],
+    url=site,
+    project_urls={
+        "Documentation": site,
+        "Source": cfg["git_url"],
+        "Changelog": f"{cfg['git_url']}/blob/{cfg['branch']}/CHANGELOG.md",
+        "Issues": f"{cfg['git_url']}/issues",
+    },
     license=licenses.get(cfg["license"], cfg["license"]),
     classifiers=[
         f"Development Status :: {statuses.split(',')[int(cfg['status']) - 1]}",
         f"Intended Audience :: {cfg['audience']}",
         f"Natural Language :: {cfg['language']}",
         "Programming Language :: Python :: 3 :: Only",
+        *(f"Programming Language :: Python :: {one}" for one in cfg["pythons"].split()),
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
     packages=setuptools.find_packages(
         include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]
@@ -78,7 +95,7 @@ setuptools.setup(
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require=extras,
-    long_description=readme.read_text(encoding="utf-8") if readme.exists() else "",
+    long_description=long_description(),
     long_description_content_type="text/markdown",
     entry_points={
         "console_scripts": ["benchnb=benchnb.cli.app:main"],

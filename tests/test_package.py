@@ -3,7 +3,9 @@
 The wheel holds benchnb/resources: the zoo's table and the published ones."""
 
 import ast
+import json
 import os
+import re
 import subprocess
 import sys
 from configparser import ConfigParser
@@ -11,6 +13,8 @@ from configparser import ConfigParser
 import pytest
 from helpers.harnesses import wheel_unpacked
 
+from benchnb.data.files import INSTALL_FROM, pip_install
+from tools.project import INSTALL, texts, with_address
 from tools.run import ROOT
 
 HEAVY = ["torch", "transformers", "sklearn", "ot", "interpret", "pygam", "kmedoids"]
@@ -25,9 +29,9 @@ assert "compare" in out.getvalue()
 """
 
 
-def python(code, path=ROOT):
+def python(code, path=ROOT, more=()):
     "What a fresh Python prints that runs this code, away from the checkout"
-    command, env = [sys.executable, "-P", "-c", code], {"PYTHONPATH": str(path)}
+    command, env = [sys.executable, "-P", "-c", code, *more], {"PYTHONPATH": str(path)}
     done = subprocess.run(command, env=os.environ | env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
@@ -36,6 +40,28 @@ def python(code, path=ROOT):
 @pytest.mark.parametrize("code", ["import benchnb", HELP], ids=["import", "help"])
 def test_heavy_packages_are_imported_where_they_are_used(code):
     assert python(code + LOADED) == ""
+
+
+SMALL = """
+import sys
+for name in ["sklearn", "kmedoids", "bm25s", "pooch", "httpx"]:
+    sys.modules[name] = None  # as if it were not installed
+from benchnb.cli.app import main
+from benchnb.data.files import resource_path
+from benchnb.live.bundles import load_bundle
+from benchnb.plugins.inspect_ai import fresh_evaluation
+bundle = str(resource_path("bundles/swebench_verified_50"))
+with open(sys.argv[1], "w") as file:
+    file.write("item,score\\n")
+    file.writelines(f"{name},1\\n" for name in load_bundle(bundle).ask())
+assert main(["estimate", "--bundle", bundle, sys.argv[1]]) == 0
+assert len(fresh_evaluation("swebench_verified", "guarded_irt", 20).ask())
+"""
+
+
+def test_estimating_needs_four_large_packages_only(tmp_path):
+    "numpy, scipy, pandas and pyarrow (settings.ini says what they weigh)"
+    assert "score  " in python(SMALL, more=[str(tmp_path / "answers.csv")])
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +107,15 @@ def test_metadata_is_that_of_the_settings(installed):
     assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     assert "benchnb = benchnb.cli.app:main" in (folder / "entry_points.txt").read_text()
     assert list(folder.rglob("LICENSE"))
+    site = "https://benchnb.github.io/benchnb"
+    assert f"Project-URL: Documentation, {site}\n" in metadata
+    workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
+    for one in settings["DEFAULT"]["pythons"].split():
+        assert f"Classifier: Programming Language :: Python :: {one}\n" in metadata
+        assert f'"{one}"' in workflow
+    links = re.findall(r"\]\((.*?)\)", metadata)  # README.md, read somewhere else
+    assert f"{site}/live/evaluation.html" in links
+    assert [link for link in links if not link.startswith("https://")] == []
 
 
 def test_a_public_name_is_defined_in_one_module():
@@ -96,3 +131,27 @@ def test_a_public_name_is_defined_in_one_module():
     del homes["measured_cells"]  # every paper's chapter has one, to measure it again
     twice = {n: h for n, h in homes.items() if len(h) > 1 and not n.startswith("_")}
     assert not twice
+
+
+# How to install it: one address, which a release on the package index empties ---------
+
+
+def test_all_texts_install_from_one_address():
+    "Run `make format`; README.md is written from nbs/index.ipynb"
+    settings = ConfigParser(delimiters=["="])
+    settings.read(ROOT / "settings.ini", encoding="utf-8")
+    address = f"git+{settings['DEFAULT']['git_url']}"
+    assert INSTALL_FROM in ("", address)
+    paths = texts()
+    assert [p.name for p in paths if with_address(p) != p.read_text("utf-8")] == []
+    names = {p.name for p in paths if INSTALL.search(p.read_text("utf-8"))}
+    assert {"test.yml", "README.md", "README.md.jinja", "new.ipynb"} <= names
+
+
+def test_a_release_changes_one_constant(monkeypatch):
+    monkeypatch.setattr("benchnb.data.files.INSTALL_FROM", "")
+    assert pip_install("llm") == 'pip install "benchnb[llm]"'
+    for path in texts():
+        assert "benchnb @ git+" not in (text := with_address(path)), path
+        if ".ipynb" in path.name:
+            json.loads(text)

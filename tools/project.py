@@ -1,6 +1,9 @@
-"""The template behind `benchnb new`: its modules are made from its notebooks"""
+"""The template behind `benchnb new`: its modules are made from its notebooks. And the
+address that pages and templates install from: `INSTALL_FROM` of benchnb/data/files.py
+"""
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -35,3 +38,33 @@ def export_template():
         nbdev_clean(fname=str(path))
     for name, text in template_modules().items():
         (PACKAGE / name).write_text(text, "utf-8")
+
+
+INSTALL = re.compile(
+    r"""pip install (\\?["'])?benchnb(?:\[([\w,]+)])?"""
+    r"""(?: @ [^\s"'\\`]+)?(?(1)\1)(?![-\w])"""
+)
+
+
+def texts():
+    "Files whose text says how to install this library"
+    template = [path for path in TEMPLATE.parent.rglob("*") if path.is_file()]
+    return [*notebooks(), *(ROOT / "benchnb/resources").rglob("*.md"), *template]
+
+
+def with_address(path):
+    "The text of a file, with the present address of this library"
+    from benchnb.data.files import pip_install
+
+    quote = '\\"' if ".ipynb" in path.name else '"'  # inside JSON
+
+    def line(found):
+        return pip_install(found[2] or "").replace('"', quote)
+
+    return INSTALL.sub(line, path.read_text("utf-8"))
+
+
+def write_address():
+    "Pages and templates name the present address"
+    for path in texts():
+        path.write_text(with_address(path), "utf-8")

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.project import TEMPLATE, export_template
+from tools.project import TEMPLATE, export_template, write_address
 from tools.readme import write_readme
 from tools.run import ROOT, notebooks
 
@@ -67,6 +67,7 @@ def tidy_files(paths):
 def main():
     if paths := [Path(name).resolve() for name in sys.argv[1:]]:
         return tidy_files(paths)
+    write_address()
     for path in [*notebooks(), *notebooks(TEMPLATE / "nbs")]:
         tidy_notebook(path)
     python = [sys.executable, "-m"]

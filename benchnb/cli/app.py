@@ -23,12 +23,12 @@ from pathlib import Path
 import typer
 
 import benchnb
-from .commands import COMMANDS, Call, as_callback
+from .commands import COMMANDS, TYPED, Call, as_callback
 from ..data.untrusted import escaped
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
-ORDER = "import compare recommend forecast plan run tell estimate paired race".split()
-ORDER += "fetch export publish bundles transfer select predict new copy".split()
+ORDER = "import compare recommend forecast plan run tell estimate report paired".split()
+ORDER += "race fetch export publish bundles transfer select predict new copy".split()
 ORDER += "methods data tables".split()
 MODULES = {"import": "import_", "export": "import_", "fetch": "data"}
 MODULES |= {"bundles": "publish", "copy": "new"}  # the others have the command's name
@@ -237,6 +237,7 @@ def main(
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     call = 0
+    line = TYPED.set(shlex.join(["benchnb", *(sys.argv[1:] if argv is None else argv)]))
     try:
         call = parse(argv)
         if isinstance(call, Call):
@@ -264,6 +265,8 @@ def main(
         more = "; the same command goes on from here" if kept else ""
         print(f"benchnb: stopped{more}", file=sys.stderr)
         return 130
+    finally:
+        TYPED.reset(line)
     return 0 if isinstance(call, Call) else call
 
 

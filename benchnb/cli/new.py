@@ -22,7 +22,13 @@ from pathlib import Path
 
 import benchnb
 from .commands import command
-from ..data.files import new_folder, resource_path, unknown_name, write_text
+from benchnb.data.files import (
+    new_folder,
+    pip_install,
+    resource_path,
+    unknown_name,
+    write_text,
+)
 from ..evaluation.registry import LIBRARY
 from ..live.folder import check_new
 
@@ -207,5 +213,5 @@ def copy_command(
     print(f"written: {place}")
     if methods := [*new_names(chapter, name).values()]:
         print(f"methods: {', '.join(methods)}")
-    print('then:    pip install jupyter nbdev "benchnb[plots,papers]"')
+    print(f"then:    pip install jupyter nbdev\n         {pip_install('plots,papers')}")
     print(f"         jupyter lab {shlex.quote(str(place))}")

@@ -63,11 +63,9 @@ def paired_command(
     found = paired_runs(*(read_run(p, format, choices) for p in (a, b)), level)
     if json:
         return print_json(dataclasses.asdict(found) | {"sentence": found.sentence()})
-    (low, high), level = found.interval, f"{found.level:.0%} interval"
-    print(f"A: {a}\nB: {b}\n\n{textwrap.fill(found.sentence(), 79)}\n")
-    print(f"A - B     {found.difference:+.3f}   ({level} {low:+.3f} to {high:+.3f})")
-    print(f"better    A with probability {found.chance(1)}")
-    print(f"items     {found.items} in common")
-    for name, text in (("interval", found.how), ("note", found.note)):
+    print(textwrap.fill(found.sentence(a, b), 79), end="\n\n")
+    facts = {"A": a, "B": b, "better": f"A with probability {found.chance(1)}"}
+    facts |= {"items": f"{found.items:,} in common", "interval": found.how}
+    for name, text in (facts | {"note": found.note}).items():
         if text:
             print(remark(name, text))

@@ -15,6 +15,7 @@ import pandas as pd
 from fastcore.meta import delegates
 
 from benchnb.cli.commands import (
+    TYPED,
     command,
     count,
     listed,
@@ -204,6 +205,7 @@ def plan_command(
     how = {"width": width, "seed": seed, "level": level, "shift": shift}
     how |= {"model": model, "model_type": model_type, "model_args": model_args}
     how |= {"harness": harness, "batch": batch, "budget": read_budget(budget)}
+    how["command"] = TYPED.get()
     if not out:
         raise ValueError("plan needs --out DIR; benchnb forecast says how many items")
     check_new(out)

@@ -6,7 +6,6 @@
 __all__ = ['TELL', 'remembered', 'print_next', 'tell_command']
 
 # %% ../../nbs/cli/tell.ipynb #9ead16db
-import dataclasses
 import inspect
 import textwrap
 
@@ -46,17 +45,14 @@ def print_next(
     folder: str,  # as the user named it
     json: bool = False,  # as an object
     stands: Standing | None = None,  # how it stands now
-    against: str | None = None,  # folder of the other model
 ) -> None:
     "What to run next, and what to tell then; or the estimate"
     todo = live.command()
     if json:
         found = {"ask": live.ask(), "command": todo} if todo else live.report()
-        more = {"standing": dataclasses.asdict(stands)} if stands else {}
-        return print_json(found | more)
-    if stands:
-        both = f"A: {folder}\nB: {against}\n" if stands.pair else ""
-        print(f"{both}{textwrap.fill(stands.sentence(), 79)}\n")
+        return print_json(found | ({"standing": stands.values()} if stands else {}))
+    if stands and stands.decided and todo:
+        print("To go on all the same:", end="\n\n")
     if todo:
         print(f"{todo}\n\nthen: {next_command(live, folder)}")
     else:
@@ -99,7 +95,9 @@ def tell_command(
     if against or within is not None:
         stands = standing_beside(live, against, within)
     if not json:
+        if stands:
+            print(textwrap.fill(stands.sentence(dir, str(against)), 79), end="\n\n")
         new, total = live.known().items() - before.items(), len(live.items)
         kept = f"; {len(live.others):,} more are kept" if live.others else ""
         print(f"{len(new)} told, {len(live.answers)} of {total:,} items in all{kept}\n")
-    print_next(live, dir, json, stands, against)
+    print_next(live, dir, json, stands)

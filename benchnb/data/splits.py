@@ -60,7 +60,7 @@ def near_copies(self: Scores) -> np.ndarray:  # a group number per model
 def effective_models(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
 ) -> float:  # between 1 and the number of models
-    "How many unrelated models differ as much as these do (equation 3)"
+    "How many unrelated models would be as informative (equation 3)"
     mask = (~np.isnan(values)).astype(np.float32)
     rest = np.nan_to_num(values - item_means(values).astype(np.float32))
     rest *= mask
@@ -82,7 +82,7 @@ class Likeness:
 
     models: int
     copies: int  # models that could be left out, because a near-copy remains
-    effective: float  # number of unrelated models that would differ as much
+    effective: float  # number of unrelated models that would be as informative
     families: int | None  # that are known; None: of no model
     largest: float | None  # share of the largest family, among models with a known one
     oldest: str | None  # release, as 2024-05; None: unknown
@@ -90,7 +90,8 @@ class Likeness:
     missing: float  # share of scores
 
     def __str__(self) -> str:
-        text = f"{self.models:,} models that differ as {self.effective:,.0f} would"
+        text = f"{self.models:,} models, as informative as "
+        text += f"{self.effective:,.0f} unrelated ones"
         text += f", {self.copies:,} near-copies" if self.copies else ""
         if self.families:
             text += f", {self.families} families (the largest {self.largest:.0%})"

@@ -123,11 +123,15 @@ def misfit_flags(
         low, high = usual_range(errors.get(name, pd.Series(dtype=float)), limit)
         median, scale = (low + high) / 2, (high - low) / (2 * limit)
         if name == "fit" and value < low:
-            text = "it answers unlike the sources: person fit "
-            text += f"{value:.1f}, theirs about {median:.1f} +- {scale:.1f}{safe}"
+            text = (
+                "its right and wrong answers follow another pattern than the sources' "
+            )
+            text += (
+                f"(person fit {value:.1f}; usual is {median:z.1f} +- {scale:.1f}){safe}"
+            )
             found.append((Flag.MISFIT, text))
         if name == "correction" and (value < low or value > high):
-            text = f"large AIPW correction: {value:+.3f}, the sources' about "
+            text = f"AIPW, as a check, moves the score by {value:+.3f}; usual is "
             found.append((Flag.MISFIT, f"{text}{median:+.3f} +- {scale:.3f}{safe}"))
     return found
 
@@ -183,10 +187,12 @@ def respond_to_shift(
         other = Estimate(math.nan, level=found.level, kind=IntervalKind.NONE)
         flag = Flag.ABSTAINED
     elif instead is None:
-        note = f"no AIPW in its place: {name} did not draw its items at random"
+        note = "no other estimate can take its place, since "
+        note += f"{name} did not draw its items at random"
         return replace(found, notes=(*notes, note))
     else:
-        note, other = f"falls back to AIPW: {name} estimated {found.score:.3f}", instead
+        note = "falls back to AIPW, which relies less on the sources "
+        note, other = note + f"({name} estimated {found.score:.3f})", instead
         flag = Flag.FALLBACK
     asked = dict(items=found.items, unscored=found.unscored, cost=found.cost)
     asked |= dict(seconds=found.seconds, source_scores=found.source_scores)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..data.files import pip_install
 from ..data.render import render
 from ..data.scores import Scores
 
@@ -255,7 +256,7 @@ def install_hint(
 ) -> str:
     "What to do about a package that is not installed"
     extra = EXTRAS.get(package, package)
-    return f"{package} is not installed: pip install 'benchnb[{extra}]'"
+    return f"{package} is not installed: {pip_install(extra)}"
 
 
 def missing_packages(

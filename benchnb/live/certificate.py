@@ -141,9 +141,10 @@ def read_certificate(
 def valid_for(certificate: dict) -> str:  # a certificate as plain values
     "For which models the figures hold"
     low, high = certificate["scores"]
-    text = f"scores from {low:.3f} to {high:.3f}"
+    text = f"models that score {low:.3f} to {high:.3f}"
     if certificate["fit"] is not None:
-        text += f" and a person fit of at least {certificate['fit']:.2f}"
+        text += " and find the same items hard as the earlier models do "
+        text += f"(person fit of at least {certificate['fit']:.2f})"
     return text
 
 

@@ -42,6 +42,7 @@ class Plan:
     certificate: dict | None = None  # of the bundle, if it is one
     choices: dict | None = None  # how logs are read: metric, filter, ...
     batch: int | None = None  # most items to hand out at once; None: all
+    command: str | None = None  # that planned it, as it was typed
 
     def __post_init__(self):
         for field in fields(self):
@@ -148,7 +149,8 @@ def same_model(
     if known and new and plain[0] != plain[1]:
         raise ValueError(
             f"the answers so far are those of {known!r}, these of {new!r}: "
-            f"begin a new evaluation, or say model={known!r} if they are one model"
+            "begin a new evaluation, or give both the same name if they are one model "
+            f"(model={known!r})"
         )
     return known or new
 

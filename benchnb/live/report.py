@@ -63,6 +63,7 @@ def task_rows(
             "rank": None if ranks is None else rounded(ranks[task]),
             "items": count,
             "few": count < min(FEW, size),
+            "sources": 0 if known is None else len(known),
         }
     return rows
 
@@ -110,4 +111,5 @@ def log_metrics(
     if estimate.rank is not None:
         found["rank"] = float(estimate.rank)
     counts = {"asked": estimate.items, "unscored": estimate.unscored}
+    counts["flags"] = estimate.flags
     return found | {name: float(len(part)) for name, part in counts.items()}

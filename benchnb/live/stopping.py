@@ -6,7 +6,7 @@
 __all__ = ['points', 'Decision', 'Standing', 'decision_of', 'answers_in_order', 'shared_order', 'standing', 'standing_beside']
 
 # %% ../../nbs/live/stopping.ipynb #0229f76d
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import takewhile
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from .evaluation import Evaluation
+from .paired import who_scores_more
 from benchnb.stats.confidence_sequences import (
     Answers,
     confidence_sequence,
@@ -48,16 +49,33 @@ class Standing:
     level: float = 0.95  # of all intervals together
     pair: bool = True  # of two models
 
-    def sentence(self) -> str:  # in points of 100
-        "The decision in words"
+    @property
+    def decided(self) -> bool:
+        "May the run stop?"
+        return self.decision is not Decision.OPEN
+
+    def values(self) -> dict:  # plain, for JSON
+        "All fields, and whether it is decided"
+        return asdict(self) | {"decided": self.decided}
+
+    def sentence(self, a: str = "A", b: str = "B") -> str:  # in points of 100
+        "Whether the run may stop, why, and what is known"
         low, high = (100 * end for end in self.interval)
-        what, text = "A - B" if self.pair else "the score", str(self.decision)
-        if self.decision is Decision.WITHIN:
-            text = f"within {points(self.within)}"
-        head = "" if self.decision is Decision.OPEN else "decided: "
+        known = f"the score lies between {low:.1f} and {high:.1f} points of 100"
+        margin = "" if self.within is None else points(self.within)
+        text = {
+            Decision.A_BETTER: f"You may stop: {a} is better than {b}",
+            Decision.B_BETTER: f"You may stop: {b} is better than {a}",
+            Decision.WITHIN: f"You may stop: the score is known to within {margin}",
+            Decision.OPEN: "Not decided yet",
+        }[self.decision]
+        if self.pair:
+            known = who_scores_more(self.interval, a, b)
+            if self.decision is Decision.WITHIN:
+                text = f"You may stop: {a} and {b} are within {margin} of each other"
         return (
-            f"{head}{text} after {self.items:,} of {self.total:,} items; {what} lies "
-            f"between {low:.1f} and {high:.1f} points ({self.level:.0%}, at any time)"
+            f"{text}. After {self.items:,} of {self.total:,} items, {known} "
+            f"({self.level:.0%} interval, valid however often you look)."
         )
 
 # %% ../../nbs/live/stopping.ipynb #f79ca6ff
@@ -99,8 +117,8 @@ def shared_order(a: Evaluation, b: Evaluation) -> list[str]:  # names
     first = [(answers_in_order(run) or run.ask())[:1] for run in (a, b)]
     if first[0] != first[1]:
         raise ValueError(
-            "the two are asked other items: plan both with the same method, budget "
-            "and seed"
+            "the two models are asked different items: plan both evaluations with the "
+            "same method, budget and seed"
         )
     return found
 

@@ -16,6 +16,7 @@ from itertools import pairwise, product
 import numpy as np
 import pandas as pd
 
+from ..data.files import pip_install
 from benchnb.prediction.matrix_completion import (
     SVD,
     LogitFactors,
@@ -90,7 +91,7 @@ def import_torch():
     try:
         import torch
     except ImportError as error:
-        raise ImportError("the network needs: pip install 'benchnb[llm]'") from error
+        raise ImportError(f"the network needs: {pip_install('llm')}") from error
     return torch
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..data.files import pip_install
+
 # %% ../../nbs/stats/text.ipynb #b264a6c6
 def _check_texts(texts):
     "The texts as a list; an error names the first item that has none"
@@ -102,7 +104,7 @@ def encode(
         from transformers.utils import logging
     except ImportError as error:
         what = f"the encoder {folder!r} needs torch and transformers"
-        raise ImportError(f"{what}: pip install benchnb[llm]") from error
+        raise ImportError(f"{what}: {pip_install('llm')}") from error
     logging.disable_progress_bar()  # of the weights
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from fastcore.basics import patch
 
-from ..data.files import naming
+from ..data.files import naming, pip_install
 from ..evaluation.method import check_parameters, param
 from .prompts import Asked, Reader
 
@@ -66,7 +66,7 @@ class Endpoint(Reader):
             try:
                 from transformers import AutoTokenizer
             except ImportError as error:
-                hint = "tokenizers need: pip install 'benchnb[llm]'"
+                hint = f"tokenizers need: {pip_install('llm')}"
                 raise ImportError(hint) from error
             with naming(name, "has no tokenizer, or a damaged one"):
                 self.tokenizer = AutoTokenizer.from_pretrained(str(name))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from fastcore.basics import patch
 
-from ..data.files import naming
+from ..data.files import naming, pip_install
 from ..evaluation.method import check_parameters, param
 from .prompts import Reader, word_tokenizer
 
@@ -26,7 +26,7 @@ try:
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     from transformers.cache_utils import DynamicLayer
 except ImportError as error:
-    raise ImportError("models need: pip install 'benchnb[llm]'") from error
+    raise ImportError(f"models need: {pip_install('llm')}") from error
 
 # %% ../../nbs/tasks/local_model.ipynb #9a20bc4d
 def small_model(

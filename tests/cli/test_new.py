@@ -18,6 +18,7 @@ from helpers.harnesses import PIP, build_wheel
 import benchnb
 from benchnb.cli.app import main
 from benchnb.cli.new import own_cells, read_chapters
+from benchnb.data.files import pip_install
 from tools.project import TEMPLATE
 from tools.run import ROOT
 
@@ -68,6 +69,9 @@ def test_a_project_needs_nothing_of_this_repository(project):
     assert project / ".gitignore" in files
     readme = (project / "README.md").read_text()
     assert 'pip install -e ".[dev]"' in readme and "pytest" in readme
+    workflow = (project / ".github" / "workflows" / "test.yml").read_text()
+    for text in (readme, workflow):  # before anything asks for a release of benchnb
+        assert text.index(pip_install()) < text.index("pip install -e")
 
 
 def test_the_projects_method_is_found_and_keeps_the_rules(project):

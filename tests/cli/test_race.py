@@ -54,4 +54,4 @@ def test_live(call):
     assert "named twice" in call("race a a")
     assert "two candidates or more, got 1" in call("race a")
     call(f"{plan} --harness list --seed 1 --out d")
-    assert "are asked other items: plan both" in call("race a d")
+    assert "are asked different items: plan both" in call("race a d")

@@ -1,11 +1,16 @@
 """The commands of README.md, given in their order in an empty folder."""
 
 import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from helpers.harnesses import build_wheel, new_environment
 from helpers.logs import right_or_wrong, write_lm_eval
 
 from benchnb.cli.app import main, parse
@@ -48,3 +53,62 @@ def test_all_others_work_in_an_empty_folder(tmp_path, monkeypatch, capsys):
         assert out and not err, (argv, err)
     assert main(["estimate", "my_model"]) == 0
     assert "score  " in capsys.readouterr().out
+
+
+# The Python example -------------------------------------------------------------------
+
+CODE = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+SHOWN = re.search(r"(    .*\n)+", README.split(CODE[-1])[1])[0].splitlines()
+PRINT = "\nprint(over_trials(summary(frame)).to_json(orient='records'))"
+
+
+def check_example(python, cwd, env):
+    """The example prints what README.md shows, as far as processors agree
+
+    Every digit of a random sample. k-means is decided by rounding where points are
+    tied, OpenBLAS rounds as the processor does, and p_irt's items are k-means': there
+    the figures agree within two standard errors."""
+    how = {"cwd": cwd, "env": env, "capture_output": True, "text": True}
+    done = subprocess.run([python, "-c", "".join(CODE) + PRINT], **how)
+    assert done.returncode == 0, done.stderr[-3000:]
+    columns, found = SHOWN[0].split(), json.loads(done.stdout)
+    assert len(found) == len(SHOWN) - 1
+    for row, line in zip(found, SHOWN[1:], strict=True):
+        shown = dict(zip(columns, line.split()[1:], strict=True))
+        print(shown, {name: row[name] for name in columns})
+        assert row["method"] == shown["method"]
+        if row["method"] == "p_irt":
+            mae, error = float(shown["mae"]), float(shown["mae_se"])
+            assert abs(row["mae"] - mae) < 2 * error
+        else:
+            assert {name: f"{row[name]:.4g}" for name in columns[3:]} == {
+                name: shown[name] for name in columns[3:]
+            }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["Prescott", "Haswell", "SkylakeX"])
+def test_the_example_on_other_processors(kernel, tmp_path):
+    "Kernels of OpenBLAS; where one cannot run, its own is taken"
+    env = {"OPENBLAS_CORETYPE": kernel, "OMP_NUM_THREADS": "1"}
+    check_example(sys.executable, tmp_path, os.environ | env)
+
+
+SETTINGS = (Path(__file__).parents[2] / "settings.ini").read_text("utf-8")
+PYTHONS = re.search(r"^pythons = (.*)$", SETTINGS, flags=re.M)[1].split()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_first_screen_with_the_newest_packages(version, tmp_path):
+    "The wheel in an empty environment of each Python, with all that pip finds today"
+    base = shutil.which(f"python{version}")
+    if base is None:
+        pytest.skip(f"no python{version}")
+    python = new_environment(tmp_path, build_wheel(tmp_path), base=base)
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    check_example(python, tmp_path, env)
+    done = subprocess.run(
+        [python, "-m", "benchnb", "bundles"], cwd=tmp_path, env=env, capture_output=True
+    )
+    assert done.returncode == 0 and b"swebench-verified-50" in done.stdout

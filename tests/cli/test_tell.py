@@ -323,11 +323,12 @@ def test_a_run_may_stop_when_it_is_decided(call):
         assert "20 items to run first, 40 at most, in batches" in out
         write_list(Evaluation.load(name).ask(), score=int(name == "b"))
         out = call("tell", name, "answers.csv", "--within", 0.3)[1]
-        assert "the score lies" in out
+        assert "score lies between" in out
     out = call("tell", "b", "--against", "a")[1]
-    assert "decided: A is better after 20 of 60 items" in out
-    assert "A: b\nB: a" in out and "then: benchnb tell b" in out
+    assert out.startswith("You may stop: b is better than a. After 20 of 60 items")
+    assert "To go on all the same:\n" in out and "then: benchnb tell b" in out
     found = json.loads(call("tell", "b", "--against", "a", "--json")[1])
     assert found["standing"]["decision"] == "A is better" and len(found["ask"]) == 20
+    assert found["standing"]["decided"] is True
     assert "is the same evaluation" in call("tell", "b", "--against", "./b")[2]
     assert "0.04 for 4 points" in call("tell", "b", "--within", 2)[2]

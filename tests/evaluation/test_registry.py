@@ -119,7 +119,7 @@ def test_a_method_whose_package_is_missing_is_left_out_with_what_to_install(
     assert not lacking & {*list_methods(load("zoo"))}
     assert lacking <= {*list_methods()}  # they are listed all the same
     for name in lacking:
-        with pytest.raises(ImportError, match=r"pip install 'benchnb\[papers\]'"):
+        with pytest.raises(ImportError, match=r'pip install "benchnb\[papers\]'):
             get_method(name).fit(load("zoo"))
     assert main(["compare", "zoo", "--methods", "metabench", "--trials", "1"]) == 2
     assert "pygam is not installed: pip install" in capsys.readouterr().err

@@ -59,6 +59,16 @@ def build_wheel(folder):
     return wheel
 
 
+def new_environment(folder, *packages, base=sys.executable):
+    "A virtual environment with these packages, away from this checkout; its Python"
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    base, python = Path(base).resolve(), folder / "env/bin/python"
+    subprocess.run([base, "-m", "venv", folder / "env"], env=env, check=True)
+    packages = map(str, packages)
+    subprocess.run([python, *PIP[1:], "install", *packages], env=env, check=True)
+    return python
+
+
 def wheel_unpacked(folder):
     "The wheel, unpacked into a folder of its own"
     site = folder / "site-packages"

@@ -25,7 +25,7 @@ def test_two_runs_are_compared_by_their_method(tmp_path):
     few = [evaluate("kmeans", row=row) for row in (0, 5)]
     assert "18 left-out sources are too few for 95%" in paired_runs(*few).note
     other = evaluate("kmeans", row=5, seed=1, many=True)
-    assert "other seeds" in paired_runs(runs[0], other).note
+    assert "different seeds" in paired_runs(runs[0], other).note
     drawn = [evaluate("random", row=row, errors=False) for row in (0, 5)]
     assert paired_runs(*drawn).how == "single items" and not paired_runs(*drawn).note
     bare = evaluate("kmeans", row=5, errors=False, many=True)

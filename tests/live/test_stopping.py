@@ -53,7 +53,11 @@ def test_the_better_model_is_named_in_both_directions():
     one, two = standing(strong, weak), standing(weak, strong)
     assert one.decision is Decision.A_BETTER and two.decision is Decision.B_BETTER
     np.testing.assert_allclose(one.interval, np.negative(two.interval)[::-1], atol=1e-9)
-    assert one.sentence().startswith("decided: A is better after 20 of")
+    assert one.decided and not standing(begun(), begun()).decided
+    assert one.sentence("new", "old").startswith(
+        "You may stop: new is better than old. After 20 of "
+    )
+    assert "B scores " in two.sentence() and "points more than A" in two.sentence()
     tell(weak, 0.0)
     assert standing(strong, weak).items == 20  # what both have answered
 
@@ -65,7 +69,8 @@ def test_the_same_model_is_within_the_margin_when_much_was_asked():
         tell(run, 1.0)
     assert standing(*runs).decision is Decision.OPEN  # no margin was named
     found = standing(*runs, within=0.1)
-    assert found.decision is Decision.WITHIN and "within 10 points" in found.sentence()
+    assert found.decision is Decision.WITHIN
+    assert "You may stop: A and B are within 10 points" in found.sentence()
     score = standing(runs[0], within=0.1)
     assert score.decision is Decision.WITHIN and "the score lies" in score.sentence()
 

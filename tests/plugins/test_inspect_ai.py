@@ -76,8 +76,8 @@ def guess():
 
 
 @task
-def arith(size: int = 60):
-    questions = [f"Is {n} a number?" for n in range(1, size + 1)]
+def arith(size: int = 60, ask: str = "Is {} a number?"):
+    questions = [ask.format(n) for n in range(1, size + 1)]
     samples = [Sample(input=text, target="yes") for text in questions]
     return Task(dataset=samples, solver=guess(), scorer=match())
 """
@@ -252,6 +252,63 @@ def test_the_metric_of_the_sources_holds(world):
     out = call(PYTHON, "-c", SCORERS, cwd=place, **env).splitlines()
     assert out[0] == "arith" and "choose metric from 'includes', 'match'" in out[1]
     assert "'includes' is not the metric of the sources on arith, 'match'" in out[2]
+
+
+def test_other_questions_under_the_same_ids_are_refused_as_by_tell(world):
+    place, env = world
+    other = ["-T", "ask=Is {} prime?"]
+    whole = "eval arith.py --model mockllm/aaa --log-dir prime".split()
+    inspect(
+        world,
+        ({}, [*"eval arith.py --log-dir hashed --model".split(), OLD]),
+        ({}, [*whole, *other]),
+    )
+    own = [PYTHON, "-m", "benchnb"]
+    call(*own, *"import inspect hashed --out h.parquet".split(), cwd=place, **env)
+    plan = "plan h.parquet --method random --budget 20 --harness inspect --out told"
+    call(*own, *plan.split(), cwd=place, **env)
+    told = start(*own, "tell", "told", "prime", cwd=place, **env)
+    assert told.returncode == 2 and "another document" in told.stderr
+    same = [x.replace("scores.parquet", "h.parquet") for x in small(["aaa"], "same")]
+    out = inspect(world, ({}, [*same, *other]))
+    assert "another document" in out and "Traceback" not in out
+    assert not list(place.glob("same/*"))
+    inspect(world, ({}, same))
+    assert results(place, "same/*")["aaa"]["asked"] == BUDGET
+
+
+@pytest.mark.parametrize("format", ["eval", "json"])
+def test_the_log_of_a_model_above_all_sources_says_so(world, sources, format):
+    "Flags and notes stand in the log's metadata; an ordinary model's log has none"
+    place, _ = world
+    best = "a" * 8  # always right
+    both = small([best, "aaaa"], f"best_{format}", "--log-format", format)
+    inspect(world, ({}, both))
+    live = Evaluation(get_method("guarded_irt").fit(sources), BUDGET, source=sources)
+    while asked := live.ask():
+        live.tell(dict.fromkeys(asked, 1.0))
+    wanted, found = live.estimate(), {}
+    assert "out of range" in wanted.flags and wanted.notes
+    for path in place.glob(f"best_{format}/*.{format}"):
+        header, samples, _ = log_parts(path)
+        assert len(samples) == BUDGET
+        found[header["eval"]["model"].removeprefix("mockllm/")] = header
+    said = found[best]["metadata"]["benchnb"]
+    assert said["flags"] == sorted(wanted.flags)
+    assert said["notes"] == list(wanted.notes)
+    assert "benchnb" not in found["aaaa"].get("metadata", {})
+    scores = results(place, f"best_{format}/*.{format}")
+    assert scores[best]["flags"] == len(wanted.flags) and scores["aaaa"]["flags"] == 0
+
+
+def test_what_is_missing_is_one_line(world):
+    place, _ = world
+    only = ["eval", "benchnb/small", "--model", "mockllm/a", "--log-dir", "none", "-T"]
+    out = inspect(
+        world, ({}, [*only, "sources=scores.parquet"]), ({}, [*only, "task=arith.py"])
+    )
+    assert "say which task" in out and "say which sources" in out
+    assert "Traceback" not in out and not list(place.glob("none/*"))
 
 
 def test_from_logs_to_an_estimate_in_three_commands_one_of_them_killed(world):
