@@ -28,7 +28,10 @@ def __getattr__(name):
         raise AttributeError(f"module 'benchnb' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"benchnb.{_HOME[name]}"), name)
+    from benchnb.evaluation.method import documented
+
+    found = getattr(import_module(f"benchnb.{_HOME[name]}"), name)
+    return documented(found, members=True)
 
 
 def __dir__():

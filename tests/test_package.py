@@ -5,15 +5,24 @@ The wheel holds benchnb/resources: the zoo's table and the published ones."""
 import ast
 import json
 import os
+import pydoc
 import re
 import subprocess
 import sys
 from configparser import ConfigParser
+from dataclasses import fields
+from inspect import signature
 
 import pytest
+from fastcore.docments import docments
 from helpers.harnesses import wheel_unpacked
 
+import benchnb
+from benchnb.cli.app import as_flag, make_app, mistake
+from benchnb.cli.commands import COMMANDS
 from benchnb.data.files import INSTALL_FROM, pip_install
+from benchnb.evaluation.method import allowed_values
+from benchnb.evaluation.registry import LIBRARY, find_class
 from tools.project import INSTALL, texts, with_address
 from tools.run import ROOT
 
@@ -62,6 +71,80 @@ assert len(fresh_evaluation("swebench_verified", "guarded_irt", 20).ask())
 def test_estimating_needs_four_large_packages_only(tmp_path):
     "numpy, scipy, pandas and pyarrow (settings.ini says what they weigh)"
     assert "score  " in python(SMALL, more=[str(tmp_path / "answers.csv")])
+
+
+PUBLIC = sorted({*benchnb.__all__} - {"Method", "Coreset"})
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_help_of_a_public_name_says_what_is_given_and_what_returns(name):
+    "What stands beside a parameter in the source, which pydoc does not show"
+    thing = getattr(benchnb, name)
+    comments = docments(thing, full=True)
+    text = pydoc.render_doc(thing, renderer=pydoc.plaintext)
+    assert "Parameters\n" in text
+    for parameter, one in comments.items():
+        if parameter not in ("return", "self"):
+            assert re.search(rf"(?m)^ *(\| +)?{parameter} : ", text), parameter
+        assert not one.docment or one.docment.splitlines()[0] in text
+    assert ("return" not in comments) or isinstance(thing, type) or "Returns\n" in text
+
+
+def test_help_of_a_method_and_of_an_evaluation():
+    for name in LIBRARY:
+        text = pydoc.render_doc(find_class(name), renderer=pydoc.plaintext)
+        for part in fields(find_class(name)):
+            if declared := part.metadata.get("param"):
+                assert f"{declared.meaning} ({allowed_values(declared)})" in text
+    text = pydoc.render_doc(benchnb.Evaluation, renderer=pydoc.plaintext)
+    assert text.count("Parameters\n") > 5
+    help_it = "import benchnb; help(benchnb.compare)"
+    assert "how often each is repeated" in python(help_it)
+
+
+def test_every_progress_bar_says_what_it_counts():
+    counted = "progress_bar|tqdm"
+    for path in (ROOT / "benchnb").rglob("*.py"):
+        for line in re.findall(
+            rf"(?<!def )\b(?:{counted})\((.*)", path.read_text("utf-8")
+        ):
+            assert re.search(r'"[a-z ]+|desc=|\*\*how|^\)', line), (path, line)
+
+
+def messages(path):
+    "Texts of one line in a module but its docstrings; 'x' stands for what is filled in"
+    nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+    parts = [n.values for n in nodes if isinstance(n, ast.JoinedStr)]
+    found = [[n] for n in nodes if isinstance(n, ast.Constant)] + parts
+    left = {id(n.value) for n in nodes if isinstance(n, ast.Expr)}
+    left |= {id(n) for some in parts for n in some}
+    for some in found:
+        words = [
+            getattr(n, "value", "") if type(n) is ast.Constant else "'x'" for n in some
+        ]
+        text = "".join(map(str, words))
+        known = len(some) == 1 and id(some[0]) in left
+        if " " in text.strip() and "\n" not in text and not known:
+            yield text
+
+
+def test_flags_and_parameters_are_spoken_of_where_they_are_understood():
+    "Below the command line no text names its options; on it none is left as `name=`"
+    make_app()
+    names = {n for one in COMMANDS.values() for n in signature(one.run).parameters}
+    parameter = re.compile(rf"(?<![-\w.,:])({'|'.join(names)})=")
+    flag = re.compile(rf"(?<!\w)({'|'.join(map(as_flag, names))})\b")
+    found = []
+    for path in sorted((ROOT / "benchnb").rglob("*.py")):
+        for text in messages(path) if "resources" not in path.parts else ():
+            if path.parent.name == "cli":
+                bad = parameter.search(text)
+            else:
+                text = re.sub(r"-T \w+=\S+", "", text)  # Inspect's, not ours
+                shown = mistake(ValueError(text), names) or ""
+                bad = flag.search(text) or parameter.search(shown)
+            found += [(path.name, text)] if bad else []
+    assert not found
 
 
 @pytest.fixture(scope="module")

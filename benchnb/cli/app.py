@@ -76,7 +76,8 @@ def parse(
     names = typed[:1] if typed[:1] and typed[0] in ORDER else ORDER
     parser = typer.main.get_command(make_app(names, sys.stdout.isatty()))
     try:
-        return parser.main(argv, prog_name="benchnb", standalone_mode=False)
+        words = argv or ["--help"]
+        return parser.main(words, prog_name="benchnb", standalone_mode=False)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "benchnb"
@@ -140,6 +141,8 @@ def mistake(
     from benchnb.evaluation.method import EXTRAS, install_hint
     from benchnb.evaluation.registry import UnknownMethod
 
+    if isinstance(error.__cause__, AmbiguousFile):  # it names no parameter yet
+        error = error.__cause__
     text, kind = (str(error).strip().splitlines() or [""])[0], type(error).__name__
     plain = text
     method, module = getattr(error, "method", ("", "benchnb"))  # as compare marks it
@@ -152,8 +155,10 @@ def mistake(
         return install_hint(error.name)
     known = {*names, *(n for n, flag in FLAGS.items() if flag in names)}
     some = f"({'|'.join(known) or '(?!)'})"
-    value = rf"(?<![\w.-]){some}=(?=['\"{{])"  # such as match='hash'
+    value = rf"(?<![\w.-]){some}=(?=['\"{{\d])"  # such as match='hash'
     text = re.sub(value, lambda found: f"{as_flag(found[1])} ", text)
+    value = rf"(?:load_table\(\.\.\., |\b){some}=True\)?"  # such as skip_empty
+    text = re.sub(value, lambda found: as_flag(found[1]), text)
     begun = rf"^{some}(?= (must|is|are|lies?) )"  # such as level must lie in
     text = re.sub(begun, lambda found: as_flag(found[1]), text)
     if isinstance(error, UnknownMethod):

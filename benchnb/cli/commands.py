@@ -13,6 +13,7 @@ import inspect
 import json
 import os
 import sys
+import shlex
 import textwrap
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -105,13 +106,23 @@ def read_scores(
     dollars: str | None = None,  # price of an item (agents: 1), or 3/Mtokens, 2/h
     columns: str | None = None,  # which is which: model=NAME,item=NAME,score=NAME
     columns_are: str | None = None,  # of a wide table: items or tasks
+    repeated: str = "error",  # two scores: error, first, last, mean or trials
+    skip_empty: bool = False,  # leave out models and items without any score
 ):  # -> Scores
     "The table that a command is about, with its price"
     from benchnb.data.costs import cost_unit, priced, read_price
     from benchnb.data.sources import load_table
     from benchnb.data.tables import read_columns
 
+    if os.path.isdir(scores):
+        from benchnb.harnesses.harness import guess_harness
+
+        kind = guess_harness(scores)
+        kind = "table" if kind and kind.tables else kind.name if kind else "FORMAT"
+        words = f"benchnb import {kind} {shlex.quote(scores)} --out scores.parquet"
+        raise ValueError(f"{scores!r} is a folder of logs, import them first: {words}")
     how = {"columns": read_columns(columns), "columns_are": columns_are}
+    how |= {"repeated": repeated, "skip_empty": skip_empty}
     table = load_table(scores, **how)
     agents = "llm" in table.models and cost_unit(table.items) is None
     if dollars or agents:

@@ -12,7 +12,7 @@ from dataclasses import fields
 import pandas as pd
 
 from .commands import command, print_json
-from ..data.render import render
+from ..data.render import line_width, render
 from ..evaluation.method import Coreset, allowed_values, parameters
 from ..evaluation.registry import get_method, list_methods
 
@@ -38,8 +38,8 @@ def print_method(
     facts: dict,  # what method_facts returned
 ) -> None:
     "One method as text"
-    fixed = facts["subset"] == "fixed"
-    print(textwrap.fill(f"{facts['name']}: {facts['what']}", 79))
+    fixed, width = facts["subset"] == "fixed", line_width() - 1
+    print(textwrap.fill(f"{facts['name']}: {facts['what']}", width))
     print(
         "\none subset for all models" if fixed else "\nquestions depend on the answers"
     )
@@ -50,7 +50,7 @@ def print_method(
         head = f"  {name} = {one['default']!r}"
         meaning = " (".join(filter(None, [one.get("meaning"), one.get("allowed")]))
         text = f"{head:<26}  {meaning})" if meaning else head
-        print(textwrap.fill(text, 79, subsequent_indent=" " * 28))
+        print(textwrap.fill(text, width, subsequent_indent=" " * 28))
 
 
 @command("methods", "benchnb methods aipw", plugins=True)
@@ -65,9 +65,11 @@ def methods_command(
         return print_json(found[0] if name else found)
     if name:
         return print_method(found[0])
-    frame = pd.DataFrame(found)[["name", "subset", "what", "needs"]]
-    needs = [
-        f" (needs {', '.join(some)})" if some else "" for some in frame.pop("needs")
-    ]
-    frame["what"] += needs
-    print(render(frame.rename(columns={"what": "what it does"})))
+    frame = pd.DataFrame(found)[["name", "subset"]]
+    needs = [f" (needs {', '.join(x['needs'])})" * bool(x["needs"]) for x in found]
+    room = line_width() - 2 * 2 - sum(frame[n].str.len().max() for n in frame)
+    texts = (x["what"] + more for x, more in zip(found, needs, strict=True))
+    frame["what it does"] = [textwrap.wrap(text, max(room, 20)) for text in texts]
+    frame = frame.explode("what it does")  # a row for each line
+    frame.loc[frame.index.duplicated(), ["name", "subset"]] = ""
+    print(render(frame))

@@ -15,6 +15,7 @@ import re
 import shlex
 import sys
 import tarfile
+import textwrap
 from collections.abc import Iterable
 from datetime import date
 from importlib.metadata import packages_distributions
@@ -93,18 +94,19 @@ def read_chapters() -> dict[str, list]:  # such as methods/sampling -> its cells
 
 
 def find_chapter(
-    name: str,  # guarded_irt, methods/guarded_irt, methods.guarded_irt
+    name: str,  # guarded_irt, methods/guarded_irt, aipw: a chapter's or a method's
     known: Iterable[str],  # chapters
 ) -> str:
     "The chapter of this name"
-    asked = name.removesuffix(".ipynb").replace(".", "/").strip("/")
+    place = LIBRARY.get(name, name).partition(":")[0]  # of a method: module:class
+    asked = place.removesuffix(".ipynb").replace(".", "/").strip("/")
     found = [one for one in known if f"/{one}".endswith(f"/{asked}")]
     found = [one for one in found if not one.startswith("course/")] or found
     if len(found) > 1:
         raise ValueError(f"{name!r} names several chapters: write {' or '.join(found)}")
     if not found:
-        words = [*known, *(one.rpartition("/")[2] for one in known)]
-        more = "take the last word of a page's address"
+        words = [*known, *(one.rpartition("/")[2] for one in known), *LIBRARY]
+        more = "take the last word of a page's address, or a method's name"
         raise unknown_name("chapter", name, words, more)
     return found[0]
 
@@ -116,19 +118,20 @@ def new_names(
     "The methods of a chapter, and what they are called in a copy of it"
     module, stem = chapter.replace("/", "."), posixpath.basename(chapter)
     own = [n for n, where in LIBRARY.items() if where.partition(":")[0] == module]
+    stem = name.removeprefix("my_") if name.removeprefix("my_") in own else stem
     return {n: n.replace(stem, name) if stem in n else f"{name}_{n}" for n in own}
 
 
 def rename_methods(
-    source: str,  # of a code cell
-    names: dict[str, str],  # old -> new
-    exported: bool,
+    source: str,  # of an exported cell
+    names: dict[str, str],  # in the notebook -> in the module
 ) -> str:
-    "A cell with the methods' new names"
-    place = r"(?:(?<=get_method\()|(?<!\w\()(?<!=))"
-    place = r"(?m)(?<=^    name = )" if exported else place
-    some = "|".join(map(re.escape, names))
-    return re.sub(rf'{place}"({some})"', lambda found: f'"{names[found[1]]}"', source)
+    "A cell whose classes have another name in the module than in the notebook"
+
+    def both(found):
+        return f'{found[0]} if __name__ == "__main__" else "{names[found[1]]}"'
+
+    return re.sub(rf'(?m)^    name = "({"|".join(names) or "(?!)"})"', both, source)
 
 # %% ../../nbs/cli/new.ipynb #c704d2e6
 SITE = "https://benchnb.github.io/benchnb"
@@ -153,23 +156,26 @@ def own_cells(
         place = posixpath.join(posixpath.dirname(chapter), found[1])
         return f"]({SITE}/{posixpath.normpath(place)}.html{found[2]})"
 
-    names, defined, made = new_names(chapter, name), False, []
+    names, made = new_names(chapter, name), []
     for kind, text in cells:
         if kind == "code" and BOOK_ONLY.search(text):
             continue
-        exported = bool(EXPORTED.search(text))
-        defined = defined or (exported and "@register" in text)
         if kind == "markdown":
             text = re.sub(r"\]\(([\w./]+)\.ipynb(#[^)]*|)\)", address, text)
-        elif defined and names and "resource_path" not in text:
-            text = rename_methods(text, names, exported)
+        elif EXPORTED.search(text):
+            text = rename_methods(text, names)
         text = re.sub(r"(?m)^#\| default_exp .*", f"#| default_exp {name}", text)
         text = text.replace("../../out/", "out/")
         if kind == "code" and FLAGGED.search(text) and not with_data:
             kind, text = "markdown", f"```python\n{text}\n```"
         made.append((kind, text))
     origin = f"From benchnb {benchnb.__version__} (Apache 2.0): "
-    made.insert(1, ("markdown", f"{origin}[{chapter}]({SITE}/{chapter}.html)."))
+    origin += f"[{chapter}]({SITE}/{chapter}.html)."
+    if names:
+        here, there = (", ".join(f"`{n}`" for n in x) for x in (names, names.values()))
+        origin += f" In this notebook {here} stands for the class below, not for the "
+        origin += f"library's; in the module `{name}` the name is {there}."
+    made.insert(1, ("markdown", origin))
     if any(kind == "code" and EXPORTED.search(text) for kind, text in made):
         made.append(("code", EXPORT.format(name=name)))
     return made
@@ -178,12 +184,12 @@ def own_cells(
 @command(
     "copy",
     "benchnb copy guarded_irt my_folder",
-    more="CHAPTER is the last word of its page's address, such as guarded_irt. FOLDER "
-    "gets a notebook whose last cell writes the module. In a project of nbdev the "
-    "notebook goes to nbs/, and nbdev-export does the same.",
+    more="CHAPTER is the last word of its page's address, such as guarded_irt, or the "
+    "name of a method. FOLDER gets a notebook whose last cell writes the module. In a "
+    "project of nbdev the notebook goes to nbs/, and nbdev-export does the same.",
 )
 def copy_command(
-    chapter: str,  # such as guarded_irt, or stats/irt
+    chapter: str,  # such as guarded_irt, or stats/irt; or a method, such as aipw
     folder: str,  # for the notebook; made if missing
     *,
     name: str | None = None,  # of notebook, module and method (my_CHAPTER)
@@ -191,8 +197,9 @@ def copy_command(
 ) -> None:
     "One chapter as a notebook of your own"
     book = read_chapters()
+    asked = chapter if chapter in LIBRARY else None
     chapter = find_chapter(chapter, [one for one in book if one != "index"])
-    name = name or f"my_{posixpath.basename(chapter)}"
+    name = name or f"my_{asked or posixpath.basename(chapter)}"
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"--name {name!r} is no name of a module: use letters and _")
     if Path(folder).is_file():
@@ -212,6 +219,7 @@ def copy_command(
     write_text(place, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
     print(f"written: {place}")
     if methods := [*new_names(chapter, name).values()]:
-        print(f"methods: {', '.join(methods)}")
+        text = f"methods: {', '.join(methods)} (in the module {name})"
+        print(textwrap.fill(text, 79, subsequent_indent=" " * 9))
     print(f"then:    pip install jupyter nbdev\n         {pip_install('plots,papers')}")
     print(f"         jupyter lab {shlex.quote(str(place))}")

@@ -104,7 +104,7 @@ class Rounds:
         "Run and tell, until nothing is asked"
         live = self.live
         self.tell()  # what a run that was killed has left
-        with tqdm(total=live.method.budget_, unit="item", disable=None) as bar:
+        with tqdm(desc="items", total=live.method.budget_, disable=None) as bar:
             bar.update(len(live.answers))
             while asked := live.ask():
                 number, some = len(self.whole()) + 1, count(asked, "item")

@@ -6,7 +6,7 @@
 __all__ = ['TABLE', 'MISSING', 'KNOWN_COLUMNS', 'LONG', 'ITEM_WORDS', 'REPEATED', 'SAY', 'open_text', 'read_csv', 'read_lines',
            'table_job', 'read_text', 'is_parquet', 'read_frame', 'read_columns', 'rename_columns', 'read_numbers',
            'counted_scores', 'no_column', 'counted', 'long_table', 'check_rows', 'resolve_repeats', 'gather',
-           'one_fact_each', 'check_cells', 'with_tasks', 'read_tables']
+           'one_fact_each', 'check_cells', 'with_tasks', 'from_memory', 'read_tables']
 
 # %% ../../nbs/data/tables.ipynb #d2d63bf5
 import csv
@@ -16,13 +16,20 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from fastcore.basics import patch
 
-from .files import AmbiguousFile, naming, read_parquet, unique
+from benchnb.data.files import (
+    AmbiguousFile,
+    FileError,
+    naming,
+    read_parquet,
+    unique,
+)
 from .scores import ITEM_FACTS, MODEL_FACTS, Scores
 from .untrusted import check_memory, limited, small_text, without_apostrophe
 
@@ -417,9 +424,28 @@ def with_tasks(
     items = scores.items.assign(task=scores.items.index)
     return Scores(scores.values, items, scores.models, scores.trials)
 
+# %% ../../nbs/data/tables.ipynb #a227f828
+def from_memory(
+    frame: pd.DataFrame,  # long, or wide either way round
+    columns: Mapping[str, str],  # a name here -> the name in the frame
+) -> pd.DataFrame:  # names of rows in columns
+    "A data frame as a file would hold it"
+    if not frame.columns.is_unique or frame.columns.nlevels > 1:
+        raise FileError("its columns need one name each, and different ones")
+    index, frame = frame.index, frame.rename(columns=str)
+    if any(index.names) or not pd.api.types.is_integer_dtype(index):
+        return frame.reset_index()
+    numbers = all(map(pd.api.types.is_numeric_dtype, frame.dtypes))
+    if columns or {"model", "item"} & {*frame} or not numbers:
+        return frame
+    if not counted([*frame]):
+        problem = "its rows have no names: put those of the models into the index, or"
+        raise AmbiguousFile(f"{problem} say which columns hold names", "columns", LONG)
+    return frame.set_axis([f"model{n}" for n in range(len(frame))]).reset_index()
+
 # %% ../../nbs/data/tables.ipynb #582f07b9
 def read_tables(
-    files: list[str | Path],  # CSV, TSV, Parquet or JSONL; long or wide
+    files: list,  # paths (CSV, TSV, Parquet, JSONL) and data frames; long or wide
     repeated: str = "error",  # one of REPEATED
     task: str | None = None,  # of items that name none
     columns: Mapping[str, str] | None = None,  # a name here -> the name in the files
@@ -427,19 +453,25 @@ def read_tables(
 ) -> Scores:
     "One checked table from plain tables"
     rows, wide, columns = [], False, columns or {}
-    for path in files:
-        with naming(path):
-            frame = read_frame(path, ("model", "item", *columns.values()))
+    names = "model", "item", *columns.values()
+    paths = [one for one in files if not isinstance(one, pd.DataFrame)]
+    for one in files:
+        if isinstance(one, pd.DataFrame):
+            named, read, more = nullcontext(), from_memory, columns
+        else:
+            named, read, more = naming(one), read_frame, names
+        with named:
+            frame = read(one, more)
             frame = rename_columns(frame, columns)
             check_rows(frame)
             wide = not {"score", "successes"} & {*frame}
             rows.append(long_table(frame))
-    where = " and ".join(map(str, files[:3]))
-    with naming(where):
+    where = " and ".join(map(str, paths[:3]))
+    with naming(where) if paths else nullcontext():
         joined = pd.concat(rows)
         if task is not None and "task" not in joined:
             joined["task"] = task
-        scores = gather(joined, repeated, f" in {where!r}")
+        scores = gather(joined, repeated, f" in {where!r}" if paths else "")
         if wide and not columns_are:
             check_cells(scores.values)
         return with_tasks(scores, columns_are)

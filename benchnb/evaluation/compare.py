@@ -15,6 +15,7 @@ import json
 import logging
 import multiprocessing
 import signal
+import sys
 import threading
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, nullcontext
@@ -26,6 +27,7 @@ import pandas as pd
 from ..data.costs import Amount, Unit, known_costs, read_amount
 from ..data.render import progress_bar
 from ..data.scores import Scores
+from ..data.sources import TableLike, as_scores
 from .guard import Guard
 from .journal import Journal
 from .left_out import source_guard
@@ -117,10 +119,12 @@ def named_methods(
     return found
 
 
-def check_table(scores: Scores) -> None:
+def check_table(
+    scores: TableLike,
+) -> Scores:
     "Refuse a table on which a comparison can say nothing"
     if not isinstance(scores, Scores):
-        raise TypeError(f"compare needs Scores, got {type(scores).__name__}")
+        scores = as_scores(scores)
     if len(scores) < 2:
         raise ValueError("only one model in the table: a comparison needs at least 2")
     if scores.shape[1] < 2:
@@ -134,7 +138,9 @@ def check_table(scores: Scores) -> None:
     for axis, facts in [(1, scores.models), (0, scores.items)]:
         if (empty := unknown.all(axis=axis)).any():
             name = f"{facts.index.name} {facts.index[empty][0]!r}"
-            raise ValueError(f"{name} has no score at all: leave it out")
+            remedy = "load_table(..., skip_empty=True) leaves it out"
+            raise ValueError(f"{name} has no score at all: {remedy}")
+    return scores
 
 
 def check_budgets(
@@ -267,7 +273,7 @@ def run_pieces(
 
 # %% ../../nbs/evaluation/compare.ipynb #e1ecadb4
 def compare(
-    scores: Scores,  # models x items; NaN: not scored
+    scores: TableLike,  # models x items, as load_table takes them; NaN: not scored
     methods: list | dict,  # names or methods; a dict gives them labels
     budgets: Iterable = (20, 50, 100),  # items that may be asked, or amounts
     trials: int = 10,  # how often each is repeated
@@ -276,13 +282,13 @@ def compare(
     n_jobs: int = 1,  # processors
     sources: float | None = None,  # share of sources; None: as in Scores.split
     journal: str | Path | None = None,  # file of finished pieces; None: memory only
-    progress: bool = False,  # show a bar
+    progress: bool | None = None,  # show a bar; None: in Jupyter
     side: object = None,  # handed to every method's fit
     by: str | None = None,  # "task": also a row per task, with a column task
     policy: str | None = None,  # of a Guard: report, aipw, abstain; None: no guard
 ) -> pd.DataFrame:  # one row per method, budget, trial and target
     "Estimate every target by every method, many times"
-    check_table(scores)
+    scores = check_table(scores)
     methods, trials = named_methods(methods), check_whole(trials, "trials")
     seed, budgets = check_whole(seed, "seed", 0), check_budgets(budgets, scores)
     if n_jobs == 0:
@@ -305,8 +311,8 @@ def compare(
         logging.getLogger("benchnb").info(note, len(done), len(pieces))
     todo = [piece for piece in pieces if piece not in done]
     bar = nullcontext()
-    if progress:
-        bar = progress_bar(len(pieces), "runs", initial=len(done))
+    if progress or (progress is None and "ipykernel" in sys.modules):
+        bar = progress_bar(len(pieces), f"runs ({split} split)", initial=len(done))
     with book, bar as bar:
         for piece, rows in run_pieces(scores, methods, todo, *how, policy, n_jobs):
             done[piece] = rows

@@ -5,12 +5,13 @@
 # %% auto #0
 __all__ = ['EXTRAS', 'IntervalKind', 'IntervalOf', 'Flag', 'Estimate', 'is_whole', 'Param', 'allowed_values', 'param',
            'parameters', 'check_parameters', 'check_whole', 'check_budget', 'check_fitted', 'install_hint',
-           'missing_packages', 'RandomDraw', 'Method', 'Coreset', 'Cohort']
+           'missing_packages', 'RandomDraw', 'Method', 'Coreset', 'Cohort', 'entry', 'documented']
 
 # %% ../../nbs/evaluation/method.ipynb #6bfc4621
 import copy
-from collections.abc import Generator
-from dataclasses import dataclass, field, fields
+import inspect
+from collections.abc import Callable, Generator
+from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -292,6 +293,8 @@ class Method:
     ) -> "Method":
         "Learn from the sources; here: remember the items, and the sources' scores"
         check_parameters(self)
+        if not isinstance(source, Scores):
+            raise TypeError("fit needs Scores: load_table makes them of any table")
         if missing := missing_packages(self):
             raise ImportError(install_hint(missing[0]))
         self.source_mean_ = float(source.performance().mean())
@@ -381,3 +384,51 @@ class Cohort:
     "A request for the answers of all targets at once, the own row first"
 
     items: np.ndarray  # item positions
+
+# %% ../../nbs/evaluation/method.ipynb #506cfc59
+def entry(
+    name: str,  # of a parameter; empty: what is returned
+    kind: object,  # its annotation
+    default: object,
+    meaning: str | None,
+) -> str:  # lines, as numpy writes them
+    "A parameter in a docstring"
+    none = inspect.Parameter.empty
+    kind = "object" if kind is none else inspect.formatannotation(kind)
+    text = f"{name} : {kind}" if name else kind
+    text += "" if default is none or default is MISSING else f", default {default!r}"
+    return f"{text}\n    {' '.join((meaning or '').split())}".rstrip()
+
+
+def documented(
+    thing: Callable,  # a function or a class
+    members: bool = False,  # also the public functions of a class
+) -> Callable:  # the same
+    "Write what is known of the parameters into the docstring, where `help` looks"
+    from fastcore.docments import docments
+
+    if not thing.__doc__ or "\n-------" in thing.__doc__:  # it is there already
+        return thing
+    is_class, rows = isinstance(thing, type), {}
+    if is_class and issubclass(thing, Method):  # it declares them: no source is read
+        for part in fields(thing):
+            given = part.metadata.get("param")
+            meaning = given and f"{given.meaning} ({allowed_values(given)})"
+            rows[part.name] = part.type, part.default, meaning
+    else:
+        known = docments(thing, full=True).items()
+        rows = {name: (x.anno, x.default, x.docment) for name, x in known}
+    back = rows.pop("return", (None,))
+    for name in ("self", "cls"):  # a parameter of this name is annotated
+        if rows.get(name, (None,))[0] is inspect.Parameter.empty:
+            del rows[name]
+    rows = [entry(name, *row) for name, row in rows.items()]
+    text = "\n".join(["\n\nParameters\n----------", *rows]) if rows else ""
+    if not is_class and back[0] is not None:
+        text += "\n".join(["\n\nReturns\n-------", entry("", *back)])
+    thing.__doc__ += text
+    for part in vars(thing).values() if members and is_class else ():
+        part = getattr(part, "__func__", part)  # of a class method
+        if inspect.isfunction(part) and not part.__name__.startswith("_"):
+            documented(part)
+    return thing

@@ -21,7 +21,12 @@ import pandas as pd
 from ..data.files import replace_file, unknown_name
 from ..data.scores import Scores
 from ..data.untrusted import TooLarge, check_archive, parse_json
-from .method import Method, missing_packages, parameters
+from benchnb.evaluation.method import (
+    Method,
+    documented,
+    missing_packages,
+    parameters,
+)
 
 # %% ../../nbs/evaluation/registry.ipynb #5881de3d
 LIBRARY = {  # name -> module of benchnb:class
@@ -77,7 +82,7 @@ def register(cls: type[Method]) -> type[Method]:  # the class, so it decorates
         raise NameTaken(f"the name {cls.name!r} belongs to {owner} already")
     if known and known.__module__ == "__main__" != cls.__module__:
         return cls  # the class that is being written in a notebook stays
-    _METHODS[cls.name] = cls
+    _METHODS[cls.name] = documented(cls)
     return cls
 
 

@@ -26,6 +26,7 @@ from benchnb.data.costs import (
     usual_items,
 )
 from ..data.scores import Scores
+from ..data.sources import TableLike, as_scores
 from benchnb.evaluation.method import (
     Cohort,
     Coreset,
@@ -306,12 +307,14 @@ def ready(
 # %% ../../nbs/evaluation/simulate.ipynb #92319f3c
 def simulate(
     method: Method,  # fitted (and prepared, if no budget is given)
-    targets: Scores,  # models whose scores on all items are known; the same items
+    targets: TableLike,  # models with all scores, on the same items; see load_table
     budget: int | Amount | None = None,  # prepare for this budget first
     seed: int = 0,  # the trial, when a budget is given
     guard: Callable[[Conversation], Estimate] | None = None,  # a Guard; None: bare
 ) -> list[Estimate]:  # one per target, in their order
     "Evaluate every target by answering from known rows"
+    if not isinstance(targets, Scores):
+        targets = as_scores(targets)
     if budget is not None:
         ready(method, budget, seed)
     check_fitted(method, prepared=True)

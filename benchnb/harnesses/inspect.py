@@ -222,7 +222,8 @@ class Inspect(Harness):
             model = choices.model or dig(header, "eval", "model")
             task = choices.task or dig(header, "eval", "task")
             if not isinstance(model, str) or not isinstance(task, str):
-                raise ValueError("it names no model and task: say model= and task=")
+                problem = "it names no model and task"
+                raise ValueError(f"{problem}: say model='NAME', task='NAME'")
             own = choices.tasks.get(task, {}).get("metric", ())
             made = sample_scores(header, found, reductions, where, choices, own)
             metric, scores = made

@@ -40,7 +40,7 @@ class CachedObjective:
         keys = [tuple(sorted(map(int, subset))) for subset in subsets]
         new = [key for key in dict.fromkeys(keys) if key not in self.known]
         starts = range(0, len(new), self.batch)
-        for start in tqdm(starts, disable=None, leave=False, unit="batch"):
+        for start in tqdm(starts, "batches of subsets", disable=None, leave=False):
             chunk = new[start : start + self.batch]
             scores = np.asarray(self.objective(np.array(chunk)), dtype=float)
             if scores.shape != (len(chunk),) or np.isnan(scores).any():

@@ -202,7 +202,7 @@ def genetic_search(
     if path and path.exists():
         search = Search.load(path)
     steps = range(search.generation + 1, settings.generations + 1)
-    for step in tqdm(steps, delay=5, leave=False, disable=None):
+    for step in tqdm(steps, "generations", delay=5, leave=False, disable=None):
         rng, masks = np.random.default_rng([seed, 1, step]), search.masks
         if step:
             masks = next_generation(masks, search.judged, size, settings, rng)

@@ -119,7 +119,7 @@ def encode(
     limit = min(tokenizer.model_max_length, limit, 512)  # tokens of a text
     settings, points = dict(truncation=True, return_tensors="pt"), []
     with torch.inference_mode():
-        for text in tqdm(texts, disable=len(texts) <= 500):
+        for text in tqdm(texts, "texts encoded", disable=len(texts) <= 500):
             tokens = tokenizer(text, max_length=limit, **settings).to(model.device)
             points.append(model(**tokens).last_hidden_state[0].mean(0).cpu().numpy())
     return unit_rows(np.array(points))

@@ -18,6 +18,7 @@ import pandas as pd
 from ..data.costs import Amount, known_costs, usual_items
 from ..data.render import render
 from ..data.scores import Scores
+from ..data.sources import TableLike, as_scores
 from ..evaluation.compare import compare, named_methods, over_trials, summary
 from ..evaluation.method import Coreset, Method
 from ..evaluation.registry import find_class, get_method, list_methods
@@ -130,7 +131,7 @@ def candidates(
 
 
 def recommend(
-    scores: Scores,  # your sources: models with all their answers
+    scores: TableLike,  # models with all their answers, as load_table takes them
     budget: int | Amount,  # items that you can ask of a new model, or an amount
     methods: Sequence[str] | dict | None = None,  # None: the candidates
     trials: int | None = None,  # of each test; None: 5, or 10 if it is not quick
@@ -141,6 +142,7 @@ def recommend(
     **run,  # n_jobs, progress: as for compare
 ) -> Advice:
     "Hold sources out in two ways; the safe method with the least error in both"
+    scores = as_scores(scores)
     methods = candidates(scores, static) if methods is None else methods
     methods = named_methods(methods)
     safe = [name for name, one in methods.items() if is_safe(one)]
@@ -168,15 +170,15 @@ def recommend(
 
 # %% ../../nbs/studies/recommend.ipynb #afbac4b9
 def recommend_tasks(
-    scores: Scores,
+    scores: TableLike,  # as load_table takes them
     count: int | None = None,  # tasks to keep; None: the fewest that err by a point
     trials: int = 10,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
     transfer: object = None,  # a transfer matrix, or its file: chosen by it beside
 ) -> dict:  # errors: a row per number of tasks; keep, drop: names of tasks
     "Which tasks to keep, and how well they predict the mean over all tasks"
-    table = scores.by_task()
+    table = as_scores(scores).by_task()
     table.models = table.models.drop(columns="full_score", errors="ignore")
     if (total := table.shape[1]) < 2:
         raise ValueError(

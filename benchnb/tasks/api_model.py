@@ -312,7 +312,7 @@ def logprobs(
     if self.tokenizer is None:
         raise ValueError(
             "likelihood and perplexity need the tokenizer of the model: give "
-            "Endpoint(..., tokenizer=NAME), or score by exact"
+            "tokenizer='NAME', or score by exact"
         )
     asked, found = self.as_asked(asks), {}
     cheap = [n for n, a in enumerate(asked) if a.single and len(a.tails) > 1]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from helpers.small import files_in, table, write_fork
@@ -18,6 +19,7 @@ from benchnb.cli.app import ORDER, main, parse
 from benchnb.cli.commands import COMMANDS, Call
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare, summary
+from benchnb.evaluation.registry import find_class
 from benchnb.papers.published import PAPERS
 
 SCRIPT = Path(sys.executable).with_name("benchnb")
@@ -48,7 +50,9 @@ def call(place, capsys):
             code = stop.code or 0
         out, err = capsys.readouterr()
         assert code == 0 and "error" not in err, err
-        wide = [line for line in out.splitlines() if len(line) > 80]
+        wide = [
+            line for line in out.splitlines() if len(line) > int(os.environ["COLUMNS"])
+        ]
         assert not wide or "--json" in argv or "lm_eval --model" in out, wide
         return out
 
@@ -94,6 +98,36 @@ def test_the_script_and_the_module_are_this_command(argv):
     done = subprocess.run([*argv, "--version"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"benchnb {benchnb.__version__}\n"
+
+
+def test_the_bare_command_is_the_help(call, place, capsys):
+    assert call() == call("--help") and "compare" in call()
+
+
+def test_methods_fit_the_terminal(call, monkeypatch):
+    "Nothing is cut: a description is as wide as the terminal, and goes on below"
+    what = find_class("tailored_bench").__doc__.partition("\n")[0]
+    for columns in (60, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        text = call("methods")
+        assert "..." not in text and max(map(len, text.splitlines())) <= columns
+        assert "".join(what.split()) in "".join(text.split())
+        one = call("methods", "aipw").splitlines()
+        assert max(map(len, one)) <= columns
+    assert what in text
+
+
+def test_a_model_without_scores_is_left_out_on_request(call):
+    given = table().values.copy()
+    given[3] = np.nan
+    scores = Scores(given, table().items, table().models)
+    scores.to_parquet("table.parquet")
+    text = call(*COMPARE, *FEW, "--skip-empty")
+    assert "23 models x 60 items" in text
+    assert "23 models" in call("recommend", "table.parquet", "--budget", 6, *RECOMMEND)
+
+
+RECOMMEND = ["--methods", "random", "--trials", "1", "--skip-empty"]
 
 
 def no_number(name):
@@ -252,7 +286,14 @@ MISTAKES = {
     "compare zoo --methods guardd_irt": "did you mean 'guarded_irt'?",
     "compare zoo --methods oracle": "'benchnb methods' lists all",
     "compare zooo": "did you mean 'zoo'?",
-    "compare mine.csv": "'benchnb data' lists all",
+    "compare nothing.csv": "'benchnb data' lists all",
+    "compare Tabel.parquet": "did you mean 'table.parquet'?",
+    "compare logs": "import them first: benchnb import lm-eval logs --out scores.pa",
+    "plan logs/ --out a --budget 3": "import them first: benchnb import lm-eval logs/",
+    "compare empty": "import them first: benchnb import FORMAT empty --out scores",
+    "compare silent.csv --budgets 1": "'m2' has no score at all: --skip-empty leaves",
+    "compare twice.csv": "'q1' in 'twice.csv': say --repeated 'first', 'last', 'mean'",
+    "compare own.csv": "'right'; a long table needs the columns model, item, score: na",
     "tables foo": "there are bento",
     "compare table.parquet --trials many": "Invalid value for '--trials'",
     "compare table.parquet --budgets 10,3tokens": "budgets are in items and tokens",
@@ -268,4 +309,10 @@ MISTAKES = {
 @pytest.mark.parametrize("line", MISTAKES)
 def test_a_mistake_is_one_line(line, refused):
     Path("blank.csv").write_text("model,item,score\nm1,q1,\nm2,q1,\n")
+    Path("silent.csv").write_text("model,item,score\nm1,a,1\nm1,b,0\nm2,a,\nm3,a,1\n")
+    Path("twice.csv").write_text("model,item,score\nm1,q1,1\nm1,q1,0\n")
+    Path("own.csv").write_text("model,item,right\nm1,q1,1\nm1,q2,0\n")
+    Path("logs").mkdir()
+    Path("empty").mkdir()
+    Path("logs", "samples_gsm8k_2026-01-01T00-00-00.000000.jsonl").touch()
     assert MISTAKES[line] in refused(line)

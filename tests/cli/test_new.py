@@ -17,8 +17,9 @@ from helpers.harnesses import PIP, build_wheel
 
 import benchnb
 from benchnb.cli.app import main
-from benchnb.cli.new import own_cells, read_chapters
+from benchnb.cli.new import find_chapter, own_cells, read_chapters
 from benchnb.data.files import pip_install
+from benchnb.evaluation.registry import LIBRARY
 from tools.project import TEMPLATE
 from tools.run import ROOT
 
@@ -116,13 +117,29 @@ def test_a_copy_goes_to_a_projects_notebooks(project, capsys):
     assert "exists: give the copy another --name" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", [*LIBRARY])
+def test_a_methods_name_is_as_good_as_its_chapters(name):
+    chapter = find_chapter(name, BOOK)
+    assert chapter.replace("/", ".") == LIBRARY[name].partition(":")[0]
+
+
+def test_a_copy_by_a_methods_name_is_called_after_it(tmp_path, capsys):
+    assert main(["copy", "aipw", str(tmp_path)]) == 0
+    assert "(in the module my_aipw)" in " ".join(capsys.readouterr().out.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["my_aipw.ipynb"]
+    assert main(["copy", "kmeans", str(tmp_path)]) == 0
+
+
 BOOK = read_chapters()
 
 
 def test_every_chapter_can_be_copied():
-    "Each copy is Python, has no link inside the book, and no method of the library"
+    "Each copy is Python, has no link inside the book, and changes no other names"
     for chapter, cells in BOOK.items():
+        before = {text.replace("../../", "") for kind, text in cells}
         for kind, text in own_cells(cells, chapter, "mine"):
+            own = re.search("#[|] export|default_exp|nb_export[(]", text)
+            assert kind == "markdown" or own or text in before, text
             assert kind == "markdown" or "#| data" not in text  # shown, not run
             if kind == "markdown" and not text.startswith("```python"):
                 assert not re.search(r"\]\([\w./]+\.ipynb", text), (chapter, text)
@@ -189,6 +206,20 @@ from fastcore.nbio import read_nb
 shell = CaptureShell(sys.argv[1])
 shell.run_all(read_nb(sys.argv[1]), exc_stop=True)
 """
+IMPORT = "import os; os.path.exists('mine.py') and __import__('mine')"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", sorted({*BOOK} - {"index"}))
+def test_a_copied_chapter_runs(chapter, tmp_path):
+    "Without data sets, in a folder of its own; its module can be imported"
+    assert main(["copy", chapter, str(tmp_path), "--name", "mine"]) == 0
+    env = {**os.environ, "IN_TEST": "1", "BENCHNB_PROGRESS": "0", "MPLBACKEND": "agg"}
+    env = env | {"PYTHONPATH": str(ROOT), "BENCHNB_DATA": str(tmp_path)}
+    for words in [RUN, "mine.ipynb"], [IMPORT]:
+        words = [sys.executable, "-c", *words]
+        done = subprocess.run(words, cwd=tmp_path, env=env, stderr=-1, text=True)
+        assert done.returncode == 0, done.stderr[-1500:]
 
 
 @pytest.mark.slow

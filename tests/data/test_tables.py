@@ -10,7 +10,7 @@ from helpers.logs import refused, right_or_wrong
 
 from benchnb.data.files import AmbiguousFile
 from benchnb.data.scores import Scores
-from benchnb.data.sources import load_table, read_tables
+from benchnb.data.sources import as_scores, load_table, read_tables
 
 # tables by name or path
 
@@ -47,7 +47,8 @@ def test_load_table_from_files(tmp_path, kind):
 
 def test_load_table_names_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    refused(lambda: load_table("."), "no file or data set '.': 'benchnb data'")
+    refused(lambda: load_table("."), "'.' is a folder, not a table")
+    refused(lambda: load_table("nowhere"), "no file or data set 'nowhere'", "data'")
     bad = {
         "empty.csv": "",
         "words.jsonl": "model item score\n",
@@ -201,3 +202,85 @@ def test_columns_that_are_tasks_are_asked_for(tmp_path):
     assert load_table(path, columns_are="items").items["task"].nunique() == 1
     found = load_table(path, columns_are="tasks")
     assert list(found.items["task"]) == list(found.items.index)
+
+
+# data frames and arrays
+
+
+def frames():
+    "One table as a person holds it in memory, in every usual form"
+    values = right_or_wrong(4, 15).astype(float)
+    values[1, 2] = np.nan
+    names, items = [f"org/m{n}" for n in range(4)], [f"q{n}" for n in range(15)]
+    wide = pd.DataFrame(values, names, items)
+    named = wide.rename_axis("model")
+    long = named.reset_index().melt("model", var_name="item", value_name="score")
+    forms = {"wide": wide, "named": named, "column": named.reset_index()}
+    forms["first column"] = wide.rename_axis("name").reset_index()
+    forms["booleans"] = wide.fillna(1).astype(bool)
+    forms |= {"long": long, "filtered": long[long["score"].notna()]}
+    forms["indexed"] = long.set_index(["model", "item"])
+    forms["turned"] = wide.T.rename_axis("item")
+    forms |= {"array": values, "nested list": values.tolist()}
+    forms["unnamed"] = pd.DataFrame(values)
+    forms["unnamed models"] = pd.DataFrame(values, columns=items)
+    full = {"booleans": np.nan_to_num(values, nan=1)}
+    return [pytest.param(f, full.get(n, values), id=n) for n, f in forms.items()]
+
+
+@pytest.mark.parametrize(("form", "values"), frames())
+def test_every_form_in_memory_is_the_same_table(form, values):
+    found = load_table(form)
+    np.testing.assert_array_equal(found.values, values)
+    assert found.models.index[1] in ("org/m1", "model1")
+    assert found.items.index[2] in ("q2", "item2", "2")
+
+
+def test_a_table_of_scores_passes_through_untouched(capsys):
+    table = Scores(np.eye(2))
+    assert load_table(table) is table and as_scores(table) is table
+    as_scores("zoo")  # nothing was guessed
+    assert capsys.readouterr().err == ""
+
+
+def test_what_was_understood_is_one_line(tmp_path, capsys):
+    path = tmp_path / "long.csv"
+    LONG.to_csv(path, index=False)
+    read = "2 models x 2 items"
+    for form, line in {
+        "frame": (LONG, f"{read}; 2 tasks from column 'task'"),
+        "file": (path, f"{path}: {read}; 2 tasks from column 'task'"),
+        "array": (np.eye(2), f"{read}; one task"),
+    }.values():
+        as_scores(form)
+        assert capsys.readouterr() == ("", f"benchnb: read {line}\n")
+
+
+def test_a_data_frame_that_cannot_be_read_is_one_line():
+    odd = LONG.rename(columns={"score": "correct"})
+    how = "load_table(table, columns={'model': 'NAME', 'item': 'NAME', 'score': 'NAME'"
+    for read in (load_table, as_scores):
+        refused(lambda read=read: read(odd), "no column 'score'", "'correct'", how)
+    assert load_table(odd, columns={"score": "correct"}).shape == (2, 2)
+    items = pd.DataFrame(np.eye(12), [f"q{n}" for n in range(12)], [*"abcdefghijkl"])
+    refused(lambda: as_scores(items), "look like items", "columns={'item': 'index'}")
+    refused(lambda: load_table(items.reset_index(drop=True)), "rows have no names")
+    partial = pd.DataFrame(np.full((3, 4), 0.5), [*"abc"], [*"wxyz"])
+    refused(lambda: as_scores(partial), "whole tasks", "columns_are='items'")
+    assert load_table(partial, columns_are="tasks").items["task"].nunique() == 4
+    refused(lambda: load_table(np.zeros(3)), "models x items")
+    for columns in (["a", "a"], pd.MultiIndex.from_product([["t"], ["a", "b"]])):
+        frame = pd.DataFrame(np.eye(2), [*"mn"], columns)
+        refused(lambda frame=frame: load_table(frame), "different ones")
+    with pytest.raises(TypeError, match="a data frame, an array or Scores, got dict"):
+        load_table({"a": 1})
+    refused(lambda: load_table("x" * 300), "no file or data set")
+
+
+def test_repeats_and_empty_models_are_settled_in_memory_too():
+    twice = pd.concat([LONG, LONG.assign(score=[0, 0.5, 0, 1])])
+    refused(lambda: load_table(twice), "two scores", "repeated=")
+    assert load_table(twice, repeated="mean").values.tolist() == [[0.5, 0.5], [0, 1]]
+    silent = LONG.assign(score=[1, 0.5, np.nan, np.nan])
+    assert load_table(silent, skip_empty=True).models.index.tolist() == ["NA"]
+    assert load_table(silent).shape == (2, 2)

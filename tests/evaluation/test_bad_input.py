@@ -127,7 +127,7 @@ COMPARISONS = {
     "inside per_task": (lambda: run(methods=f"per_task({FIRST}x)"), f"mean '{FIRST}'"),
     "no module": (lambda: run(methods="nosuchmodule:Mine"), "nosuchmodule"),
     "a function": (lambda: run(methods="os:getcwd"), "os:getcwd Method"),
-    "no table": (lambda: run(table().values), "Scores"),
+    "no table": (lambda: run({"a": 1}), "dict Scores"),
 }
 
 
@@ -321,7 +321,6 @@ QUICK = ["--trials", "1", "--budgets", "5", "--methods", FIRST]
 GOOD_TABLE = ["compare", "good.parquet", *QUICK]
 LATER = ["--out", "old.csv", "--rows", "new/rows.parquet"]
 COMMANDS = {
-    "nothing": ([], "Missing command benchnb --help"),
     "an unknown command": (["compar"], "compar compare"),
     "no such file": (["compare", "no.parquet"], "no.parquet"),
     "cut short": (["compare", "cut.parquet", *LATER], "cut.parquet cut short"),

@@ -26,12 +26,15 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
 from benchnb.cli.app import main
+from benchnb.data.render import progress_bar
 from benchnb.data.scores import Scores
 from benchnb.data.splits import SPLITS
 from benchnb.evaluation import registry
 from benchnb.evaluation.compare import METRICS, compare, over_trials, summary
 from benchnb.evaluation.method import Estimate, Method
 from benchnb.evaluation.registry import get_method, list_methods, register
+from benchnb.evaluation.simulate import ready, simulate
+from benchnb.studies.recommend import recommend, recommend_tasks
 
 COLUMNS = "method budget trial target truth score low high asked cost kind".split()
 COLUMNS += ["notes", "flags", "seconds"]
@@ -441,3 +444,53 @@ def test_a_method_without_task_scores_gets_nan():
     assert figures.drop("all").isna().all() and figures["all"] < 0.5
     with pytest.raises(ValueError, match="by must be None or 'task'"):
         compare(table(), ["random"], [10], trials=1, by="family")
+
+
+# What is taken, and what is shown --------------------------------------------------
+
+
+def test_compare_simulate_and_recommend_take_what_load_table_takes(tmp_path, capsys):
+    scores = with_values(table(), table().values)
+    scores = Scores(scores.values, scores.items[["task"]], list(scores.models.index))
+    scores.to_parquet(tmp_path / "a.parquet")
+    wide = pd.DataFrame(scores.values, scores.models.index, scores.items.index)
+    long = wide.rename_axis("model").reset_index()
+    long = long.melt("model", var_name="item", value_name="score")
+    long["task"] = long["item"].map(scores.items["task"])
+    method = ready(get_method("random").fit(scores), 6)
+    settings = {"methods": QUICK, "budgets": [6], "trials": 2}
+    wanted = compare(scores, **settings)
+    assert capsys.readouterr().err == ""
+    for form in (long, tmp_path / "a.parquet", str(tmp_path / "a.parquet"), wide):
+        found = compare(form, **settings)
+        pd.testing.assert_frame_equal(untimed(found), untimed(wanted))
+        assert "24 models x 60 items" in capsys.readouterr().err
+    same = [repr(e) for e in simulate(method, long)]
+    assert same == [repr(e) for e in simulate(method, scores)]
+    how = dict(budget=6, methods=QUICK, trials=2)
+    assert str(recommend(wide, **how)) == str(recommend(scores, **how))
+    assert recommend_tasks(long, 1, 2)["keep"] == recommend_tasks(scores, 1, 2)["keep"]
+    with pytest.raises(ValueError, match="did you mean 'zoo'"):
+        compare("zooo", QUICK)
+    with pytest.raises(TypeError, match="fit needs Scores: load_table makes"):
+        get_method("random").fit(wide)
+
+
+@pytest.mark.parametrize("jupyter", [True, False])
+@pytest.mark.parametrize("progress", [None, True, False])
+def test_a_bar_is_shown_where_it_is_wanted_and_in_jupyter(
+    jupyter, progress, monkeypatch
+):
+    shown = []
+
+    def bar(total, what, **how):
+        shown.append((total, what))
+        return progress_bar(total, what, shown=False, **how)
+
+    monkeypatch.setattr("benchnb.evaluation.compare.progress_bar", bar)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    if jupyter:
+        monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    quick(progress=progress, split="ability")
+    wanted = jupyter if progress is None else progress
+    assert shown == [(8, "runs (ability split)")] * wanted
