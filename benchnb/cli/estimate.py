@@ -8,6 +8,7 @@ __all__ = ['settle', 'table_answers', 'read_answers', 'guess_format', 'ends_text
 
 # %% ../../nbs/cli/estimate.ipynb #5465f095
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,13 @@ from ..data.costs import in_words
 from ..data.files import naming, read_object
 from ..data.render import Table, remark, render
 from ..data.tables import check_rows, long_table, read_frame
-from ..harnesses.harness import get_harness, guess_harness, read_logs
-from ..harnesses.logs import Choices, find_logs
+from benchnb.harnesses.harness import (
+    get_harness,
+    guess_harness,
+    read_logs,
+    running_harness,
+)
+from ..harnesses.logs import Choices, find_logs, recorded
 from ..harnesses.parsing import as_number, read_json
 from ..live.answers import log_answers
 from ..live.bundles import find_bundle, load_bundle
@@ -98,7 +104,10 @@ def read_answers(
     harness = get_harness(format)
     if harness.tables:
         return table_answers(paths, live.items.index, choices)
+    if harness.runs_items:
+        running_harness(format, live.items)  # another one numbers its items otherwise
     files = find_logs(paths, harness.belongs, harness.logs)
+    choices = replace(choices, tasks=recorded(live.items))
     logs = read_logs(harness, files, choices)
     return log_answers(logs, live.items, choices), logs[0].model if logs else None
 
@@ -140,8 +149,8 @@ def report_rows(
     rows = [("score", text)]
     full = report["items"]["full"]
     if report.get("exact") is not None and report["items"]["spent"] < full:
-        told = f"all {full:,} items have a result: this is no estimate"
-        rows.append(("exact", f"{report['exact']:.3f}   ({told})"))
+        why = f"all {full:,} items have a result: this is no estimate"
+        rows.append(("exact", f"{report['exact']:.3f}   ({why})"))
     if report["rank"] is not None:
         text = f"{report['rank']:g} of {report['models']} models"
         if best is not None:

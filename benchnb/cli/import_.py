@@ -95,6 +95,8 @@ def import_command(
     for name in ("lowest", "highest"):
         line, at = f"{name} score: {found[name]['score']:.3f}", found[name]["model"]
         print(f"{line} ({at})" if len(line + at) < 78 else f"{line}\n  {escaped(at)}")
+    for name in {"metric", "filter"} & {*scores.items}:
+        print(f"{name}: {', '.join(scores.items[name].dropna().unique())}")
     costs = f"costs in {found['cost_unit']}" if found["cost_unit"] else "costs"
     for name, what in (("cost", costs), ("hash", "hashes of documents")):
         share = found["known"][name]

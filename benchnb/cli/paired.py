@@ -15,7 +15,7 @@ from fastcore.meta import delegates
 from .commands import command, print_json, read_choices
 from ..data.render import remark
 from ..harnesses.harness import import_logs
-from ..harnesses.logs import Choices
+from ..harnesses.logs import Choices, recorded
 from ..live.evaluation import Evaluation
 from ..live.folder import holds_evaluation
 from ..live.paired import paired_runs
@@ -57,6 +57,9 @@ def paired_command(
     if Path(a).resolve() == Path(b).resolve():
         raise ValueError(f"A and B are both {a!r}: name two different models")
     choices = read_choices(**kwargs)
+    for place in filter(holds_evaluation, (a, b)):  # how its sources were read
+        tasks = recorded(Evaluation.load(place).items)
+        choices = dataclasses.replace(choices, tasks=tasks)
     found = paired_runs(*(read_run(p, format, choices) for p in (a, b)), level)
     if json:
         return print_json(dataclasses.asdict(found) | {"sentence": found.sentence()})

@@ -20,9 +20,10 @@ from benchnb.cli.commands import (
     read_budget,
     read_scores,
 )
-from .plan import calibrate
+from .plan import calibrate, read_as
 from ..data.render import render
 from ..evaluation.simulate import ready
+from ..harnesses.logs import record
 from ..live.bundles import check_fixed, publish, read_bundle, shipped
 from ..live.certificate import certify
 from ..live.folder import check_new
@@ -70,7 +71,8 @@ def publish_command(
     title: str = "A small benchmark",  # of its README
     seed: int = 0,  # of the choice
     harness: str | None = None,  # lm-eval: also as a task for its --include_path
-    metric: str | None = None,  # of that task (needed where it has several)
+    metric: str | None = None,  # by which logs are read (that of the sources)
+    filter: str | None = None,  # the same for lm-eval's filters
     folds: int = 10,  # parts left out to measure the accuracy; 0: not measured
     with_sources: bool = False,  # also a method that keeps the scores of its sources
     json: bool = False,  # print an object instead
@@ -85,6 +87,7 @@ def publish_command(
         )
     paid, fresh = read_budget(budget), check_fixed(named_method(method, transfer))
     table = read_scores(scores, **kwargs)
+    table.items = record(table.items, read_as(metric, filter))
     fitted = ready(named_method(method, transfer).fit(table), paid, seed)
     errors = certificate = None
     if folds:
@@ -93,7 +96,7 @@ def publish_command(
         if not json:
             print(f"certificate: measured in {count(folds, 'trial')} of each split\n")
         certificate = certify(fitted, table, errors, folds, progress=True)
-    files = task_file(fitted, out, metric) if harness else {}
+    files = task_file(fitted, out) if harness else {}
     subset = publish(fitted, out, title, with_sources, errors, certificate, files)
     if json:
         found = {"method": method, "items": len(subset), "subset": subset.hash}

@@ -21,8 +21,15 @@ from tqdm import tqdm
 
 from .commands import command, count, print_json, read_choices
 from .estimate import format_report, read_answers
-from ..harnesses.harness import Harness, get_harness, program_harness
-from ..harnesses.logs import ASK, Choices
+from .tell import remembered
+from ..data.files import AmbiguousFile
+from benchnb.harnesses.harness import (
+    Harness,
+    get_harness,
+    program_harness,
+    running_harness,
+)
+from ..harnesses.logs import ASK, Choices, record
 from ..live.evaluation import Evaluation
 
 # %% ../../nbs/cli/run.ipynb #8bed3a80
@@ -42,9 +49,11 @@ class Rounds:
         live.command()
         last = max(int(p.stem[7:]) for p in live.folder.glob("subset_*.json"))
         items = get_harness(live.plan.harness or "list").items.format(f"_{last}")
-        tasks = ",".join(live.items.loc[live.ask(), "task"].map(str).unique())
+        asked = live.items.loc[live.ask()].reindex(columns=["task", "call"])
+        tasks = ",".join(asked["task"].map(str).unique())
         place = {"items": str(live.folder / items), "tasks": tasks, "logs": str(part)}
         place |= {"answers": str(part / "answers.csv"), "folder": str(live.folder)}
+        place["calls"] = "\n".join(asked["call"].dropna().unique())
         return self.harness.round_words(self.typed, place)
 
     def whole(self) -> list[Path]:  # in order
@@ -82,7 +91,12 @@ class Rounds:
             paths = [file for path in paths for file in sorted(path.glob("*.csv"))]
         if paths and self.live.ask():
             given = self.format, list(map(str, paths)), self.live, self.choices
-            answers, model = read_answers(*given)
+            try:
+                answers, model = read_answers(*given)
+            except AmbiguousFile as error:
+                more = "say it and run the same command again, nothing runs twice"
+                error.args = (f"{error}; {more}",)
+                raise
             if not answers.keys().isdisjoint(self.live.ask()):
                 self.live.tell(answers, model=self.choices.model or model)
 
@@ -126,12 +140,17 @@ def run_command(
     **kwargs,
 ) -> None:
     "Run a harness, round by round, until the estimate is there"
-    live, choices = Evaluation.load(dir), read_choices(**kwargs)
-    own = program_harness(harness[0])
+    live, own = Evaluation.load(dir), program_harness(harness[0])
+    how, new = remembered(live.plan.choices or {}, kwargs | {"format": format})
+    format, choices = how.pop("format"), read_choices(**how)
     format = format or (own.name if own else live.plan.harness or "list")
-    own = own or get_harness("list")
+    own = running_harness(own.name, live.items) if own else get_harness("list")
+    rounds = Rounds(live, harness, own, format, choices)
+    if not rounds.whole():  # the logs say later what they have
+        record(live.items, choices)
+    live.remember(**new)
     if own.drives_rounds and choices.interrupted == "error":  # beside its retry
-        choices = dataclasses.replace(choices, interrupted="skip")
-    Rounds(live, harness, own, format, choices).run()
+        rounds.choices = dataclasses.replace(choices, interrupted="skip")
+    rounds.run()
     report = live.report()
     print_json(report) if json else print(format_report(report))

@@ -30,8 +30,9 @@ def remembered(
 
 # %% ../../nbs/cli/tell.ipynb #b2116f2b
 TELL = (
-    "Of the logs only what was asked counts. How they are read (--metric, "
-    "--filter, ...) is remembered. If a part is there, the rest is "
+    "Only what was asked counts for the estimate; results of all items give the "
+    "exact score beside it. Logs are read by the metric and filter of the sources; "
+    "other choices are remembered. If a part is there, the rest is "
     "asked again; if all is there, the next items or the estimate are printed. For a "
     "plain list of items LOG is a CSV file with the columns item and score. Where DIR "
     "was planned with --batch, --against and --within say after every batch, as often "
@@ -97,5 +98,6 @@ def tell_command(
         if stands:
             print(textwrap.fill(stands.sentence(dir, str(against)), 79), end="\n\n")
         new, total = live.known().items() - before.items(), len(live.items)
-        print(f"{len(new)} told, {len(live.answers)} of {total:,} items in all\n")
+        kept = f"; {len(live.others):,} more are kept" if live.others else ""
+        print(f"{len(new)} told, {len(live.answers)} of {total:,} items in all{kept}\n")
     print_next(live, dir, json, stands)

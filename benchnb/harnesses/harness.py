@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['HARNESSES', 'doc_ids', 'Subset', 'make_subset', 'Round', 'Harness', 'TableFile', 'ItemList', 'read_logs',
-           'import_logs', 'subset_files', 'task_word', 'list_harnesses', 'get_harness', 'running_harnesses',
-           'program_harness', 'guess_harness', 'export_scores']
+           'import_logs', 'subset_files', 'task_word', 'keep_out', 'list_harnesses', 'get_harness', 'running_harnesses',
+           'running_harness', 'program_harness', 'guess_harness', 'export_scores']
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0003
 import hashlib
@@ -154,7 +154,7 @@ class Harness:
         return str(Path(folder, "logs"))
 
     def round_words(self, typed: list[str], place: dict[str, str]) -> list[str]:
-        "One round of a typed command; place: items, tasks, logs, answers, folder"
+        "One round of a typed command; place: items, tasks, logs, folder, ..."
         if "{items}" not in " ".join(typed):
             raise ValueError("say {items} where your command takes the file of items")
         for name, value in place.items():
@@ -233,7 +233,7 @@ def import_logs(
     if not logs:
         raise ValueError(f"nothing is left of {len(files)} logs ({files[0].name!r}...)")
     scores = join_logs(logs, choices)
-    if harness.runs_items and not harness.numbers:
+    if harness.runs_items:
         scores.items["harness"] = harness.name  # a plan from this table is for it
     return scores
 
@@ -264,6 +264,17 @@ def task_word(
         problem = f"no harness can be given the task {name!r} as one: give it a name"
         raise ValueError(f"{problem} without commas, patterns or a dash at its start")
     return name
+
+
+def keep_out(
+    typed: list[str],  # a command
+    *options: str,  # that choose items
+) -> None:
+    "Refuse a command that chooses items itself"
+    for word in (word.partition("=")[0] for word in typed):
+        if word in options:
+            why = "the evaluation chooses the items, and needs all of them"
+            raise ValueError(f"leave {word} out: {why}")
 
 # %% ../../nbs/harnesses/harness.ipynb #f48b18ff
 HARNESSES = {  # name -> module:class
@@ -307,6 +318,27 @@ def get_harness(
 def running_harnesses() -> list[str]:
     "Names of those that can run chosen items"
     return [name for name in list_harnesses() if get_harness(name).runs_items]
+
+
+def running_harness(
+    name: str,  # one of running_harnesses()
+    items: pd.DataFrame | None = None,  # that it is to run, perhaps with their harness
+) -> Harness:
+    "A harness that can run these items; one that numbers them otherwise is refused"
+    runs = running_harnesses()
+    if name not in runs:
+        if name in list_harnesses():
+            problem = f"{name} runs no items, its logs are only read"
+            raise ValueError(f"{problem}: choose from {', '.join(runs)}")
+        raise unknown_name("harness", name, runs, f"there are {', '.join(runs)}")
+    made = get_harness(name)
+    facts = {} if items is None else items
+    known = {*facts["harness"].dropna()} if "harness" in facts else set()
+    for other in map(get_harness, known & {*runs} - {name, "list"}):
+        if name != "list" and (other.numbers or made.numbers):
+            problem = f"the items have the numbers that {other.name} gave them, which"
+            raise ValueError(f"{problem} mean others to {name}: leave harness out")
+    return made
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0016
 def program_harness(

@@ -22,7 +22,7 @@ import numpy as np
 from ..data.files import AmbiguousFile, naming
 from ..data.scores import COST_UNITS
 from ..data.untrusted import check_memory, open_zstd, parse_json, read_stream
-from .harness import Harness, Round, Subset, task_word
+from .harness import Harness, Round, Subset, keep_out, task_word
 from .logs import ASK, Choices, Log, choose, skipped
 from benchnb.harnesses.parsing import (
     as_cost,
@@ -159,12 +159,14 @@ def sample_scores(
     reductions: list,
     where: str,  # the file, for messages
     choices: Choices,  # metric, reducer, values
-) -> list[float]:  # all NaN where nothing was scored
-    "The score of every sample"
+    own: tuple[str, ...] = (),  # the sources' metric on this task
+) -> tuple[str, list[float]]:  # all NaN where nothing was scored
+    "The metric, and the score of every sample"
     names = [name for epochs in samples.values() for part in epochs for name in part]
     if not names:
-        return [np.nan] * len(samples)
-    metric = choose(list(dict.fromkeys(names)), choices.metric, "metric", where)
+        return "", [np.nan] * len(samples)
+    names = list(dict.fromkeys(names))
+    metric = choose(names, choices.metric, "metric", where, own)
     named, wanted = ["mean"], (choices.reducer,) if choices.reducer else ()
     if wanted or max(map(len, samples.values())) > 1:
         named = dig(header, "eval", "config", "epochs_reducer") or named
@@ -184,7 +186,7 @@ def sample_scores(
         values = [score_value(part.get(metric), choices.values) for part in epochs]
         known = [value for value in values if not np.isnan(value)]
         scores.append(float(np.mean(known)) if known else np.nan)
-    return scores
+    return metric, scores
 
 # %% ../../nbs/harnesses/inspect.ipynb #703d1238
 class Inspect(Harness):
@@ -217,17 +219,20 @@ class Inspect(Harness):
                 why = f"is not whole (status {status}, {len(found)} samples)"
                 if skipped(where, why, choices) or not found:
                     return []
-            scores = sample_scores(header, found, reductions, where, choices)
             model = choices.model or dig(header, "eval", "model")
             task = choices.task or dig(header, "eval", "task")
             if not isinstance(model, str) or not isinstance(task, str):
                 problem = "it names no model and task"
                 raise ValueError(f"{problem}: say model='NAME', task='NAME'")
+            own = choices.tasks.get(task, {}).get("metric", ())
+            made = sample_scores(header, found, reductions, where, choices, own)
+            metric, scores = made
             date = timestamp(dig(header, "eval", "created"))
             facts = {"evaluated": date} if date else {}
             ids, hashes = as_ids(list(found)), list(hashes.values())
             cost = [np.sum(counts) for counts in costs.values()]
             log = Log(model, task, ids, scores, hashes, cost, facts, where)
+            log.metric = metric
             file = dig(header, "eval", "task_file")
             if isinstance(file, str) and file and "/" not in task:
                 log.call = f"{file}@{task}"
@@ -251,6 +256,7 @@ class Inspect(Harness):
         "All rounds in one run, or what goes on where one was killed"
         if typed[1:2] != ["eval"] or len(typed) < 3 or typed[2].startswith("-"):
             raise ValueError("after -- say inspect eval TASK, then its options")
+        keep_out(typed, "--limit", "--sample-id")
         for path in sorted(Path(place["logs"]).glob("*.eval"), reverse=True):
             return [typed[0], "eval-retry", str(path), "--log-dir", place["logs"]]
         small = [typed[0], "eval", "benchnb/small", "-T", f"task={typed[2]}"]

@@ -36,7 +36,7 @@ from ..harnesses.harness import Round, make_subset, subset_files
 from . import budgets
 from . import folder as disk
 from .certificate import outside_certificate
-from .report import make_report
+from .report import make_report, rounded
 
 # %% ../../nbs/live/evaluation.ipynb #8dec90ee
 class Evaluation:
@@ -57,6 +57,7 @@ class Evaluation:
             plan["ease"] = np.round(item_means(source.values), 4).tolist()
         self.folder, self.source, self.stages = None, source, [method]
         self.answers, self.runs, self.model, self._saved = {}, {}, None, None
+        self.others = {}  # results of items that were not asked
         self.plan = disk.Plan(seed, **plan)
         self._prepare(method, budget)
         self.errors = {} if errors is None else {method.budget_: errors}
@@ -188,7 +189,7 @@ def tell(
         again = runs.keys() & self.runs.keys()
         runs = {name: self.runs.get(name, {}) | found for name, found in runs.items()}
         new |= {name: disk.pooled(found)[0] for name, found in runs.items()}
-        known = self.answers | dict.fromkeys(again, np.nan)
+        known = self.others | self.answers | dict.fromkeys(again, np.nan)
         disk.check_known(new, known, self.ask(), self.items.index, give_up)
         self.model = disk.same_model(self.model, model)
         again = {n: x for n, x in new.items() if n in self.answers}
@@ -201,23 +202,36 @@ def tell(
             and np.isnan(self.answers[n])
             and not np.isnan(x)
         }
+        scored = {n: x for n, x in new.items() if not np.isnan(x)}
+        others = new | self.others | scored  # nothing that was given is lost
+        self.others = {n: x for n, x in others.items() if n not in self.answers}
+        self.runs = self.runs | runs
         if late:
             self.answers, self.rounds = self.answers | late, []
-            self.runs = self.runs | {n: runs[n] for n in late if n in runs}
             self._save()
             self._replay()
         while asked := self.ask():
-            found = {name: new[name] for name in asked if name in new}
+            found = {name: others[name] for name in asked if name in others}
             if give_up:
                 found = dict.fromkeys(asked, np.nan) | found
             if not found:
                 break
             self.answers = self.answers | found
-            self.runs = self.runs | {n: runs[n] for n in found if n in runs}
+            self.others = {n: x for n, x in self.others.items() if n not in found}
             self._save()  # on disk, before anything is made of them
             self._advance()
         self._save()
     return self
+
+
+@patch
+def exact(self: Evaluation) -> float | None:  # None: some items have no result
+    "The score itself, where there are results of all items, asked or not"
+    known = pd.Series(self.others | self.answers, dtype=float)
+    known = known.reindex(self.items.index).to_numpy()
+    if np.isnan(known).any():
+        return None
+    return float(np.average(known, weights=self.items["weight"]))
 
 
 @patch
@@ -245,7 +259,7 @@ def _save(self: Evaluation) -> None:
         place = self.folder / f"stage-{stage.budget_}"
         if not Path(place, "method.json").is_file():
             save_method(stage, place)
-    state = {"answers": self.answers, "runs": self.runs, "rounds": self.rounds}
+    state = {n: getattr(self, n) for n in ("answers", "runs", "rounds", "others")}
     sources = self.stages[0].fingerprint_
     text = disk.state_text(sources, self.plan, self.model, **state)
     if text != self._saved:
@@ -262,11 +276,11 @@ def _changing(self: Evaluation) -> Generator[None]:
             if (self.folder / disk.FILE).read_bytes() != self._saved:
                 now = vars(Evaluation.load(self.folder))  # somebody else told it
                 vars(self).update(now | {"source": self.source})
-        before = self.answers, self.runs, self.model
+        before = self.answers, self.runs, self.model, self.others
         try:
             yield
         except BaseException:  # the method failed, or the disk is full
-            self.answers, self.runs, self.model = before
+            self.answers, self.runs, self.model, self.others = before
             self._replay()
             if self._saved is not None:
                 self._save()
@@ -347,8 +361,9 @@ def report(
     errors, ease = self.left_out(method.budget_), self.plan.ease
     ease = None if ease is None else np.array(ease)
     report = make_report(self.estimate(level), method, self.answers, errors, ease)
-    if self.runs:
-        report["runs"] = sum(disk.pooled(runs)[1] for runs in self.runs.values())
+    if runs := [self.runs[name] for name in self.answers if name in self.runs]:
+        report["runs"] = sum(disk.pooled(one)[1] for one in runs)
+    report["exact"] = rounded(self.exact())
     return report | {"certificate": self.plan.certificate}
 
 # %% ../../nbs/live/evaluation.ipynb #5fd553eb
@@ -382,12 +397,13 @@ def load(
     self._saved, state = disk.read_state(folder)
     self.folder, self.source, self.errors = folder, source, {}
     self.plan, self.model, self.runs = (state[k] for k in ("plan", "model", "runs"))
-    self.answers, self.stages = state["answers"], [load_method(folder)]
+    self.answers, self.others = state["answers"], state["others"]
+    self.stages = [load_method(folder)]
     prints = [self.stages[0].fingerprint_] + ([source.fingerprint()] if source else [])
     if any(one != state["sources"] for one in prints):
         raise ValueError(f"the evaluation in {str(folder)!r} has other sources")
     with naming(folder, "is damaged, restore it from a copy"):
-        for name in self.answers.keys() - set(self.items.index):
+        for name in {*self.answers, *self.others} - set(self.items.index):
             raise ValueError(f"{name!r} is no item of this benchmark")
         if self.plan.most is not None:
             check_budget(self.plan.most, len(self.items))

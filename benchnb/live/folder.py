@@ -22,7 +22,7 @@ from ..data.files import hold, naming, parse_object, replace_file
 from ..data.untrusted import read_stream
 from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole
-from ..harnesses.harness import get_harness
+from ..harnesses.harness import running_harness
 
 # %% ../../nbs/live/folder.ipynb #fedffe2c
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Plan:
         for name in ("most", "batch"):
             if (number := getattr(self, name)) is not None and number < 1:
                 raise ValueError(f"{name} must be at least 1, got {number}")
-        if self.harness is not None and not get_harness(self.harness).runs_items:
-            raise ValueError(f"{self.harness} runs no items: its logs are only read")
+        if self.harness is not None:
+            running_harness(self.harness)
         if self.shift not in POLICIES:
             raise ValueError(f"shift is report, aipw or abstain, got {self.shift!r}")
         if self.level is not None:
@@ -129,7 +129,7 @@ def check_known(
             )
     if len(wrong := pd.Index(new).difference(items, sort=False)):
         raise ValueError(f"{wrong[0]!r} is no item of this benchmark")
-    if give_up and not new or new.keys() & {*known, *asked}:
+    if new and not asked or give_up and not new or new.keys() & {*known, *asked}:
         return
     if not asked:
         raise ValueError("nothing is asked for: the estimate is ready")
@@ -210,17 +210,21 @@ def state_text(
     answers: dict[str, float],  # item -> score, NaN: unscored
     runs: dict[str, dict],  # item -> {name of a run: (score, number of runs)}
     rounds: list[list[str]],  # items asked, round by round
+    others: dict[str, float],  # results of items that were not asked
 ) -> bytes:
     "All that changes in an evaluation, as the text of its file"
 
     def plain(score):
         return None if np.isnan(score) else score
 
-    shown = {n: plain(x) for n, x in answers.items()}
-    for name, found in runs.items():
-        shown[name] = {run: [plain(x), count] for run, (x, count) in found.items()}
+    def shown(scores):
+        known = {n: runs.get(n, {}).items() for n in scores}
+        known = {n: {r: [plain(x), k] for r, (x, k) in one} for n, one in known.items()}
+        return {n: known[n] or plain(x) for n, x in scores.items()}
+
     state = {"benchnb": 2, "sources": sources, "plan": asdict(plan), "model": model}
-    return json.dumps(state | {"answers": shown, "rounds": rounds}, indent=1).encode()
+    state |= {"answers": shown(answers), "rounds": rounds, "others": shown(others)}
+    return json.dumps(state, indent=1).encode()
 
 
 def read_state(
@@ -242,7 +246,9 @@ def read_state(
             raise ValueError("it lacks answers that were told")
         if not isinstance(raw["model"], str | None):
             raise TypeError(f"the model's name is {raw['model']!r:.40}")
-        state = {"plan": Plan(**raw["plan"]), "answers": answers, "runs": runs}
+        others, more = check_answers(raw.get("others", {}))
+        state = {"plan": Plan(**raw["plan"]), "answers": answers, "runs": runs | more}
+        state["others"] = others
         state |= {name: raw[name] for name in ("model", "sources")}
         return text, state | {"rounds": rounds}
 

@@ -26,7 +26,7 @@ from ..data.sources import load_table
 from ..evaluation.method import Estimate
 from ..evaluation.registry import get_method
 from ..harnesses.inspect import named_scores, score_value
-from ..harnesses.logs import choose
+from ..harnesses.logs import Choices, choose, record, recorded
 from ..harnesses.parsing import text_hash
 from ..live.answers import names_by_id
 from ..live.bundles import load_bundle
@@ -326,7 +326,10 @@ def small(
             problem = f"{task!r} names {len(found)} tasks: name one, such as"
             raise ValueError(f"{problem} arith.py@arith")
         original, fresh = found[0], partial(fresh_evaluation, place, **how)
-        samples = task_samples(original, fresh().items)
+        items = record(fresh().items, Choices((metric,) if metric else ()))
+        samples = task_samples(original, items)
+        for own in recorded(items).values():  # of the only task
+            metric = metric or own.get("metric", (None,))[0]
         add_metric(original, metric, full_score(sources, original.name, **how))
         if hasattr(original, TASK_FILE_ATTR):  # a retry makes this task anew
             delattr(original, TASK_FILE_ATTR)

@@ -2,6 +2,7 @@
 (`make harnesses`); Inspect is in tests/plugins."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from benchnb.live.bundles import load_bundle
 from benchnb.live.evaluation import Evaluation
 
 pytestmark = [needed, pytest.mark.slow]
-
+ACC = Choices(metric=("acc",))
 # Several calls of lm_eval in one process: importing it takes longer than the models
 LM_EVAL = """
 import json, sys
@@ -38,6 +39,9 @@ doc_to_target: answer
 doc_to_choice: "{{{{choices}}}}"
 metric_list:
   - metric: acc
+    aggregation: mean
+    higher_is_better: true
+  - metric: acc_norm
     aggregation: mean
     higher_is_better: true
 """
@@ -83,19 +87,18 @@ def full(model, output):
 
 
 def planned(out):
-    "The printed line of lm_eval as arguments, with what this world needs beside"
+    "The printed line of lm_eval as arguments, for a slow machine"
     line = next(line for line in out.splitlines() if line.startswith("lm_eval "))
-    argv = line.split()[1:] + ["--include_path", "."]
-    return [*argv, "--device", "cpu", "--batch_size", "16"]
+    return [*line.split()[1:], "--device", "cpu", "--batch_size", "16"]
 
 
 @pytest.fixture(scope="module")
 def truth(world):
     "The scores of the last model on all items; those of the others are in s.parquet"
     lm_eval([full(f"m{n}", "logs") for n in range(6)] + [full("m6", "truth")], world)
-    out = benchnb("import", "lm-eval", "logs", "--out", "s.parquet", cwd=world)
-    assert out.startswith("6 models x 120 items, 2 tasks")
-    return import_logs("lm-eval", world / "truth")
+    argv = ["import", "lm-eval", "logs", "--metric", "acc", "--out", "s.parquet"]
+    assert benchnb(*argv, cwd=world).startswith("6 models x 120 items, 2 tasks")
+    return import_logs("lm-eval", world / "truth", ACC)  # said no more below
 
 
 def test_lm_eval_from_logs_to_a_score(world, truth):
@@ -132,13 +135,13 @@ def disorder(world):
     argv[argv.index("alpha,beta")] = "alpha"
     lm_eval([[*argv, "--samples", "bad.json"]], world)
     logs = [world / "logs", world / "bad"]
-    truth = import_logs("lm-eval", world / "truth")
+    truth = import_logs("lm-eval", world / "truth", ACC)
     right = {name: truth.values[0, n] for n, name in enumerate(truth.items.index)}
     try:
-        found = import_logs("lm-eval", logs)  # a later version that is right
+        found = import_logs("lm-eval", logs, ACC)  # a later version that is right
     except ValueError as error:
         assert "unsorted list" in str(error)
-        found = import_logs("lm-eval", logs, Choices(match="hash"))
+        found = import_logs("lm-eval", logs, replace(ACC, match="hash"))
     new = found.values[6]
     for name in ("alpha/3", "alpha/57", "alpha/90"):
         assert new[found.items.index.get_loc(name)] == right[name]
@@ -148,7 +151,7 @@ def disorder(world):
 def publish(world, table, name):
     "A bundle that is also a task of the harness"
     argv = ["publish", table, "--method", "kmeans", "--budget", 12, "--out", name]
-    benchnb(*argv, "--harness", "lm-eval", "--metric", "acc", cwd=world)
+    benchnb(*argv, "--harness", "lm-eval", cwd=world)
 
 
 def logged(place, task):
@@ -191,6 +194,9 @@ def test_a_bundle_is_a_task_that_prints_the_estimate(world, truth):
             assert found["estimate,none"] == pytest.approx(by_hand["score"], abs=1e-6)
             assert {f"alpha/{one['doc_id']}" for one in rows} == set(asked)
 
+    (world / "calls.json").write_text(json.dumps([["--limit", "5", *argvs[1]]]))
+    done = start(PYTHON, "driver.py", "calls.json", cwd=world)
+    assert "one needs its 12 documents, fewer give no estimate" in done.stderr
     _, rows = logged(world / "logs_shots", "one")
     docs = (world / "alpha.jsonl").read_text().splitlines()
     ids = {one["doc_id"] for one in rows}
@@ -219,7 +225,7 @@ def test_all_rounds_run_in_one_process(world, truth):
     argv = ["plan", "s.parquet", "--method", "tailored_bench", "--budget", 30]
     benchnb(*argv, "--out", "driven", "--model", "models/m6", cwd=world)
     argv = "-m benchnb run driven --json -- lm_eval --model hf".split()
-    argv += ["--model_args", "pretrained=models/m6", "--include_path", "."]
+    argv += ["--model_args", "pretrained=models/m6"]
     out = call(PYTHON, *argv, "--device", "cpu", "--batch_size", "16", cwd=world)
     live = Evaluation.load(world / "driven")
     assert len(live.rounds) == len(list(world.glob("driven/logs/round_*"))) == 2

@@ -1,6 +1,7 @@
 """Running evaluations: a process is killed and another goes on, several tell at once,
 bad answers and damaged files are refused and change nothing, scores arrive late."""
 
+import json
 import os
 import shutil
 import signal
@@ -176,15 +177,26 @@ def test_answers_may_come_in_parts_and_with_others(name):
     assert shown(run.conversation.estimate) == shown(simulated(name))
 
 
-def test_answers_after_the_end_are_refused(tmp_path):
+def test_answers_after_the_end_are_kept(tmp_path):
     run = begin(METHODS[0], tmp_path)
     finish(run, target())
     before, known = files_in(tmp_path), target()
-    for answers in ({}, known.drop(list(run.answers))):
-        with pytest.raises(ValueError, match="nothing is asked for"):
-            run.tell(answers)
-    run.tell(known)  # the same again is no news
-    assert files_in(tmp_path) == before
+    with pytest.raises(ValueError, match="nothing is asked for"):
+        run.tell({})
+    run.tell(known[list(run.answers)])  # the same again is no news
+    assert files_in(tmp_path) == before and run.exact() is None
+    score = shown(run.estimate())
+    run.tell(known.drop(list(run.answers)))  # what was not asked is kept
+    again = Evaluation.load(tmp_path)
+    weighted = np.average(known, weights=run.items["weight"][known.index])
+    assert again.exact() == pytest.approx(weighted)
+    assert shown(again.estimate()) == score and again.answers == run.answers
+    with pytest.raises(ValueError, match="was told . before and . now"):
+        run.tell(1 - known)
+    state = json.loads(Path(tmp_path, "evaluation.json").read_text())
+    del state["others"]  # as earlier versions wrote it
+    Path(tmp_path, "evaluation.json").write_text(json.dumps(state))
+    assert Evaluation.load(tmp_path).exact() is None
 
 
 def test_another_model_is_refused(tmp_path):

@@ -226,6 +226,34 @@ def test_a_run_stops_at_a_width_and_bad_input_is_named(world):
     assert "'f1'" in out and not list(place.glob("none/*"))
 
 
+SCORERS = """
+from benchnb.data.scores import Scores
+from benchnb.plugins.inspect_ai import small
+from inspect_ai import Task
+from inspect_ai.dataset import Sample
+from inspect_ai.scorer import includes, match
+
+table = Scores.from_parquet("scores.parquet")
+table.items["metric"] = "match"
+table.to_parquet("match.parquet")
+data = [Sample(input="yes?", target="yes", id=n + 1) for n in range(len(table.items))]
+cases = ("match.parquet", None), ("scores.parquet", None), ("match.parquet", "includes")
+for name, metric in cases:
+    task = Task(dataset=data, scorer=[includes(), match()], name="arith")
+    try:
+        print(small(task, name, "random", 20, metric=metric).name)
+    except Exception as error:
+        print(error)
+"""
+
+
+def test_the_metric_of_the_sources_holds(world):
+    place, env = world
+    out = call(PYTHON, "-c", SCORERS, cwd=place, **env).splitlines()
+    assert out[0] == "arith" and "choose metric from 'includes', 'match'" in out[1]
+    assert "'includes' is not the metric of the sources on arith, 'match'" in out[2]
+
+
 def test_other_questions_under_the_same_ids_are_refused_as_by_tell(world):
     place, env = world
     other = ["-T", "ask=Is {} prime?"]

@@ -1,0 +1,258 @@
+"""Metric, filter and harness of the sources' logs are remembered; results that were not
+asked are kept, and the exact score is given where all are there."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.logs import TIME, lm_eval_row, right_or_wrong, write_results, write_rows
+
+from benchnb.cli.app import main
+from benchnb.data.scores import Scores
+from benchnb.live.bundles import read_bundle
+from benchnb.live.evaluation import Evaluation
+
+SUMS, GEN = right_or_wrong(9, 40), right_or_wrong(9, 20, seed=1)
+
+
+def rows_of(task, number, right):
+    "Two metrics, or two filters; what is not meant is the contrary"
+    if task == "sums":
+        more = {"metrics": ["acc", "acc_norm"], "acc_norm": 1 - right}
+        return [lm_eval_row(task, number, right, **more)]
+    pairs = (("strict", right), ("loose", 1 - right))
+    return [lm_eval_row(task, number, x, "exact_match", f) for f, x in pairs]
+
+
+def log(folder, model, ids, row, tasks="tasks"):
+    "What lm-evaluation-harness writes for two tasks"
+    place = Path(folder, model.replace("/", "__"))
+    for task, numbers in ids.items():
+        right = (SUMS if task == "sums" else GEN)[row]
+        lines = [r for n in numbers for r in rows_of(task, n, int(right[n]))]
+        write_rows(place / f"samples_{task}_{TIME}.jsonl", lines)
+    where = {t: {"metadata": {"config_source": f"{tasks}/{t}.yaml"}} for t in ids}
+    write_results(place, model, ids, configs=where)
+
+
+ALL = {"sums": range(40), "gen": range(20)}
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory):
+    "Logs of eight models with two metrics and two filters, and their table"
+    folder = tmp_path_factory.mktemp("logged")
+    for number in range(8):
+        log(folder / "logs", f"m{number}", ALL, number)
+    read = ["--metric", "acc,exact_match", "--filter", "none,strict"]
+    argv = ["import", "lm-eval", f"{folder}/logs", "--out", f"{folder}/s.parquet"]
+    assert main([*argv, *read]) == 0
+    bare = Scores.from_parquet(folder / "s.parquet")
+    facts = ["metric", "filter", "harness", "call"]
+    bare.items = bare.items.drop(columns=facts, errors="ignore")
+    bare.to_parquet(folder / "bare.parquet")  # as a table from another place
+    (folder / "tasks").mkdir()
+    for task in ALL:
+        (folder / "tasks" / f"{task}.yaml").write_text(f"task: {task}\n")
+    return folder
+
+
+@pytest.fixture
+def give(logged, tmp_path, monkeypatch, capfd):
+    "Give a command beside these; what it printed, or its error"
+    shutil.copytree(logged, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+
+    def call(line, wrong=False):
+        code = main(line.split())
+        out, err = capfd.readouterr()
+        assert (code != 0) == wrong, out + err
+        return err if wrong else out
+
+    return call
+
+
+def plan(give, more="", table="s.parquet", budget=12):
+    how = f"--method random --budget {budget} --folds 0 --out new"
+    return give(f"plan {table} {how} --model o/new {more}")
+
+
+def asked():
+    return json.loads(Path("new/samples_1.json").read_text())
+
+
+def check_answers():
+    "Those of acc and of strict"
+    found, right = Evaluation.load("new").answers, {"sums": SUMS, "gen": GEN}
+    wanted = {n: right[n.split("/")[0]][8][int(n.split("/")[1])] for n in found}
+    assert found == wanted and len(found) == 12
+
+
+def test_tell_reads_as_the_sources_were_read(give):
+    plan(give)
+    log("new/logs", "o/new", asked(), 8)
+    before = Path("new/evaluation.json").read_bytes()
+    err = give("tell new new/logs --metric acc_norm,exact_match", wrong=True)
+    assert "'acc_norm'" in err and "the sources" in err and "(--metric acc)" in err
+    err = give("tell new new/logs --filter loose,none", wrong=True)
+    assert "'loose'" in err and "(--filter strict)" in err
+    err = give("tell new new/logs --format inspect", wrong=True)
+    assert "the numbers that lm-eval gave them" in err
+    assert Path("new/evaluation.json").read_bytes() == before
+    give("tell new new/logs")
+    check_answers()
+
+
+def test_another_metric_is_taken_only_where_the_log_lacks_that_of_the_sources(give):
+    plan(give)
+    log("new/logs", "o/new", asked(), 8)
+    for path in Path("new/logs").rglob("samples_*"):
+        path.write_text(path.read_text().replace('"acc"', '"accuracy"'))
+    err = give("tell new new/logs", wrong=True)
+    assert "has no metric 'acc': choose from 'accuracy', 'acc_norm'" in err
+    give("tell new new/logs --metric accuracy,exact_match")
+    check_answers()
+
+
+def test_plan_can_say_it_for_a_table_from_elsewhere(give):
+    said = "--metric acc,exact_match --filter strict,none --harness lm-eval"
+    plan(give, said, "bare.parquet")
+    log("new/logs", "o/new", asked(), 8)
+    err = give("tell new new/logs --metric acc_norm,exact_match", wrong=True)
+    assert "the sources" in err
+    give("tell new new/logs")
+    check_answers()
+    how = "--method random --budget 12 --folds 0 --out x --metric acc_norm"
+    err = give(f"plan s.parquet {how}", wrong=True)
+    assert "'acc_norm'" in err and "the sources" in err and not Path("x").exists()
+
+
+PROGRAM = """#!{python}
+import pathlib, sys
+sys.path[:0] = {path}
+with open("ran.txt", "a") as file:
+    file.write(" ".join(sys.argv[1:]) + chr(10))
+import test_metric
+test_metric.log(sys.argv[-1], "o/new", test_metric.asked(), 8)
+"""
+
+
+@pytest.fixture
+def harness(give, monkeypatch):
+    "A program named lm_eval, which logs what was asked"
+    path = [str(Path(__file__).parent), *sys.path]
+    Path("bin").mkdir()
+    Path("bin/lm_eval").write_text(PROGRAM.format(python=sys.executable, path=path))
+    Path("bin/lm_eval").chmod(0o755)
+    monkeypatch.setenv(
+        "PATH", f"{Path('bin').absolute()}{os.pathsep}{os.environ['PATH']}"
+    )
+
+
+def ran():
+    path = Path("ran.txt")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_run_inherits_all_and_finds_the_tasks(give, harness):
+    out = plan(give)
+    assert "--include_path tasks" in out
+    run = "run new {} -- lm_eval --model hf{}"
+    for more in ("--limit 5", "--limit=5", "-L 5", "--samples x.json"):
+        err = give(run.format("", f" {more}"), wrong=True)
+        assert f"leave {more.partition('=')[0].split()[0]} out" in err
+    assert "the sources" in give(run.format("--metric acc_norm", ""), wrong=True)
+    assert not ran()  # it is refused before anything runs
+    assert "score  " in give(run.format("", ""))
+    check_answers()
+    assert "--include_path tasks" in ran()[0]
+    shutil.rmtree("new")
+    plan(give)
+    give(run.format("", " --include_path here"))
+    assert "--include_path here" in ran()[1]
+    assert ran()[1].count("--include_path") == 1
+    Path("tasks/method.json").touch()  # a published folder, perhaps a stranger's
+    shutil.rmtree("new")
+    assert "--include_path" not in plan(give)
+
+
+def test_what_run_is_told_is_remembered_and_no_run_is_lost(give, harness):
+    plan(give, table="bare.parquet")
+    err = give("run new -- lm_eval --model hf", wrong=True)
+    assert "choose filter from 'strict', 'loose'" in err and "nothing runs twice" in err
+    more = "--metric acc,exact_match --filter strict,none"
+    give(f"run new {more} -- lm_eval --model hf")
+    assert len(ran()) == 1
+    check_answers()
+    choices = Evaluation.load("new").plan.choices
+    assert choices == {"metric": "acc,exact_match", "filter": "strict,none"}
+
+
+def test_a_bundle_hands_it_on(give):
+    how = "--method kmeans --budget 12 --folds 0 --harness lm-eval"
+    give(f"publish s.parquet {how} --out small")
+    items = read_bundle("small").items_
+    assert items.groupby("task")["metric"].first().to_dict() == {
+        "gen": "exact_match", "sums": "acc"
+    }  # fmt: skip
+    err = give(f"publish s.parquet {how} --metric acc_norm --out x", wrong=True)
+    assert "'acc_norm'" in err and not Path("x").exists()
+    give("plan small --out new --model o/new")
+    log("new/logs", "o/new", asked(), 8)
+    give("tell new new/logs")
+    check_answers()
+
+
+def test_a_table_of_document_numbers_is_for_its_harness(give):
+    how = "plan s.parquet --method random --budget 12 --folds 0"
+    err = give(f"{how} --harness inspect --out x", wrong=True)
+    assert "lm-eval" in err and "inspect" in err
+    err = give(f"{how} --harness what --out x", wrong=True)
+    assert "helm" not in err and "lm-eval, inspect, swebench" in err
+    err = give(f"{how} --harness helm --out x", wrong=True)
+    assert "helm runs no items" in err and "lm-eval, inspect, swebench" in err
+
+
+# All results, when some were asked ---------------------------------------------------
+
+
+def exact():
+    return (SUMS[8].sum() + GEN[8].sum()) / 60
+
+
+def test_a_log_with_everything_gives_the_exact_score(give):
+    plan(give)
+    log("all", "o/new", ALL, 8)
+    out = give("tell new all")
+    assert "12 told, 12 of 60 items in all; 48 more are kept" in out
+    give("paired new all --format lm-eval")  # reads them as the evaluation does
+    line = f"exact     {exact():.3f}   (all 60 items have a result"
+    assert line in out and line in give("estimate new")
+    report = json.loads(give("estimate new --json"))
+    assert report["exact"] == pytest.approx(exact(), abs=1e-6)
+    assert report["items"]["spent"] == 12
+    check_answers()
+    again = Evaluation.load("new")
+    assert len(again.others) == 48 and again.exact() == pytest.approx(exact())
+
+
+def test_what_was_not_asked_is_kept_and_counts_when_it_is_asked(give):
+    plan(give)
+    part = {"sums": range(40)}
+    log("part", "o/new", part, 8)
+    out = give("tell new part")
+    mine = len(asked()["sums"])
+    assert f"{mine} told, {mine} of 60 items in all; {40 - mine} more are kept" in out
+    log("rest", "o/new", {"gen": range(20)}, 8)
+    assert f"exact     {exact():.3f}" in give("tell new rest")
+    log("wrong", "o/new", part, 7)  # another run
+    assert "before and" in give("tell new wrong --repeated last", wrong=True)
+    give("publish s.parquet --method kmeans --budget 12 --folds 0 --out small")
+    out = give("estimate part --bundle small --format lm-eval", wrong=True)
+    assert "missing" in out
+    shutil.copytree("rest", "part", dirs_exist_ok=True)
+    out = give("estimate part --bundle small --format lm-eval")
+    assert f"exact     {exact():.3f}" in out
