@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from helpers.harnesses import build_wheel, new_environment
 from helpers.logs import right_or_wrong, write_lm_eval
@@ -31,6 +33,15 @@ def test_all_others_work_in_an_empty_folder(tmp_path, monkeypatch, capsys):
     right = right_or_wrong(31, 120)
     for number in range(30):
         write_lm_eval("logs", f"m{number}", {"sums": right[number].tolist()})
+
+    tasks, draw = [*"abcde"], np.random.default_rng(0)
+    matrix = pd.DataFrame(draw.random((5, 5)), pd.Index(tasks, name="task"), tasks)
+    matrix.to_csv("matrix.csv")
+    records = pd.DataFrame(draw.random((30, 5)), columns=tasks).rename_axis("model")
+    records.iloc[0, 0] = np.nan
+    records.stack(future_stack=True).rename_axis(["model", "task"]).rename(
+        "score"
+    ).to_csv("records.csv")
 
     def answer(folder, row):
         wanted = json.loads(Path(folder, "samples_1.json").read_text())["sums"]
