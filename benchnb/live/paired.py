@@ -214,7 +214,7 @@ def unlike_sources(a: Evaluation, b: Evaluation) -> str:  # empty: both are like
     odd = []
     for letter, run in (("A", a), ("B", b)):
         one = run.conversation
-        if run.guard(one).flags(one, one.estimate):
+        if run.guard(one).flags(one, one.estimate, one.estimate.kind):
             odd.append(letter)
     note = f"{' and '.join(odd)} unlike the sources: the interval may hold less often"
     return note if odd else ""
