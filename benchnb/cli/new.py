@@ -126,10 +126,11 @@ def rename_methods(
     source: str,  # of an exported cell
     names: dict[str, str],  # in the notebook -> in the module
 ) -> str:
-    "A cell whose classes have another name in the module than in the notebook"
+    "Another name in the module than in the notebook, with the same random numbers"
 
     def both(found):
-        return f'{found[0]} if __name__ == "__main__" else "{names[found[1]]}"'
+        line = f'{found[0]} if __name__ == "__main__" else "{names[found[1]]}"'
+        return f'{line}\n    rng_name = "{found[1]}"  # so that only a change counts'
 
     return re.sub(rf'(?m)^    name = "({"|".join(names) or "(?!)"})"', both, source)
 
@@ -221,5 +222,9 @@ def copy_command(
     if methods := [*new_names(chapter, name).values()]:
         text = f"methods: {', '.join(methods)} (in the module {name})"
         print(textwrap.fill(text, 79, subsequent_indent=" " * 9))
+        if place.parent == nbs:
+            print("         every command knows them once pyproject.toml has, under")
+            print('         [project.entry-points."benchnb.methods"], a line for each:')
+            print(f'         {name} = "PACKAGE.{name}:CLASS"')
     print(f"then:    pip install jupyter nbdev\n         {pip_install('plots,papers')}")
     print(f"         jupyter lab {shlex.quote(str(place))}")

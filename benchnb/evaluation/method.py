@@ -280,6 +280,7 @@ class Method:
     "The interface of every method: fit, prepare, run"
 
     name = ""  # the registered name; without an annotation: no parameter
+    rng_name = ""  # of the method whose random numbers it takes; empty: its own
     needs = ()  # columns of the items' facts without which it cannot work
     packages = ()  # modules of the extra `papers` without which it cannot work
     least_sources = 0  # with fewer it is not recommended

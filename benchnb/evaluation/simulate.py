@@ -48,7 +48,7 @@ def method_rng(
     target: str | None = None,  # counts if the method is fresh per target
 ) -> np.random.Generator:
     "The random numbers of one step of one trial, made anew each time"
-    names = [method.name, step]
+    names = [method.rng_name or method.name, step]
     if method.fresh_per_target and target is not None:
         names.append(str(target))
     names = [zlib.crc32(n.encode()) if isinstance(n, str) else n for n in names]

@@ -2,6 +2,7 @@
 only the wheel is installed."""
 
 import ast
+import importlib
 import json
 import os
 import re
@@ -19,7 +20,8 @@ import benchnb
 from benchnb.cli.app import main
 from benchnb.cli.new import find_chapter, own_cells, read_chapters
 from benchnb.data.files import pip_install
-from benchnb.evaluation.registry import LIBRARY
+from benchnb.evaluation.registry import LIBRARY, get_method
+from benchnb.evaluation.simulate import method_rng
 from tools.project import TEMPLATE
 from tools.run import ROOT
 
@@ -130,7 +132,7 @@ def test_a_copy_by_a_methods_name_is_called_after_it(tmp_path, capsys):
     assert main(["copy", "kmeans", str(tmp_path)]) == 0
 
 
-BOOK = read_chapters()
+BOOK, SAMPLING = read_chapters(), "benchnb.methods.sampling"
 
 
 def test_every_chapter_can_be_copied():
@@ -146,6 +148,18 @@ def test_every_chapter_can_be_copied():
             elif kind == "code" and "%" not in text[:2]:
                 ast.parse(text)
                 assert "../../" not in text, (chapter, text)
+
+
+def test_an_unchanged_copy_draws_the_same_items():
+    "In the module, where it has another name"
+    cells = own_cells(BOOK["methods/sampling"], "methods/sampling", "my_aipw")
+    (text,) = (text for _, text in cells if 'name = "aipw" if' in text)
+    space = {"__name__": "my_aipw", **vars(importlib.import_module(SAMPLING))}
+    exec(text.replace("@register\n", ""), space)
+    copied, original = space["AIPW"](), get_method("aipw")
+    assert copied.name == "my_aipw"
+    draws = [method_rng(one, 20, 0, step=0).random() for one in (copied, original)]
+    assert draws[0] == draws[1]
 
 
 # In empty environments ---------------------------------------------------------------
@@ -233,7 +247,8 @@ def test_copied_chapters_run_and_become_modules(wheel, tmp_path):
     table = ["compare", "zoo", "--methods", "my_guarded_irt,guarded_irt", "--budgets"]
     table += ["30", "--trials", "1", "--plugin", "mine/my_guarded_irt.py", "--json"]
     rows = json.loads(run(programs / "benchnb", *table, cwd=tmp_path))
-    assert "my_guarded_irt" in json.dumps(rows)
+    assert {row["method"] for row in rows} == {"my_guarded_irt", "guarded_irt"}
+    assert len({row["mae"] for row in rows}) == 1  # the same items are drawn
 
 
 @pytest.mark.slow
