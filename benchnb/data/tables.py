@@ -55,7 +55,7 @@ def read_csv(
     with open_text(path) as file:
         head = next(filter(None, csv.reader(file, delimiter=sep)), None)
     if head is None:
-        raise ValueError("it is empty: no columns to read")
+        raise ValueError("it is empty: write a line of column names, then the rows")
     for other, name in ((";", "semicolons"), ("\t", "tabs"), (",", "commas")):
         if len(head) == 1 and other != sep and other in head[0]:
             wanted = "tabs" if sep == "\t" else "commas"

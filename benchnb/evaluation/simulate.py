@@ -69,10 +69,10 @@ def check_request(
         raise ValueError(f"{name} asked for an item outside 0..{total - 1}")
     everything = np.append(asked, wanted)
     if len(np.unique(everything)) < len(everything):
-        raise ValueError(f"{name} asked for an item twice")
+        raise ValueError(f"{name} asked for an item twice: leave out what was asked")
     if len(everything) > method.budget_:
         raise ValueError(
-            f"{name} asked for {len(everything)} of {method.budget_} items"
+            f"{name} asked for {len(everything)} items, its budget is {method.budget_}"
         )
     return wanted.astype(int)
 

@@ -167,7 +167,10 @@ def test_per_task_names_the_task_in_which_nothing_was_scored():
         (Tipsy, "prepare is not repeatable: prepare must draw from rng alone"),
         (Meddler, "fit returns nothing: return self"),
         (dict, "is no Method: inherit from"),
-        (Greedy, "a run fails .ValueError: Greedy asked for 14 of 13 items"),
+        (
+            Greedy,
+            "a run fails .ValueError: Greedy asked for 14 items, its budget is 13",
+        ),
         (Unsaved, "a saved copy differs: what fit and prepare find out ends in an"),
         (Rootless, "fit forgets the items: begin it with super"),
         (Loud, "the name 'Loud' is not snake_case: write it in lower case"),

@@ -375,7 +375,7 @@ def test_a_method_that_breaks_the_rules_is_named():
     for rounds, words in {
         ((0, 1), (1, 2)): "asked for an item twice",
         ((0, 0),): "asked for an item twice",
-        (tuple(range(7)),): "asked for 7 of 6",
+        (tuple(range(7)),): "asked for 7 items, its budget is 6",
         ((60,),): "outside 0..59",
         ((-1,),): "outside 0..59",
         ((0.5,),): "list of item positions",
