@@ -91,6 +91,8 @@ def _by_rules(estimate, method, asked, seen):
         return estimate
     flag, how, why = Flag.NOTHING_SCORED, "nothing was scored", "no item was scored"
     if scored.any():
+        why = "no item of a weight above 0 was scored"
+    if method.weights_[asked[scored]].any():
         flag, how = Flag.NOT_FINITE, f"none, {method.name} returned {estimate.score}"
         why = f"{method.name} returned {estimate.score}, though {scored.sum():,} of "
         why += f"{len(seen):,} items were scored"
