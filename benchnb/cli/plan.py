@@ -17,6 +17,7 @@ from fastcore.meta import delegates
 from benchnb.cli.commands import (
     TYPED,
     about_sources,
+    about_table,
     command,
     count,
     listed,
@@ -238,6 +239,8 @@ def plan_command(
     if fitted is None:
         table = read_scores(scores, **kwargs)
         table.items = record(table.items, read)
+        if not json:
+            print(about_table(scores, table), flush=True)
         fitted = fit_on_table(table, method, folds, how, json, transfer)
     live = Evaluation(fitted, folder=out, **how)
     if not json:

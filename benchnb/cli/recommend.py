@@ -96,6 +96,8 @@ def recommend_command(
     if tasks:
         if isinstance(paid, Amount):
             raise ValueError(f"--tasks keeps a number of tasks, not {budget}")
+        if not json:
+            print(commands.about_table(scores, table))
         return print_tasks(table, paid, trials or 10, seed, json, transfer)
     if transfer is not None:
         raise ValueError("--transfer chooses tasks: add --tasks")
@@ -104,7 +106,7 @@ def recommend_command(
     how = {"journal": out and f"{out}.journal", "quick": not thorough, "n_jobs": jobs}
     given = table, paid, listed(methods), trials, seed
     if not json:
-        print(f"{scores}: {str(table).removeprefix('Scores: ')}")
+        print(commands.about_table(scores, table))
         print(commands.about_sources(table), flush=True)
     advice = recommend(*given, static=static, progress=True, **how)
     if json:

@@ -43,6 +43,8 @@ def test_it_chooses_as_the_method_does(file, method, matrix, capsys):
     assert found["keep"] == [one.tasks_[n] for n in one.order_[:2]]
     assert sorted(found["keep"] + found["drop"]) == sorted(NAMES)
     covered = [step["coverage"] for step in found["steps"]]
+    gains = [step["gain"] for step in found["steps"]]
+    assert np.cumsum(gains) == pytest.approx(covered)
     assert covered == sorted(covered)
     assert sum(len(s["stands_for"]) for s in found["steps"]) == 2
 
@@ -51,6 +53,8 @@ def test_a_table_and_a_picture(matrix, capsys):
     words = ["select", "matrix.csv", "--out", "order.csv", "--plot", "tasks.png"]
     assert main(words) == 0
     assert "written: order.csv, tasks.png" in capsys.readouterr().out
+    assert main(["select", "square.csv"]) == 0
+    assert "exemplars in rows" in capsys.readouterr().out
     order = pd.read_csv("order.csv")
     assert sorted(order["task"]) == sorted(NAMES)
     assert order["coverage"].iloc[-1] == pytest.approx(1)
@@ -65,9 +69,14 @@ def test_a_table_and_a_picture(matrix, capsys):
         (["matrix.csv", "--method", "kmeans"], "--method must be bento_sim or"),
         (["."], "name the matrix, a CSV"),
         (["other.csv"], "no file 'other.csv'"),
+        (["wide.csv"], "'logic' names a column only"),
+        (["nameless.csv"], "names a row only"),
     ],
 )
 def test_mistakes_are_one_line(words, message, matrix, capsys):
+    frame = pd.DataFrame(matrix.matrix, NAMES, NAMES)
+    frame.drop(index="logic").to_csv("wide.csv")
+    frame.to_csv("nameless.csv", index=False)
     assert main(["select", *words]) == 2
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1
