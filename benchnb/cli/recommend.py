@@ -15,6 +15,7 @@ from fastcore.meta import delegates
 
 from . import commands
 from .commands import command, count, listed, read_scores
+from .compare import figure
 from ..data.costs import Amount
 from ..data.files import replace_file
 from ..data.render import render
@@ -40,7 +41,8 @@ def print_tasks(
     print(commands.about_sources(table))
     tasks = len(found["keep"]) + len(found["drop"])
     sizes = (len(table), "model"), (tasks, "task"), (trials, "trial")
-    print(", ".join(count(*size) for size in sizes))
+    print(", ".join(count(*size) for size in sizes), end="; ")
+    print(f"{count(found['held_out'], 'model')} held out in each")
     print("mean absolute error of the mean over all tasks, in points;", end=" ")
     print("± standard error\n")
     errors = found["errors"]
@@ -48,10 +50,16 @@ def print_tasks(
     for name in names:
         pairs = zip(errors[name], errors[f"{name}_se"], strict=True)
         errors[name] = [f"{mean:.2f} ± {error:.2f}" for mean, error in pairs]
+    pairs = zip(errors["kendall"], errors["kendall_se"], strict=True)
+    errors["kendall"] = [figure(mean, error, 3) for mean, error in pairs]
     heads = {"kendall": "rank agreement", "random": "at random"}
     heads |= {"transfer": "by transfer"}
     frame = errors[["tasks", "chosen", "kendall", *names[1:]]].rename(columns=heads)
-    print(render(frame, right=["chosen", "at random", "by transfer"]))
+    print(render(frame, right=[*frame][1:]))
+    print("\nchosen: tasks whose results resemble those of all others the most")
+    print(f"rank agreement: Kendall's tau, of {found['held_out']} models at a time")
+    if number is None:
+        print("kept: the fewest tried with an error of at most 1 point, else the most")
     for name in ("keep", "drop"):
         text = f"{name} {len(found[name])}: {', '.join(found[name])}"
         print("\n" + textwrap.fill(text, 79, subsequent_indent="  "))

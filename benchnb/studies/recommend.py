@@ -198,7 +198,7 @@ def recommend_tasks(
     seed: int = 0,
     progress: bool | None = None,
     transfer: object = None,  # a transfer matrix, or its file: chosen by it beside
-) -> dict:  # errors: a row per number of tasks; keep, drop: names of tasks
+) -> dict:  # errors: a row per number of tasks; keep, drop: names; held_out
     "Which tasks to keep, and how well they predict the mean over all tasks"
     table = as_scores(scores).by_task()
     table.models = table.models.drop(columns="full_score", errors="ignore")
@@ -220,18 +220,21 @@ def recommend_tasks(
     held, how = small_table(table, "random", seed=seed)
     frame = compare(held, methods, tried, trials, seed=seed, progress=progress, **how)
     means = over_trials(summary(frame)).set_index(["budget", "method"])
-    wide = means[["mae", "mae_se", "kendall"]].unstack()
+    wide = means[["mae", "mae_se", "kendall", "kendall_se"]].unstack()
     errors = pd.DataFrame({"tasks": wide.index}, wide.index)
     for name in methods:
         errors[name] = 100 * wide["mae", name]
         errors[f"{name}_se"] = 100 * wide["mae_se", name]
-    errors = errors.assign(kendall=wide["kendall", "chosen"]).reset_index(drop=True)
+    for name in ("kendall", "kendall_se"):
+        errors[name] = wide[name, "chosen"]
+    errors = errors.reset_index(drop=True)
     accurate = errors["tasks"][errors["chosen"] <= 1]
     count = count or int(accurate.min() if len(accurate) else tried[-1])
     kept = ready(methods["chosen"].fit(table), count, seed).coreset_
     names = list(table.items.index[kept])
     rest = [name for name in table.items.index if name not in names]
-    return {"errors": errors, "keep": names, "drop": rest}
+    size = int(frame.groupby("trial")["target"].nunique().min())
+    return {"errors": errors, "keep": names, "drop": rest, "held_out": size}
 
 # %% ../../nbs/studies/recommend.ipynb #8e79cdd9
 def default_method(

@@ -99,3 +99,17 @@ def test_transfer_is_an_option_where_tasks_are_chosen(matrix, capsys):
     assert main([*words, "--transfer", "matrix.csv"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {"transfer", "transfer_se"} < {*found["errors"][0]}
+
+
+def test_of_few_models_it_says_how_many_the_rank_agreement_orders(matrix, capsys):
+    results().select(models=np.arange(9)).to_parquet("few.parquet")
+    words = ["recommend", "few.parquet", "--tasks", "--trials", "3"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "2 models held out in each" in out
+    assert "Kendall's tau, of 2 models at a time" in out
+    assert "kept: the fewest tried with an error of at most 1 point" in out
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["held_out"] == 2 and "kendall_se" in found["errors"][0]
+    assert f"±{found['errors'][0]['kendall_se']:.3f}".replace("0.", ".") in out
