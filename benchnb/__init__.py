@@ -17,6 +17,8 @@ _HOME = {
     "simulate": "evaluation.simulate",
     "compare": "evaluation.compare",
     "summary": "evaluation.compare",
+    "recommend": "studies.recommend",
+    "Advice": "studies.recommend",
     "PerTask": "evaluation.per_task",
     "Evaluation": "live.evaluation",
 }

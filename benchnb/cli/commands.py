@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['COMMANDS', 'TYPED', 'HELP', 'PLUGIN', 'Command', 'Call', 'command', 'as_callback', 'listed', 'read_scores',
-           'about_sources', 'read_choices', 'read_budget', 'check_outputs', 'save_plot', 'named_method', 'print_json',
-           'count']
+           'about_table', 'about_sources', 'read_choices', 'read_budget', 'check_outputs', 'save_plot', 'named_method',
+           'print_json', 'count']
 
 # %% ../../nbs/cli/commands.ipynb #a87d0c68
 import copy
@@ -105,7 +105,7 @@ def read_scores(
     *,
     dollars: str | None = None,  # price of an item (agents: 1), or 3/Mtokens, 2/h
     columns: str | None = None,  # which is which: model=NAME,item=NAME,score=NAME
-    columns_are: str | None = None,  # of a wide table: items or tasks
+    columns_are: str | None = None,  # of a wide table (a row a model): items, tasks
     repeated: str = "error",  # two scores: error, first, last, mean or trials
     skip_empty: bool = False,  # leave out models and items without any score
 ):  # -> Scores
@@ -129,6 +129,26 @@ def read_scores(
         table = copy.copy(table)
         table.items = priced(table.items, *read_price(dollars or "1"))
     return table
+
+
+def about_table(
+    name: str,  # as it was given
+    table,  # Scores
+) -> str:  # lines of at most 79 columns
+    "What was read: its size, its gaps, and a column that holds the mean"
+    import numpy as np
+
+    text = f"{name}: {str(table).removeprefix('Scores: ')}"
+    gaps = np.isnan(table.values).sum(axis=1)
+    if gaps.any():
+        models, most = count(int((gaps > 0).sum()), "model"), gaps.argmax()
+        text += f" ({models} with gaps, most in {table.models.index[most]})"
+    some, means = table.values[:200], table.performance().to_numpy()[:200]
+    same = np.nan_to_num(np.abs(some - means[:, None])).max(axis=0) < 0.006
+    if min(some.shape) > 3 and np.nanstd(means) > 0.01 and same.any():
+        mean = table.items.index[same.argmax()]
+        text += f"; {mean!r} looks like the mean of the others: if so, leave it out"
+    return textwrap.fill(text, 79, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def about_sources(

@@ -76,7 +76,7 @@ def comparison_lines(
     split: str,  # how it was split
 ) -> Iterator[str]:  # of at most 80 columns
     "What is compared, the table, what its columns mean, and the notes"
-    yield f"{scores}: {str(table).removeprefix('Scores: ')}"
+    yield commands.about_table(scores, table)
     if cost_unit(table.items) is Unit.USD:
         costs = known_costs(table.items)
         each = "each" if costs.min() == costs.max() else "each on average"
@@ -99,8 +99,10 @@ def comparison_lines(
 
 MORE = """SCORES is zoo (the embedded leaderboard), a named data set (see benchnb data),
 or a file: Parquet of Scores.to_parquet, or a long table (Parquet, CSV, JSONL)
-with the columns model, item, score. Optional columns: task, weight, cost, text
-of the item; family, released, part, n_params, full_score of the model.
+with the columns model, item, score, or a wide one: a row for each model, its
+name in the first column, then a column for each item. Optional columns of a long
+one: task, weight, cost, text of the item; family, released, part, n_params,
+full_score of the model.
 
 Every trial splits the models into sources, which a method may learn from, and
 targets, which it estimates from a few items each. Printed are means over the

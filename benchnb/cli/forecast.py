@@ -124,7 +124,7 @@ def forecast_command(
     table = read_scores(scores, **kwargs)
     few, tried = min(50, max(1, table.shape[1] // 2)), listed(budgets)
     if not json:
-        print(f"{scores}: {str(table).removeprefix('Scores: ')}")
+        print(commands.about_table(scores, table))
         print(commands.about_sources(table), flush=True)
     chosen = method_names(methods or recommended(table, few, seed, jobs), table)
     how = {"split": split, "trials": trials, "seed": seed, "n_jobs": jobs}

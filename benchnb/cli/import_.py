@@ -66,7 +66,7 @@ def import_command(
     out: str,  # F.parquet, the table to write
     jobs: int = 1,  # processors
     columns: str | None = None,  # table: model=NAME,item=NAME,score=NAME
-    columns_are: str | None = None,  # wide table: items or tasks
+    columns_are: str | None = None,  # of a wide table (a row a model): items, tasks
     json: bool = False,  # print what was read as an object
     **kwargs,
 ) -> None:
@@ -101,6 +101,8 @@ def import_command(
     for name, what in (("cost", costs), ("hash", "hashes of documents")):
         share = found["known"][name]
         print(f"{what}: {f'{share:.0%} of the items' if share else 'none'}")
+    if not found["known"]["hash"] and "text" not in scores.items:
+        print("  so whether a later log holds the same questions cannot be checked")
     print(f"\nwritten: {out}")
 
 # %% ../../nbs/cli/import_.ipynb #expoco01

@@ -17,6 +17,7 @@ from fastcore.meta import delegates
 from benchnb.cli.commands import (
     TYPED,
     about_sources,
+    about_table,
     command,
     count,
     listed,
@@ -84,8 +85,10 @@ def calibrate(
 ) -> pd.DataFrame | None:  # the errors of left-out sources; None: there are too few
     "Leave sources out, with an announcement and a bar"
     if not json:
-        print(f"calibration: {method.name} is fitted {folds} times more, each time")
-        print("without a part of the models, for intervals (--folds 0: without)\n")
+        text = f"calibration: {method.name} is fitted {folds} times more, each time "
+        text += "without a part of the models: to notice a model unlike them, and for "
+        text += "an interval if the method makes none of its own (--folds 0: without)"
+        print(textwrap.fill(text, 79), end="\n\n")
     try:
         return left_out_errors(method, table, budget, folds, seed, progress=True)
     except ValueError as error:  # too few models
@@ -238,6 +241,8 @@ def plan_command(
     if fitted is None:
         table = read_scores(scores, **kwargs)
         table.items = record(table.items, read)
+        if not json:
+            print(about_table(scores, table), flush=True)
         fitted = fit_on_table(table, method, folds, how, json, transfer)
     live = Evaluation(fitted, folder=out, **how)
     if not json:

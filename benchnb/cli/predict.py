@@ -56,6 +56,9 @@ def predict_command(
     with naming(records, "is no table of records"):
         frame = read_frame(records, texts)
         frame = rename_columns(frame, renamed, COLUMNS)
+    there = ["record", *(n for n in frame if n != "score"), *held_out.SPLIT_SETTINGS]
+    if split not in (None, *there):
+        raise ValueError(f"--split is one of {', '.join(there)}, not {split!r}")
     parts = [name for name in [split or "split"] if name in frame]
     kept = [*own, *(name for name in parts if name not in [*COLUMNS, *own])]
     checked = held_out.own_records(frame, scale, duplicates, kept)

@@ -13,6 +13,7 @@ import pandas as pd
 from fastcore.meta import delegates
 
 from benchnb.cli.commands import (
+    about_table,
     command,
     count,
     named_method,
@@ -88,6 +89,8 @@ def publish_command(
     paid, fresh = read_budget(budget), check_fixed(named_method(method, transfer))
     table = read_scores(scores, **kwargs)
     table.items = record(table.items, read_as(metric, filter))
+    if not json:
+        print(about_table(scores, table), flush=True)
     fitted = ready(named_method(method, transfer).fit(table), paid, seed)
     errors = certificate = None
     if folds:

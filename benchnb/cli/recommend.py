@@ -15,6 +15,7 @@ from fastcore.meta import delegates
 
 from . import commands
 from .commands import command, count, listed, read_scores
+from .compare import figure
 from ..data.costs import Amount
 from ..data.files import replace_file
 from ..data.render import render
@@ -40,7 +41,8 @@ def print_tasks(
     print(commands.about_sources(table))
     tasks = len(found["keep"]) + len(found["drop"])
     sizes = (len(table), "model"), (tasks, "task"), (trials, "trial")
-    print(", ".join(count(*size) for size in sizes))
+    print(", ".join(count(*size) for size in sizes), end="; ")
+    print(f"{count(found['held_out'], 'model')} held out in each")
     print("mean absolute error of the mean over all tasks, in points;", end=" ")
     print("± standard error\n")
     errors = found["errors"]
@@ -48,10 +50,16 @@ def print_tasks(
     for name in names:
         pairs = zip(errors[name], errors[f"{name}_se"], strict=True)
         errors[name] = [f"{mean:.2f} ± {error:.2f}" for mean, error in pairs]
+    pairs = zip(errors["kendall"], errors["kendall_se"], strict=True)
+    errors["kendall"] = [figure(mean, error, 3) for mean, error in pairs]
     heads = {"kendall": "rank agreement", "random": "at random"}
     heads |= {"transfer": "by transfer"}
     frame = errors[["tasks", "chosen", "kendall", *names[1:]]].rename(columns=heads)
-    print(render(frame, right=["chosen", "at random", "by transfer"]))
+    print(render(frame, right=[*frame][1:]))
+    print("\nchosen: tasks whose results resemble those of all others the most")
+    print(f"rank agreement: Kendall's tau, of {found['held_out']} models at a time")
+    if number is None:
+        print("kept: the fewest tried with an error of at most 1 point, else the most")
     for name in ("keep", "drop"):
         text = f"{name} {len(found[name])}: {', '.join(found[name])}"
         print("\n" + textwrap.fill(text, 79, subsequent_indent="  "))
@@ -96,6 +104,8 @@ def recommend_command(
     if tasks:
         if isinstance(paid, Amount):
             raise ValueError(f"--tasks keeps a number of tasks, not {budget}")
+        if not json:
+            print(commands.about_table(scores, table))
         return print_tasks(table, paid, trials or 10, seed, json, transfer)
     if transfer is not None:
         raise ValueError("--transfer chooses tasks: add --tasks")
@@ -104,7 +114,7 @@ def recommend_command(
     how = {"journal": out and f"{out}.journal", "quick": not thorough, "n_jobs": jobs}
     given = table, paid, listed(methods), trials, seed
     if not json:
-        print(f"{scores}: {str(table).removeprefix('Scores: ')}")
+        print(commands.about_table(scores, table))
         print(commands.about_sources(table), flush=True)
     advice = recommend(*given, static=static, progress=True, **how)
     if json:

@@ -17,9 +17,12 @@ from ..tasks.transfer import read_matrix
 # %% ../../nbs/cli/select.ipynb #e9a648e1
 SELECT = (
     "MATRIX is what benchnb transfer wrote (a CSV file, a journal, or the folder of "
-    "the journals), or a square CSV table with names in its first row and column. "
+    "the journals), or a square CSV table with names in its first row and column: "
+    "a row is the task of the exemplars, a column the task that is then answered. "
     "Coverage: how similar all tasks are to the chosen ones, as a share of what all "
-    "tasks reach. No result of any model is used; how accurate such tasks are on "
+    "tasks reach; gain: what a task adds to it; tied (in the CSV file): how many "
+    "tasks gained as much. Coverages of the two methods do not compare: each has its "
+    "own similarity. No result of any model is used; how accurate such tasks are on "
     "models of yours says benchnb recommend SCORES --tasks --transfer MATRIX."
 )
 
@@ -44,7 +47,7 @@ def select_command(
         commands.print_json({"keep": kept, "drop": rest, "steps": steps})
     else:
         sizes = count(len(found.tasks), "task"), count(len(found.values), "draw")
-        print(f"{matrix}: {', '.join(sizes)}; {method}\n")
+        print(f"{matrix}: {', '.join(sizes)}; {method}; exemplars in rows\n")
         shown = steps.assign(stands_for=steps["stands_for"].map(", ".join))
         shown = shown.reset_index(names="").drop(columns="tied")
         shown = shown.rename(columns={"stands_for": "stands for"})

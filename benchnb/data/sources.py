@@ -375,7 +375,7 @@ def load_file(
 
 
 def load_table(
-    table: TableLike,  # a name from data_sets(), a path, or the data
+    table: TableLike,  # a name from data_sets(), a path, or data: models x items
     folder: str | Path | None = None,  # folder of data sets; None: BENCHNB_DATA
     columns: dict[str, str] | None = None,  # a name here -> the name in the file
     columns_are: str | None = None,  # of a wide table: items or tasks; None: items

@@ -252,7 +252,8 @@ def long_table(
             problem = f"its rows look like items, not models ({rows[0]!r}, ...): name"
             settle = [f"item={first}", f"model={first}"]
             raise AmbiguousFile(f"{problem} the first column", "columns", settle)
-        frame, names, other = frame.rename(columns={first: "model"}), ["model"], "item"
+        frame, other = frame.rename(columns={first: "model"}), "item"
+        names = ["model", *frame.columns.intersection(MODEL_FACTS)]
     rows_each = len(frame) / max(1, frame[names[0]].nunique())
     if rows_each >= max(2, frame.shape[1] - 1):  # in a wide table a row is a name
         raise no_column("score", frame.columns)
@@ -432,7 +433,7 @@ def from_memory(
     "A data frame as a file would hold it"
     if not frame.columns.is_unique or frame.columns.nlevels > 1:
         raise FileError("its columns need one name each, and different ones")
-    index, frame = frame.index, frame.rename(columns=str)
+    index, frame = frame.index, frame.rename(columns=str).copy()  # in one piece
     if any(index.names) or not pd.api.types.is_integer_dtype(index):
         return frame.reset_index()
     numbers = all(map(pd.api.types.is_numeric_dtype, frame.dtypes))

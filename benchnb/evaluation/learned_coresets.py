@@ -71,7 +71,7 @@ class LearnedCoreset(Coreset):
         radius, none = self.radius_, np.isnan(self.radius_)
         more |= {"kind": IntervalKind.NONE if none else IntervalKind.CONFORMAL}
         more |= {"flags": flags | ({Flag.FEW_SOURCES} if np.isinf(radius) else set())}
-        more |= {"how": f"errors on sources left out, {self.folds} folds"}
+        more |= {"how": f"its own errors on sources left out, {self.folds} folds"}
         ends = score - radius, score + radius
         return Estimate(score, ends, level=self.level, **more)
 

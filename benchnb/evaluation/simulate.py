@@ -321,6 +321,7 @@ def simulate(
     guard: Callable[[Conversation], Estimate] | None = None,  # a Guard; None: bare
 ) -> list[Estimate]:  # one per target, in their order
     "Evaluate every target by answering from known rows"
+    nameless = isinstance(targets, (list, np.ndarray))
     if not isinstance(targets, Scores):
         targets = as_scores(targets)
     if budget is not None:
@@ -329,6 +330,11 @@ def simulate(
     mine, theirs = method.items_.index, targets.items.index
     if not mine.equals(theirs):
         missing, extra = mine.difference(theirs), theirs.difference(mine)
+        if nameless and len(mine) == len(theirs):
+            raise ValueError(
+                f"the array's items have no names, the sources' do ({mine[0]!r}, ...): "
+                "give a data frame whose columns are method.items_.index"
+            )
         what = f"item {(missing.tolist() + extra.tolist() + ['order'])[0]!r}"
         raise ValueError(
             f"targets and sources have different items ({what}: {len(missing)} missing,"

@@ -45,12 +45,13 @@ def next_budget(
     width: float,  # of the interval that they gave
     wanted: float,  # width
     total: int,  # items of the benchmark
+    most: int | None = None,  # that may be asked; None: all
 ) -> int:  # items; the same number where the width is reached
     "How many items the wanted width takes (equation 1)"
-    if width <= wanted or budget >= total:
+    if width <= wanted or budget >= (most := most or total):
         return budget
-    needed = math.ceil(1.1 * budget * (width / wanted) ** 2)
-    return int(min(total, max(needed, budget + max(5, budget // 4))))
+    inverse = (1 / budget - 1 / total) * (wanted / width) ** 2 + 1 / total
+    return min(most, max(math.ceil(1 / inverse - 1e-9), budget + max(3, budget // 20)))
 
 # %% ../../nbs/live/budgets.ipynb #a4feaa4b
 def pilot_budget(

@@ -133,8 +133,8 @@ class Evaluation:
             self.stuck = f"{name} gave no interval: the width is not reached"
             return False
         width, budget = high - low, self.method.budget_
-        most = self.plan.most or len(self.items)
-        larger = budgets.next_budget(budget, width, self.plan.width, most)
+        given = width, self.plan.width, len(self.items), self.plan.most
+        larger = budgets.next_budget(budget, *given)
         if larger <= budget:
             return False
         try:

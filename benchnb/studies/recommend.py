@@ -117,11 +117,15 @@ class Advice:
 
     method: str  # the choice
     budget: int | Amount  # items, or an amount
-    table: pd.DataFrame  # a row per method: relative errors, standard errors, verdict
-    bold: str  # clearly better if newcomers are sure to resemble the sources
+    table: pd.DataFrame  # a row per method: error in each test / that of random items
+    bold: str  # the best if new models surely resemble the sources; or the choice
     trials: int = 10  # of each test
 
     def __str__(self):
+        return format_advice(self)
+
+    def sentence(self) -> str:
+        "The choice, and what speaks against it"
         items = "" if isinstance(self.budget, Amount) else " items"
         text = f"Use {self.method} with {self.budget}{items}."
         if "safe" not in self.table.loc[self.method, "verdict"]:
@@ -150,7 +154,8 @@ def recommend(
     journal: str | Path | None = None,  # beginning of a file name; None: memory only
     quick: bool = True,  # fewer sources and items, as QUICK_FORM says
     static: bool = False,  # of the candidates, those with one list of items
-    **run,  # n_jobs, progress: as for compare
+    progress: bool = True,  # in a terminal a bar, elsewhere a line every few seconds
+    **run,  # n_jobs: as for compare
 ) -> Advice:
     "Hold sources out in two ways; the safe method with the least error in both"
     scores = as_scores(scores)
@@ -166,7 +171,7 @@ def recommend(
     for split in ("random", "ability"):
         file = journal and Path(f"{journal}.{split}")
         given = (scores, budget, split, methods, trials, seed, quick)
-        found = held_out_errors(*given, journal=file, **run)
+        found = held_out_errors(*given, journal=file, progress=progress, **run)
         tests[split] = found[found["method"].isin(methods)]
     chosen = choose_method(**tests, safe=safe or enough)
     parts = {}
@@ -193,7 +198,7 @@ def recommend_tasks(
     seed: int = 0,
     progress: bool | None = None,
     transfer: object = None,  # a transfer matrix, or its file: chosen by it beside
-) -> dict:  # errors: a row per number of tasks; keep, drop: names of tasks
+) -> dict:  # errors: a row per number of tasks; keep, drop: names; held_out
     "Which tasks to keep, and how well they predict the mean over all tasks"
     table = as_scores(scores).by_task()
     table.models = table.models.drop(columns="full_score", errors="ignore")
@@ -215,18 +220,21 @@ def recommend_tasks(
     held, how = small_table(table, "random", seed=seed)
     frame = compare(held, methods, tried, trials, seed=seed, progress=progress, **how)
     means = over_trials(summary(frame)).set_index(["budget", "method"])
-    wide = means[["mae", "mae_se", "kendall"]].unstack()
+    wide = means[["mae", "mae_se", "kendall", "kendall_se"]].unstack()
     errors = pd.DataFrame({"tasks": wide.index}, wide.index)
     for name in methods:
         errors[name] = 100 * wide["mae", name]
         errors[f"{name}_se"] = 100 * wide["mae_se", name]
-    errors = errors.assign(kendall=wide["kendall", "chosen"]).reset_index(drop=True)
+    for name in ("kendall", "kendall_se"):
+        errors[name] = wide[name, "chosen"]
+    errors = errors.reset_index(drop=True)
     accurate = errors["tasks"][errors["chosen"] <= 1]
     count = count or int(accurate.min() if len(accurate) else tried[-1])
     kept = ready(methods["chosen"].fit(table), count, seed).coreset_
     names = list(table.items.index[kept])
     rest = [name for name in table.items.index if name not in names]
-    return {"errors": errors, "keep": names, "drop": rest}
+    size = int(frame.groupby("trial")["target"].nunique().min())
+    return {"errors": errors, "keep": names, "drop": rest, "held_out": size}
 
 # %% ../../nbs/studies/recommend.ipynb #8e79cdd9
 def default_method(
@@ -280,4 +288,4 @@ def format_advice(
     lines = [str(render(shown, formats, right=["like", "stronger"])), ""]
     for name, text in LEGEND.items():
         lines += textwrap.wrap(f"{name:<10}{text}", 79, subsequent_indent=" " * 10)
-    return "\n".join([*lines, "", *textwrap.wrap(str(advice), 79)])
+    return "\n".join([*lines, "", *textwrap.wrap(advice.sentence(), 79)])

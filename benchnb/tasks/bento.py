@@ -348,7 +348,8 @@ def choose_tasks(
     served = order[similar[:, order].argmax(axis=1)]
     served[order] = order  # a chosen task stands for itself
     steps = pd.DataFrame({"task": [names[i] for i in order]})
-    steps["gain"], steps["coverage"] = found.gains / whole, found.values / whole
+    steps["gain"] = np.diff(found.values, prepend=0) / whole
+    steps["coverage"] = found.values / whole
     steps["tied"] = found.tied  # candidates with the same gain; 1: no tie
     others = ([names[i] for i in np.flatnonzero(served == j) if i != j] for j in order)
     steps["stands_for"] = list(others)

@@ -119,6 +119,13 @@ def read_matrix(
         table = without_apostrophe(table)
         if "source" not in table:  # a square table: one draw
             table = table.rename(columns={table.columns[0]: "source"})
+            rows, columns = {*map(str, table["source"])}, {*table.columns[1:]}
+            if odd := sorted(rows ^ columns):
+                where = "row" if odd[0] in rows else "column"
+                raise ValueError(
+                    "a square table names the same tasks in its first row and its "
+                    f"first column: {odd[0]!r} names a {where} only"
+                )
             table = table.melt("source", var_name="target", value_name="score")
             table = table.assign(source=table["source"].astype(str), seed=0, queries=0)
         return from_frame(table)

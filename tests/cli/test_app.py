@@ -316,3 +316,9 @@ def test_a_mistake_is_one_line(line, refused):
     Path("empty").mkdir()
     Path("logs", "samples_gsm8k_2026-01-01T00-00-00.000000.jsonl").touch()
     assert MISTAKES[line] in refused(line)
+
+
+@pytest.mark.parametrize("name", ["plan", "recommend", "forecast", "publish", "import"])
+def test_help_says_what_a_wide_table_is(name, capsys):
+    assert main([name, "--help"]) == 0
+    assert "wide table (a row a model)" in " ".join(capsys.readouterr().out.split())

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.small import table
 
@@ -111,6 +112,37 @@ def test_few_sources_are_named_before_the_run(
         main(line.replace("FEW", "few.parquet").split())
     printed = " ".join(capsys.readouterr().out.split())
     assert "12 sources are few. Below 20, no item response model" in printed
+
+
+@pytest.mark.parametrize(
+    "line, begins",
+    [
+        ("plan WIDE --budget 5 --out new --method random", "plan.fit_on_table"),
+        ("publish WIDE --budget 5 --out new --method kmeans", "publish.ready"),
+        ("recommend WIDE --budget 5", "recommend.recommend"),
+        ("recommend WIDE --tasks", "recommend.recommend_tasks"),
+        ("forecast WIDE", "forecast.recommend"),
+    ],
+)
+def test_what_was_read_is_said_with_its_gaps_and_a_column_of_means(
+    line, begins, tmp_path, monkeypatch, capsys
+):
+    def stop(*given, **how):
+        raise Stop
+
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (24, 12)) * 1.0)
+    frame = frame.set_axis([f"m{n}" for n in range(24)]).rename_axis("model")
+    frame.iloc[2, 3:5] = np.nan
+    frame["average"] = frame.mean(axis=1).round(2)
+    frame.to_csv("wide.csv")
+    monkeypatch.setattr(f"benchnb.cli.{begins}", stop)
+    with pytest.raises(Stop):
+        main(line.replace("WIDE", "wide.csv").split())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "wide.csv: 24 models x 13 items" in printed
+    assert "(1 model with gaps, most in m2)" in printed
+    assert "'average' looks like the mean of the others" in printed
 
 
 @pytest.mark.parametrize("number", [12, 24])

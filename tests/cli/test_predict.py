@@ -97,6 +97,8 @@ def test_mistakes_are_one_line(words, message, truth, capsys):
 
 def test_too_little_is_said(truth, capsys):
     table = pd.read_csv("records.csv")[["model", "task", "shots", "score"]]
+    table.assign(lab="a").to_csv("lab.csv", index=False)
+    assert "shots, lab, L1" in failed(["lab.csv", "--split", "size"], capsys)
     table.assign(score="").to_csv("none.csv", index=False)
     assert "no record has a score: there is nothing" in failed(["none.csv"], capsys)
     noise = np.random.default_rng(0).random(len(table)).round(3)

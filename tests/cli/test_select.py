@@ -43,6 +43,8 @@ def test_it_chooses_as_the_method_does(file, method, matrix, capsys):
     assert found["keep"] == [one.tasks_[n] for n in one.order_[:2]]
     assert sorted(found["keep"] + found["drop"]) == sorted(NAMES)
     covered = [step["coverage"] for step in found["steps"]]
+    gains = [step["gain"] for step in found["steps"]]
+    assert np.cumsum(gains) == pytest.approx(covered)
     assert covered == sorted(covered)
     assert sum(len(s["stands_for"]) for s in found["steps"]) == 2
 
@@ -51,6 +53,8 @@ def test_a_table_and_a_picture(matrix, capsys):
     words = ["select", "matrix.csv", "--out", "order.csv", "--plot", "tasks.png"]
     assert main(words) == 0
     assert "written: order.csv, tasks.png" in capsys.readouterr().out
+    assert main(["select", "square.csv"]) == 0
+    assert "exemplars in rows" in capsys.readouterr().out
     order = pd.read_csv("order.csv")
     assert sorted(order["task"]) == sorted(NAMES)
     assert order["coverage"].iloc[-1] == pytest.approx(1)
@@ -65,9 +69,14 @@ def test_a_table_and_a_picture(matrix, capsys):
         (["matrix.csv", "--method", "kmeans"], "--method must be bento_sim or"),
         (["."], "name the matrix, a CSV"),
         (["other.csv"], "no file 'other.csv'"),
+        (["wide.csv"], "'logic' names a column only"),
+        (["nameless.csv"], "names a row only"),
     ],
 )
 def test_mistakes_are_one_line(words, message, matrix, capsys):
+    frame = pd.DataFrame(matrix.matrix, NAMES, NAMES)
+    frame.drop(index="logic").to_csv("wide.csv")
+    frame.to_csv("nameless.csv", index=False)
     assert main(["select", *words]) == 2
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1
@@ -90,3 +99,17 @@ def test_transfer_is_an_option_where_tasks_are_chosen(matrix, capsys):
     assert main([*words, "--transfer", "matrix.csv"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {"transfer", "transfer_se"} < {*found["errors"][0]}
+
+
+def test_of_few_models_it_says_how_many_the_rank_agreement_orders(matrix, capsys):
+    results().select(models=np.arange(9)).to_parquet("few.parquet")
+    words = ["recommend", "few.parquet", "--tasks", "--trials", "3"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "2 models held out in each" in out
+    assert "Kendall's tau, of 2 models at a time" in out
+    assert "kept: the fewest tried with an error of at most 1 point" in out
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["held_out"] == 2 and "kendall_se" in found["errors"][0]
+    assert f"±{found['errors'][0]['kendall_se']:.3f}".replace("0.", ".") in out

@@ -284,3 +284,19 @@ def test_repeats_and_empty_models_are_settled_in_memory_too():
     silent = LONG.assign(score=[1, 0.5, np.nan, np.nan])
     assert load_table(silent, skip_empty=True).models.index.tolist() == ["NA"]
     assert load_table(silent).shape == (2, 2)
+
+
+def test_facts_about_models_in_a_wide_table_are_no_items(tmp_path):
+    known = {"model": ["a", "b"], "n_params": [7.0, 3.0]}
+    frame = pd.DataFrame(known | {f"q{n}": [1.0, 0.0] for n in range(20)})
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    table = load_table(tmp_path / "wide.csv")
+    assert table.shape == (2, 20) and [*table.models["n_params"]] == [7, 3]
+
+
+def test_a_frame_that_grew_column_by_column_is_read_without_a_warning(recwarn):
+    frame = pd.DataFrame(index=["a", "b"])
+    for n in range(150):
+        frame[f"q{n}"] = [1.0, 0.0]
+    recwarn.clear()
+    assert load_table(frame).shape == (2, 150) and not recwarn.list

@@ -166,3 +166,10 @@ def test_any_table_gives_an_estimate_or_one_line(name, choices, share):
 @looked(15)
 def test_many_tables_of_any_size_give_an_estimate_or_one_line(name, choices, share):
     outcome(name, choices, share)
+
+
+def test_an_array_of_targets_is_refused_with_the_frame_that_works():
+    frame = pd.DataFrame(np.eye(4, 6), [*"abcd"], [f"q{n}" for n in range(6)])
+    method = get_method("random").fit(Scores(frame))
+    with pytest.raises(ValueError, match=r"'q0', .*columns are method.items_.index"):
+        simulate(method, frame.to_numpy(), 3)

@@ -24,3 +24,11 @@ def test_the_next_budget_grows_until_it_is_enough(budget, width, wanted):
     found = next_budget(budget, width, wanted, 500)
     assert budget <= found <= 500
     assert (found == budget) == (width <= wanted or budget == 500)
+
+
+@given(st.integers(20, 150), st.floats(1.3, 4))
+def test_the_next_budget_is_the_least_that_is_enough(budget, narrower):
+    "The variance of a sample without replacement is in proportion to 1/n - 1/N"
+    found = next_budget(budget, narrower, 1, 500)
+    widths = [(1 / n - 1 / 500) / (1 / budget - 1 / 500) for n in (found - 1, found)]
+    assert widths[0] * narrower**2 > 1 >= widths[1] * narrower**2 - 1e-9

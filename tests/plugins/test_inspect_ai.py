@@ -98,6 +98,7 @@ def sources():
     skill, hard = np.linspace(-2, 2, 30), np.linspace(-1, 1, ITEMS)
     chance = 1 / (1 + np.exp(hard - skill[:, None]))
     items = pd.DataFrame({"task": "arith"}, [f"arith/{n + 1}" for n in range(ITEMS)])
+    items["text"] = [f"Is {n + 1} a number?" for n in range(ITEMS)]
     models = pd.DataFrame(index=[f"m{n}" for n in range(30)])
     return Scores((rng.random(chance.shape) < chance).astype(float), items, models)
 
@@ -272,6 +273,8 @@ def test_other_questions_under_the_same_ids_are_refused_as_by_tell(world):
     same = [x.replace("scores.parquet", "h.parquet") for x in small(["aaa"], "same")]
     out = inspect(world, ({}, [*same, *other]))
     assert "another document" in out and "Traceback" not in out
+    out = inspect(world, ({}, small(["aaa"], "same", *other)))  # a table with texts
+    assert "another document" in out and "correct their texts" in out
     assert not list(place.glob("same/*"))
     inspect(world, ({}, same))
     assert results(place, "same/*")["aaa"]["asked"] == BUDGET
@@ -297,6 +300,13 @@ def test_the_log_of_a_model_above_all_sources_says_so(world, sources, format):
     assert said["flags"] == sorted(wanted.flags)
     assert said["notes"] == list(wanted.notes)
     assert "benchnb" not in found["aaaa"].get("metadata", {})
+    plain = Scores(sources.values, sources.items.drop(columns="text"), sources.models)
+    plain.to_parquet(place / "plain.parquet")
+    argv = small(["aaaa"], f"plain_{format}", "--log-format", format)
+    inspect(world, ({}, [x.replace("scores.", "plain.") for x in argv]))
+    (path,) = place.glob(f"plain_{format}/*.{format}")
+    (note,) = log_parts(path)[0]["metadata"]["benchnb"]["notes"]
+    assert "questions could not be checked" in note
     scores = results(place, f"best_{format}/*.{format}")
     assert scores[best]["flags"] == len(wanted.flags) and scores["aaaa"]["flags"] == 0
 
@@ -307,6 +317,8 @@ def test_what_is_missing_is_one_line(world):
     out = inspect(
         world, ({}, [*only, "sources=scores.parquet"]), ({}, [*only, "task=arith.py"])
     )
+    nope = [x.replace("arith.py", "nope.py") for x in small(["a"], "none")]
+    assert "no file or task 'nope.py'" in inspect(world, ({}, nope))
     assert "say which task" in out and "say which sources" in out
     assert "Traceback" not in out and not list(place.glob("none/*"))
 

@@ -75,6 +75,7 @@ def test_advice_on_a_small_table(tmp_path):
     assert sorted(advice.table.index) == sorted(names)
     assert advice.table["verdict"].str.endswith("use this").sum() == 1
     assert f"Use {advice.method} with 20 items" in str(advice)
+    assert all(f"\n{name} " in str(advice) for name in names)  # and the table
     again = recommend(table(), 20, names, 2, journal=tmp_path / "j")
     steady = ["random", "ability", "mae", "verdict"]
     pd.testing.assert_frame_equal(again.table[steady], advice.table[steady])
