@@ -101,6 +101,11 @@ def read_answers(
     choices: Choices,
 ) -> tuple[dict, str | None]:  # answers; the model, if the logs name it
     "Answers to what an evaluation may ask, from logs"
+    if format == "scores":
+        found = [(p, read_object(p, "write item and score")) for p in paths]
+        rows = [(n, x, p) for p, one in found for n, x in one.items()]
+        rows = pd.DataFrame(rows, columns=["item", "score", "file"])
+        return settle(rows[rows["item"].isin(live.items.index)], choices.repeated), None
     harness = get_harness(format)
     if harness.tables:
         return table_answers(paths, live.items.index, choices)
@@ -109,11 +114,16 @@ def read_answers(
     files = find_logs(paths, harness.belongs, harness.logs)
     choices = replace(choices, tasks=recorded(live.items))
     logs = read_logs(harness, files, choices)
-    return log_answers(logs, live.items, choices), logs[0].model if logs else None
+    answers = log_answers(logs, live.items, choices)
+    if not all(log.whole for log in logs):  # what was not asked may not have been run
+        asked = {*live.ask(), *live.answers}
+        answers = {name: x for name, x in answers.items() if x or name in asked}
+    return answers, logs[0].model if logs else None
 
 
 def guess_format(
     path: str,  # a file or folder of results
+    usual: str | None = None,  # where nothing is known of it; None: refuse it
 ) -> str:  # of list_harnesses(), or scores: a JSON object of item and score
     "The format of results"
     if not Path(path).exists():
@@ -123,6 +133,11 @@ def guess_format(
     raw = read_json(Path(path)) if path.endswith(".json") else None
     if isinstance(raw, dict) and all(as_number(x) is not None for x in raw.values()):
         return "scores"
+    if usual:
+        return usual
+    ids = isinstance(raw, list) and all(isinstance(x, str) for x in raw)
+    if ids or path.endswith(".txt"):
+        raise ValueError(f"{path!r}: a list of ids is no result, give their scores")
     raise ValueError(f"no known kind of results in {path!r}: say --format")
 
 # %% ../../nbs/cli/estimate.ipynb #7e8c011e
@@ -266,13 +281,8 @@ def estimate_command(
         check_finished(live, dir)
     else:
         live = load_bundle(find_bundle(bundle), shift=shift)
-        choices = read_choices(**kwargs)
-        format, model = format or guess_format(dir), None
-        if format == "scores":
-            answers = read_object(dir, "write item and score")
-            answers = {n: x for n, x in answers.items() if n in live.items.index}
-        else:
-            answers, model = read_answers(format, [dir], live, choices)
+        choices, format = read_choices(**kwargs), format or guess_format(dir)
+        answers, model = read_answers(format, [dir], live, choices)
         if not answers:
             raise ValueError(
                 f"nothing in {dir!r} belongs to the items of {bundle!r} (it was read "
@@ -280,10 +290,11 @@ def estimate_command(
             )
         live.tell(answers, model=choices.model or model)
         if todo := live.ask():
+            hint = "" if format == "scores" else get_harness(format).missing
             raise ValueError(
                 f"{count(todo, 'item')} of {bundle!r} missing in {dir!r}, such as "
                 f"{todo[0]!r}: benchnb plan {shlex.quote(bundle)} --out my_model lists "
-                "them"
+                f"them{hint and f' ({hint})'}"
             )
     report = live.report(level)
     print_json(report) if json else print(format_report(report))

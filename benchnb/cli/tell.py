@@ -8,11 +8,18 @@ __all__ = ['TELL', 'remembered', 'print_next', 'tell_command']
 # %% ../../nbs/cli/tell.ipynb #9ead16db
 import inspect
 import textwrap
+from pathlib import Path
 
 from fastcore.meta import delegates
 
 from .commands import command, print_json, read_choices
-from .estimate import format_report, next_command, read_answers
+from benchnb.cli.estimate import (
+    format_report,
+    guess_format,
+    next_command,
+    read_answers,
+)
+from ..harnesses.harness import get_harness
 from ..live.evaluation import Evaluation
 from ..live.stopping import Standing, standing_beside
 
@@ -67,7 +74,7 @@ def tell_command(
     dir: str,  # written by benchnb plan
     log: list[str] | None = None,  # files, folders or patterns
     *,
-    format: str | None = None,  # of the logs (that of the planned harness)
+    format: str | None = None,  # of the logs (guessed, or that of the planned harness)
     give_up: bool = False,  # what is still asked counts as not scored
     against: str | None = None,  # evaluation of another model: which is better so far?
     within: float | None = None,  # decided too if known so closely (0.02: 2 points)
@@ -82,7 +89,13 @@ def tell_command(
         raise ValueError("name the logs to tell, or say --give-up")
     before, answers, model = live.known(), {}, None
     if log:
-        format = format or live.plan.harness or "list"
+        usual = get_harness(live.plan.harness or "list")
+        here = Path(log[0])
+        if here.exists() and (
+            usual.tables or here.is_file() and not usual.belongs(here.name)
+        ):
+            format = format or guess_format(log[0], usual.name)
+        format = format or usual.name
         answers, model = read_answers(format, log, live, choices)
         if not answers and live.ask():  # also with --give-up: a wrong file is no answer
             raise ValueError(

@@ -117,6 +117,7 @@ class Harness:
     program: str | None = None  # that begins its command, for benchnb run
     items = "items{}.txt"  # the file that is handed to it
     numbers = False  # True: its ids are the numbers of documents
+    missing = ""  # what to do where a folder of logs lacks items
     drives_rounds = False  # True: one process goes through all rounds
     in_process: str | None = None  # module:function that runs its command in here
 
@@ -175,14 +176,12 @@ class ItemList(TableFile):
     name, signs = "list", TABLE.pattern
 
     def subset(self, subset: Subset) -> str:
-        "A line about the subset, then an item a line, as it is named in the table"
+        "An item a line, as it is named in the table"
         names = [name for part in subset.names.values() for name in part]
         if broken := [name for name in names if name.splitlines() != [name]]:
             problem = f"item {broken[0]!r} has a line break in its name"
             raise ValueError(f"{problem}: a list has a line for each item, rename it")
-        head = f"# subset {subset.hash} of {len(subset)} items"
-        head += f" from sources {subset.sources}" if subset.sources else ""
-        return "\n".join([head, *names, ""])
+        return "\n".join([*names, ""])
 
     def command(self, subset: Subset, round: Round) -> str:
         "What to do, in words"
@@ -358,7 +357,7 @@ def guess_harness(
     if path.suffix == ".json" and path.is_file():
         raw = read_json(path)
         return next((h for h in known if h.holds(raw)), None)
-    files, found = [path] if path.is_file() else [*path.rglob("*")], {}
+    files, found = [path] if path.is_file() else sorted(path.rglob("*")), {}
     for harness in known:
         named = (f for f in files if re.search(harness.signs or "(?!)", f.name))
         if file := next(named, None):
@@ -366,6 +365,8 @@ def guess_harness(
     for harness, file in found.items() if len(found) > 1 else ():
         if file.suffix == ".json" and harness.holds(read_json(file)):
             return harness  # several harnesses name their files so
+    if not found and (file := next((f for f in files if f.suffix == ".json"), None)):
+        return guess_harness(file)
     return next(iter(found), None)
 
 

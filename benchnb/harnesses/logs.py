@@ -40,6 +40,7 @@ class Log:
     call: str = ""  # how the harness is asked to run the task, where not by its name
     metric: str = ""  # by which it was read; "": unknown
     filter: str = ""  # the same, where the log has several
+    whole: bool = True  # False: an item of score 0 may never have been run
 
     def __post_init__(self):
         blank = {"scores": np.nan, "cost": np.nan, "hashes": np.uint64(0), "trials": 0}

@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['NOT_DRAWN', 'UNKNOWN', 'who_scores_more', 'Paired', 'normal_pair', 'paired', 'residual_variance', 'residual_error',
-           'paired_runs', 'unlike_sources', 'by_items', 'differing_plans']
+           'paired_runs', 'beside_exact', 'unlike_sources', 'by_items', 'differing_plans']
 
 # %% ../../nbs/live/paired.ipynb #9d17cccc
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -173,7 +173,13 @@ def paired_runs(
             )
     common, why = len(set.intersection(*known)), differing_plans(a, b)
     drawn, open = a.method.design_based and b.method.design_based, a.ask() or b.ask()
-    if common == len(a.items) or drawn and open:
+    exact = [run.exact() for run in (a, b)]
+    if None not in exact:
+        known = [run.others | run.answers for run in (a, b)]
+        return paired(*known, a.items["weight"], len(a.items), level)
+    if found := beside_exact(a, b, exact, level, common):
+        return found
+    if drawn and open:
         return by_items(a, b, level, why)
     apart = 0 if open else a.conversation.estimate.score - b.conversation.estimate.score
     if drawn and a.items.index.equals(b.items.index):
@@ -184,7 +190,8 @@ def paired_runs(
         return normal_pair(apart, residual_error(a, b), common, level, how=how)
     if not why:
         errors = [run.left_out(run.method.budget_, make=True) for run in (a, b)]
-        why = "no sources were left out"
+        lacks = [n for n, one in zip("AB", errors, strict=True) if one is None]
+        why = f"no sources were left out of {' and '.join(lacks)}"
         if all(one is not None for one in errors):
             low, high, better = pair_interval(apart, *errors, level)
             if (low, high) != (-1.0, 1.0):
@@ -207,6 +214,31 @@ def paired_runs(
             apart = found[0].score - found[1].score
             return normal_pair(apart, error, common, level, note=note, how=how)
     return by_items(a, b, level, why)
+
+
+def beside_exact(
+    a: Evaluation,
+    b: Evaluation,
+    exact: list[float | None],  # scores of A and B; None: only an estimate
+    level: float,  # nominal coverage
+    common: int,  # items that both answered
+) -> Paired | None:  # None: no model's exact score, or no interval for the other's
+    "An estimate beside an exact score: its own interval, less that score"
+    at = 0 if exact[0] is None else 1
+    run = (a, b)[at]
+    same = a.items.index.equals(b.items.index)
+    if exact[1 - at] is None or run.ask() or not same:
+        return None
+    found, sign = run.estimate(), 1 - 2 * at
+    ends = [sign * (end - exact[1 - at]) for end in found.interval][::sign]
+    if np.isnan(ends[0]) or ends[1] - ends[0] >= 1:
+        return None
+    apart, z = sign * (found.score - exact[1 - at]), normal_quantile
+    ends = [apart + (end - apart) * z(level) / z(found.level) for end in ends]
+    error = (ends[1] - ends[0]) / (2 * z(level))
+    how = f"{'AB'[at]}'s estimate with its interval, the exact score of {'BA'[at]}"
+    made = normal_pair(apart, error, common, level, sum(ends) / 2, how=how)
+    return replace(made, interval=tuple(map(float, ends)), note=unlike_sources(a, b))
 
 
 def unlike_sources(a: Evaluation, b: Evaluation) -> str:  # empty: both are like them

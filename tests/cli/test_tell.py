@@ -239,6 +239,19 @@ def test_a_file_of_many_models_needs_a_choice(call):
     assert set(live.answers.values()) == {0.0} and live.model == "m2"
 
 
+def test_what_is_told_shows_its_format(call):
+    "A list of answers, or a mapping, also where the harness writes logs"
+    for name in ("answers.csv", "answers.json"):
+        plan(call, out=name[-4:])
+        names = Evaluation.load(name[-4:]).ask()
+        if name.endswith("json"):
+            Path(name).write_text(json.dumps(dict.fromkeys(names, 1)))
+        else:
+            Path(name).write_text("\n".join(["item,score", *(f"{n},1" for n in names)]))
+        code, out, err = call("tell", name[-4:], name)
+        assert code == 0 and "20 told" in out, err
+
+
 LISTS = {
     "": "it is empty",
     "item;score\nq;1\n": "are separated by semicolons",

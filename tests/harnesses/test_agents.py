@@ -9,6 +9,7 @@ import pytest
 from benchnb.cli.app import main
 from benchnb.data.sources import load
 from benchnb.harnesses.harness import get_harness
+from benchnb.live.bundles import find_bundle, load_bundle
 
 
 def swebench_report(scores, model, asked):
@@ -123,7 +124,9 @@ def test_an_estimate_from_what_is_there_of_swebench(given, tmp_path, capsys):
         file = place if place.suffix else place / "results.json"
         if given.endswith("_mine"):
             file = place / "results" / "results.json"
-            write(place / "all_preds.jsonl", {"instance_id": "a", "model_patch": "b"})
+            lines = [json.dumps({"instance_id": n, "model_patch": "b"}) for n in ids]
+            place.mkdir(parents=True)
+            (place / "all_preds.jsonl").write_text("\n".join(lines))
             one = place / "logs" / ids[0] / "report.json"
             write(one, {ids[0]: {"resolved": bool(row[0])}})
         write(file, report | {"resolved": solved})
@@ -147,3 +150,59 @@ def test_predictions_are_to_be_run_first(name, tmp_path, capsys):
     command = "python -m swebench.harness.run_evaluation --dataset_name "
     assert said.count("\n") == 1 and command in said
     assert f"--predictions_path {shlex.quote(str(path))}" in said
+
+
+@pytest.mark.parametrize("beside", ["nothing", "50", "500"])
+def test_what_was_never_run_did_not_fail(beside, tmp_path, capsys):
+    "results.json names what was resolved; predictions beside it say what was run"
+    live = load_bundle(find_bundle("swebench-verified-50"))
+    asked, ids = live.ask(), live.items.index.tolist()
+    path = write(tmp_path / "results.json", {"resolved": asked[:23], "no_logs": []})
+    if beside != "nothing":
+        run = asked if beside == "50" else ids
+        lines = [json.dumps({"instance_id": n, "model_patch": "x"}) for n in run]
+        (tmp_path / "all_preds.jsonl").write_text("\n".join(lines))
+    assert main([*ESTIMATE, str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["items"]["spent"] == 50 and found["score"] > 0.3
+    assert found["exact"] == (pytest.approx(23 / 500) if beside == "500" else None)
+
+
+@pytest.mark.parametrize("given", ["report", "folder", "runs"])
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_shipped_bundle_knows_its_harness(
+    begun, given, tmp_path, monkeypatch, capsys
+):
+    "A report of a run, a folder of reports, or two runs of one agent, without a format"
+    monkeypatch.chdir(tmp_path)
+    asked = load_bundle(find_bundle("swebench-verified-50")).ask()
+    if begun:
+        assert main(["plan", "swebench-verified-50", "--out", "b"]) == 0
+        assert "swebench.harness.run_evaluation" in capsys.readouterr().out
+        assert sorted((tmp_path / "b" / "items_1.txt").read_text().split()) == sorted(
+            asked
+        )
+    lists = {"resolved_ids": asked[:20], "unresolved_ids": asked[20:]}
+    path = write(tmp_path / "reports" / "agent.first.json", lists)
+    if given == "runs":
+        write(tmp_path / "reports" / "agent.second.json", lists)
+    place = str(path if given == "report" else path.parent)
+    words = ["tell", "b", place] if begun else [*ESTIMATE, place]
+    assert main(words) == 0, capsys.readouterr().err
+    assert "score     0." in capsys.readouterr().out
+
+
+def test_reports_that_contradict_themselves_or_lack_items(tmp_path, capsys):
+    asked = load_bundle(find_bundle("swebench-verified-50")).ask()
+    both = {"resolved_ids": asked, "unresolved_ids": asked[:1]}
+    assert main([*ESTIMATE, str(write(tmp_path / "agent.run.json", both))]) == 2
+    assert "is both in resolved_ids and unresolved_ids" in capsys.readouterr().err
+    for name in asked[2:]:  # two had an empty patch
+        write(tmp_path / "logs" / name / "report.json", {name: {"resolved": True}})
+    assert main([*ESTIMATE, str(tmp_path / "logs")]) == 2
+    said = capsys.readouterr().err
+    assert "2 items" in said and "AGENT.RUN.json counts it as failed" in said
+    for name, text in {"ids.json": json.dumps(asked), "ids.txt": asked[0]}.items():
+        (tmp_path / name).write_text(text)
+        assert main([*ESTIMATE, str(tmp_path / name)]) == 2
+        assert "a list of ids is no result" in capsys.readouterr().err

@@ -57,6 +57,20 @@ def test_adaptive_runs_without_left_out_sources_are_compared_by_their_intervals(
     assert "no sources were left out" in found.note
 
 
+def test_an_exact_score_needs_no_estimate():
+    "All items of B have results: A's interval less B's score, not two estimates"
+    a, b = (evaluate("kmeans", row=row, many=True) for row in (0, 5))
+    row = table(1, 80).split("random", seed=0)[1].values[5].tolist()
+    b.tell(dict(zip(b.items.index, row, strict=True)))
+    found, back, one = paired_runs(a, b), paired_runs(b, a), a.estimate()
+    assert found.difference == pytest.approx(one.score - b.exact())
+    ends = [end - b.exact() for end in one.interval]
+    assert found.interval == pytest.approx(ends)
+    assert back.interval == pytest.approx([-end for end in ends[::-1]])
+    assert "the exact score of B" in found.how and "of A" in back.how
+    assert found.better == pytest.approx(1 - back.better)
+
+
 def test_a_weighted_random_draw_is_weighed_once():
     "Heavy items are drawn more often: the mean over many draws is the true difference"
     rng = np.random.default_rng(0)
