@@ -196,7 +196,7 @@ def test_the_exact_score_leads_where_all_items_have_results(call):
     scores = np.array([i % 3 == 0 for i in range(60)], dtype=float)
     for task in run.items["task"].unique():
         own = scores[run.items["task"] == task]
-        assert f"| {task} | {len(own)} | {own.mean():.3f} |" in text
+        assert f"| {task} | {len(own)} | {own.mean():.3f} | - |" in text
 
 
 def test_a_score_that_its_check_contradicts_is_not_to_be_relied_on(call):
@@ -233,3 +233,11 @@ def test_the_page_suits_a_phone_and_the_axis_has_no_minus_zero(call):
     text_of(call)
     page = Path("new/report.html").read_text()
     assert "pre { white-space: pre-wrap" in page and "how the interval was made" in page
+
+
+def test_a_published_readme_names_metric_and_filter(call):
+    call(
+        "publish", "s.parquet", *"--method kmeans --budget 9 --folds 0 --out b".split()
+    )
+    words = "Scores: metric acc_norm, filter none, harness lm-eval."
+    assert words in Path("b/README.md").read_text()
