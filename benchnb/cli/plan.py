@@ -112,6 +112,7 @@ def fit_on_table(
     elif budget is not None:
         check_budget(budget, table.shape[1])
     how["harness"], how["source"] = choose_harness(how["harness"], table.items), table
+    how["about"] = str(table.likeness())
     if len(table) < LEAST_SOURCES and not json:
         print(f"{about_sources(table)}\n")
     if method is None and transfer is None:

@@ -38,6 +38,7 @@ from benchnb.harnesses.harness import (
 from .certificate import Certificate, certificate_page, read_certificate
 from .evaluation import Evaluation
 from .folder import check_new, read_errors, write_errors
+from .report import measured
 
 # %% ../../nbs/live/bundles.ipynb #bc94505a
 def kept_tables(
@@ -99,6 +100,8 @@ def bundle_files(
     facts |= {"certificate": page, "seed": getattr(method, "seed_", 0)}
     facts |= {"first": next(iter(subset.names.values()))[0]}
     facts |= {"parameters": "\n".join(textwrap.wrap(given, 66))}
+    known = ", ".join(map(" ".join, measured(method.items_).items()))
+    facts["measured"] = f"\nScores: {known}." if known else ""
     return files | {"README.md": text.format(**facts)}
 
 # %% ../../nbs/live/bundles.ipynb #c5aff394

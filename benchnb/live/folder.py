@@ -43,6 +43,7 @@ class Plan:
     choices: dict | None = None  # how logs are read: metric, filter, ...
     batch: int | None = None  # most items to hand out at once; None: all
     command: str | None = None  # that planned it, as it was typed
+    about: str | None = None  # how many the sources are, and how alike
 
     def __post_init__(self):
         for field in fields(self):

@@ -1,14 +1,17 @@
 """A report for a colleague: one HTML file and one Markdown file that say the same."""
 
 import json
+from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
-from helpers.small import halves
+from helpers.small import halves, table
 
 from benchnb.cli.app import main
 from benchnb.cli.estimate import task_results
+from benchnb.cli.report import score_picture
 from benchnb.data.scores import Scores
 from benchnb.live.evaluation import Evaluation
 
@@ -37,6 +40,7 @@ def call(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     scores = halves()[0]
     items = scores.items.assign(weight=1.0, cost=100.0)
+    items = items.assign(metric="acc_norm", filter="none", harness="lm-eval")
     items.index = [HOSTILE, *items.index[1:]]
     Scores(scores.values, items).to_parquet("s.parquet")
 
@@ -136,3 +140,104 @@ def test_mistakes_are_one_line(call):
         err = call(*argv)
         assert words in err and err.count("\n") == 1, err
     assert not Path("new/report.html").exists()
+
+
+def text_of(call, *more):
+    "The report of the folder new in Markdown"
+    call("report", "new", *more)
+    return Path("new/report.md").read_text()
+
+
+def test_what_was_measured_when_and_how_to_begin_again(call):
+    answer(begin(call, "--budget", 20))
+    text = text_of(call)
+    assert text.startswith("# new: estimated score\n")  # the folder's name
+    first = text.split("\n\n")[1]
+    assert "metric acc_norm, filter none, harness lm-eval" in first
+    assert str(date.today()) in first
+    assert "on all 60 items (acc_norm)" in text and "The model" not in text
+    commands = [line[4:] for line in text.split("\n") if line.startswith("    ")]
+    assert commands[0].startswith("pip install ")
+    how = "--metric acc_norm --filter none --out s.parquet"
+    assert commands[1] == f"benchnb import lm-eval LOGS {how}"
+    assert commands[2].startswith("benchnb plan s.parquet")
+    alike = str(Scores.from_parquet("s.parquet").likeness())
+    assert "unrelated ones" in alike and alike in text
+
+
+def test_without_a_usable_interval_one_box_says_why_and_what_to_do(call):
+    answer(begin(call, "--budget", 20, method="kmeans"))  # 18 sources
+    text, page = text_of(call), Path("new/report.html").read_text()
+    boxes = [line for line in text.split("\n") if line.startswith("> ")]
+    assert len(boxes) == 1 and "no usable 95% interval" in boxes[0]
+    for words in ("18 earlier models", "at least 19", "all 60 items", "--method aipw"):
+        assert words in boxes[0]
+    top = text.partition("## Tasks")[0]
+    for words in ("too few items", "0.000 to 1.000", " of 19 models", "(95% interval"):
+        assert words not in top
+    assert 'stroke-width="3"' not in page and "The score, above" in page
+
+
+def test_the_exact_score_leads_where_all_items_have_results(call):
+    run = begin(call, "--budget", 20, "--model", "org/new")
+    names = list(run.items.index)
+    run.tell({name: float(i % 3 == 0) for i, name in enumerate(names)})
+    text, found = text_of(call), run.report()
+    exact, known = found["exact"], run.method.source_scores_[:, 0]
+    assert abs(found["score"] - exact) > 0.001
+    head = text.partition("## Figures")[0]
+    assert f"scores {exact:.3f} on the 60 items (acc_norm), all of" in head
+    place = 1 + sum(known > exact + 1e-5) + sum(abs(known - exact) < 1e-5) / 2
+    assert f"rank {place:g} of 19 models" in head
+    assert f"{found['score']:.3f}" not in head and "estimated" not in head
+    assert f"this model {exact:.3f}" in Path("new/report.html").read_text()
+    assert f"| score | {exact:.3f} |" in text and "60 of 60" in text
+    assert f"| estimate | {found['score']:.3f} from the 20 items" in text
+    scores = np.array([i % 3 == 0 for i in range(60)], dtype=float)
+    for task in run.items["task"].unique():
+        own = scores[run.items["task"] == task]
+        assert f"| {task} | {len(own)} | {own.mean():.3f} | - |" in text
+
+
+def test_a_score_that_its_check_contradicts_is_not_to_be_relied_on(call):
+    source = table(1, 80)
+    items = source.items.assign(weight=1.0)
+    Scores(source.values, items, source.models).to_parquet("s.parquet")
+    ease = source.values.mean(0)
+    run = begin(call, "--budget", 20, method="kmeans")
+    other = dict(zip(items.index, (ease < np.median(ease)) * 1.0, strict=True))
+    run.tell({name: other[name] for name in run.ask()})
+    text, found = text_of(call), run.report()
+    assert "misfit" in found["flags"] and found["kind"] == "conformal"
+    assert text.index("> Do not rely on this score") < text.index("would score about")
+    assert "all 60 items" in text and "--method aipw" in text
+    top = text.partition("## How")[0]
+    assert " of 81 models" not in top and "(95% interval" not in top
+    assert not any(f"{end:.3f}" in top for end in found["interval"])
+    for word in ("AIPW: ", "person fit: "):
+        assert (word[:-2] in top) == (word in top)
+    assert "AIPW: " in top or "person fit: " in top
+
+
+def test_outside_the_range_a_random_draw_holds_and_the_words_are_explained(call):
+    answer(begin(call, "--budget", 20), 1.0)
+    text = text_of(call)
+    assert "> The model is unlike the 18 earlier models" in text
+    assert "holds all the same, because the items were drawn at random" in text
+    assert "Do not rely" not in text and "sources: the earlier models" in text
+
+
+def test_the_page_suits_a_phone_and_the_axis_has_no_minus_zero(call):
+    assert "-0.0" not in score_picture(0.1, [0.0, 0.3], np.array([0.0, 0.2]))
+    answer(begin(call, "--budget", 20))
+    text_of(call)
+    page = Path("new/report.html").read_text()
+    assert "pre { white-space: pre-wrap" in page and "how the interval was made" in page
+
+
+def test_a_published_readme_names_metric_and_filter(call):
+    call(
+        "publish", "s.parquet", *"--method kmeans --budget 9 --folds 0 --out b".split()
+    )
+    words = "Scores: metric acc_norm, filter none, harness lm-eval."
+    assert words in Path("b/README.md").read_text()
