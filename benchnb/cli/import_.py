@@ -87,7 +87,7 @@ def import_command(
     print(str(scores).removeprefix("Scores: "))
     if harness.tables:
         first = find_logs(paths, harness.belongs, harness.logs)[0]
-        columns = {*rename_columns(read_frame(first), how["columns"])}
+        columns = {*rename_columns(read_frame(first, rows=1), how["columns"])}
         sides = ["an item", "a model"][:: 1 if "item" in columns else -1]
         wide = "wide table: a row is {}, a column {}".format(*sides)
         long = {"model", "item"} <= columns

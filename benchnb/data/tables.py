@@ -50,6 +50,7 @@ def read_csv(
     path: str | Path,
     sep: str,  # between columns
     names: list[str],  # columns that hold names, if they are there
+    rows: int | None = None,  # at most; None: all
 ) -> pd.DataFrame:
     "CSV; the columns of names, or else the first, are text"
     with open_text(path) as file:
@@ -67,10 +68,10 @@ def read_csv(
     kinds = dict.fromkeys(text, str)
     how = dict(sep=sep, keep_default_na=False, na_values=missing, low_memory=False)
     with open_text(path) as file:
-        return without_apostrophe(pd.read_csv(file, dtype=kinds, **how))
+        return without_apostrophe(pd.read_csv(file, dtype=kinds, nrows=rows, **how))
 
 
-def read_lines(path: str | Path) -> pd.DataFrame:
+def read_lines(path: str | Path, most: int | None = None) -> pd.DataFrame:
     "Lines of JSON, each an object; names stay text"
 
     def rows(file):
@@ -82,7 +83,7 @@ def read_lines(path: str | Path) -> pd.DataFrame:
                 yield row
 
     with open_text(path) as file:
-        found, parts = rows(file), [pd.DataFrame()]
+        found, parts = itertools.islice(rows(file), most), [pd.DataFrame()]
         while block := list(itertools.islice(found, 100_000)):
             parts.append(pd.DataFrame(block))
     return pd.concat(parts)
@@ -91,25 +92,30 @@ def read_lines(path: str | Path) -> pd.DataFrame:
 def table_job(
     path: str,  # CSV, TSV or JSONL
     names: list[str],  # columns that hold names
+    rows: int | None = None,  # at most; None: all
 ) -> Iterator:  # an Arrow table
     "What the second process makes of a large or packed file"
     import pyarrow as pa
 
-    frame = read_text(path, names)
+    frame = read_text(path, names, rows)
     for name, kind in frame.dtypes.items():
         if kind == "object":  # Arrow has no column of numbers and texts
             frame[name] = frame[name].map(str, na_action="ignore")
     yield pa.Table.from_pandas(frame, preserve_index=False)
 
 
-def read_text(path: str | Path, names: list[str]) -> pd.DataFrame:
+def read_text(
+    path: str | Path,
+    names: list[str],  # columns that hold names
+    rows: int | None = None,  # at most; None: all
+) -> pd.DataFrame:
     "A table of text by the ending of its name"
     kind = TABLE.search(str(path).lower())
     if not kind:
         raise ValueError("it is no CSV, TSV, Parquet or JSONL file: rename it")
     if kind[1] in ("csv", "tsv"):
-        return read_csv(path, "\t" if kind[1] == "tsv" else ",", names)
-    return read_lines(path)
+        return read_csv(path, "\t" if kind[1] == "tsv" else ",", names, rows)
+    return read_lines(path, rows)
 
 
 def is_parquet(path: str | Path) -> bool:
@@ -121,16 +127,17 @@ def is_parquet(path: str | Path) -> bool:
 def read_frame(
     path: str | Path,  # a file whose name ends as TABLE says
     names: tuple[str, ...] = ("model", "item"),  # columns that hold names
+    rows: int | None = None,  # of a text file, at most; None: all
 ) -> pd.DataFrame:
     "A table as it is, within limits; names stay text"
     if is_parquet(path):
         table = read_parquet(path)
         unique([(name, None) for name in table.column_names])
     elif small_text(path):
-        return read_text(path, names)
+        return read_text(path, names, rows)
     else:
         place = os.path.abspath(path)  # the other process may be in another folder
-        (table,) = limited("benchnb.data.tables:table_job", place, [*names])
+        (table,) = limited("benchnb.data.tables:table_job", place, [*names], rows)
     check_memory(4 * table.nbytes, f"a table of {len(table):,} rows")
     frame = table.to_pandas()
     named = frame.index.name or not isinstance(frame.index, pd.RangeIndex)
@@ -369,21 +376,21 @@ def one_fact_each(
     skip: tuple[str, ...],  # facts about the other side
 ) -> pd.DataFrame:
     "The columns that say one thing about each item, or about each model"
-    facts = pd.DataFrame(index=pd.Index(names, dtype=object))
-    skip = {"model", "item", "score", "trials", "successes", *skip}
+    facts, skip = {}, {"model", "item", "score", "trials", "successes", *skip}
     for column in frame.columns.difference(skip, sort=False):
-        given = pd.DataFrame({"at": codes, column: frame[column].array})
-        given = given.dropna().drop_duplicates()
-        twice = given["at"].duplicated(keep=False)
-        if not twice.any():
-            values = given.set_index("at")[column].reindex(range(len(names)))
-            facts[column] = values.array
+        code, values = pd.factorize(frame[column])
+        known, first = code >= 0, np.full(len(names), -1)
+        first[codes[known][::-1]] = code[known][::-1]
+        twice = codes[known & (code != first[codes])]
+        if not len(twice):
+            facts[column] = pd.Series(values).reindex(first).array
         elif column in must:
-            at = given["at"][twice].iloc[0]
-            some = ", ".join(map(repr, given[column][given["at"] == at].tolist()[:3]))
+            at = codes[np.isin(codes, twice)][0]
+            given = values[pd.unique(code[known & (codes == at)])]
+            some = ", ".join(map(repr, given.tolist()[:3]))
             side = "item" if must is ITEM_FACTS else "model"
             raise ValueError(f"{side} {names[at]!r} has more than one {column}: {some}")
-    return facts
+    return pd.DataFrame(facts, pd.Index(names, dtype=object))
 
 
 @patch(cls_method=True)
