@@ -243,6 +243,7 @@ def main(
             stream.reconfigure(errors="replace")
     call = 0
     line = TYPED.set(shlex.join(["benchnb", *(sys.argv[1:] if argv is None else argv)]))
+    os.environ.setdefault("PYTHONSAFEPATH", "benchnb")  # of child processes
     try:
         call = parse(argv)
         if isinstance(call, Call):
@@ -272,6 +273,8 @@ def main(
         return 130
     finally:
         TYPED.reset(line)
+        if os.environ.get("PYTHONSAFEPATH") == "benchnb":
+            del os.environ["PYTHONSAFEPATH"]
     return 0 if isinstance(call, Call) else call
 
 

@@ -21,6 +21,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib.resources import files
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from pkgutil import resolve_name
@@ -101,10 +102,11 @@ class LimitedReader:
     def __init__(self):
         self.connection, theirs = Pipe()
         code = f"from {HOME} import serve; serve({theirs.fileno()})"
-        there = {"PYTHONPATH": os.pathsep.join(sys.path), "MALLOC_ARENA_MAX": "1"}
+        places = [*filter(None, sys.path), os.path.dirname(str(files("benchnb")))]
+        there = {"PYTHONPATH": os.pathsep.join(places), "MALLOC_ARENA_MAX": "1"}
         there |= {"ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code],
+            [sys.executable, "-P", "-c", code],
             env=os.environ | there,
             pass_fds=[theirs.fileno()],
             **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL),

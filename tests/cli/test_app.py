@@ -316,3 +316,23 @@ def test_a_mistake_is_one_line(line, refused):
     Path("empty").mkdir()
     Path("logs", "samples_gsm8k_2026-01-01T00-00-00.000000.jsonl").touch()
     assert MISTAKES[line] in refused(line)
+
+
+HELD = """
+import os, sys
+open({path!r}, "a").write(__name__)
+sys.exit(3)
+"""
+
+
+def test_code_of_the_working_folder_is_not_run(place):
+    "Modules that child processes import before they know where to look"
+    for name in ("signal", "struct", "resource", "multiprocessing", "pandas", "numpy"):
+        (place / f"{name}.py").write_text(HELD.format(path=str(place / "opened")))
+    few = ["--methods", "random", "--budgets", "6", "--trials", "2", "--jobs", "2"]
+    pd.DataFrame({"model": ["a"], "q1": [1]}).to_csv("a.csv.gz", index=False)
+    packed = ["import", "table", "a.csv.gz", "--out", "b.parquet"]
+    for words in (["compare", "table.parquet", *few], packed):
+        done = subprocess.run([SCRIPT, *words], capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+    assert not (place / "opened").exists()
