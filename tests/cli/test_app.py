@@ -336,3 +336,11 @@ def test_code_of_the_working_folder_is_not_run(place):
         done = subprocess.run([SCRIPT, *words], capture_output=True, text=True)
         assert not done.returncode, done.stderr
     assert not (place / "opened").exists()
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_a_closed_stream_is_no_traceback(closed, place):
+    line = f'exec "$0" "$@" {closed}>&-'
+    given = ["bash", "-c", line, sys.executable, "-m", "benchnb", "bundles"]
+    done = subprocess.run(given, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

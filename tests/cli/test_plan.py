@@ -1,6 +1,7 @@
 "The width that `plan` promises is the one that new models get"
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,3 +132,14 @@ def test_forecast_is_of_the_method_that_recommend_recommends(
     assert recommend(source, source.shape[1] // 2).method in forecast
     if number < 20:
         assert not any("irt" in name for name in forecast)
+
+
+def test_a_key_is_neither_kept_nor_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table().to_parquet("scores.parquet")
+    given = "model=m,api_key=sk-yzzy,base_url=http://a"
+    words = ["plan", "scores.parquet", "--budget", "5", "--method", "random"]
+    assert main([*words, "--out", "new", "--model-args", given]) == 2
+    out, err = capsys.readouterr()
+    assert "--model-args holds api_key: leave it out" in err
+    assert "yzzy" not in out + err and not Path("new").exists()
