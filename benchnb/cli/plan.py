@@ -246,6 +246,9 @@ def plan_command(
     if fitted is None:
         table = read_scores(scores, **kwargs)
         table.items = record(table.items, read)
+        if model.strip() in table.models.index.str.strip():
+            problem = f"the model {model!r} is among the sources"
+            raise ValueError(f"{problem}: leave it out of the table")
         fitted = fit_on_table(table, method, folds, how, json, transfer)
     live = Evaluation(fitted, folder=out, **how)
     if not json:
