@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.resources import files
@@ -278,8 +279,8 @@ def load_arrays(
     try:
         with np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in names or arrays if name in arrays}
-    except MemoryError as error:  # an array is larger than its part of the archive
-        raise ValueError(f"{what} holds an array that is cut short") from error
+    except (MemoryError, RuntimeError, zlib.error) as error:  # larger, locked, damaged
+        raise ValueError(f"{what} holds an array that cannot be read") from error
 
 
 def small_text(

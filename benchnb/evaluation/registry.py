@@ -254,9 +254,9 @@ def load_method(
     try:
         data = Path(folder, "arrays.npz").read_bytes()
         raw = parse_json(path.read_bytes(), what="method.json")
-        arrays = load_arrays(io.BytesIO(data), "arrays.npz")
         if raw["digest"] != _digest(raw["method"], data):
             raise ValueError("its files do not belong together")
+        arrays = load_arrays(io.BytesIO(data), "arrays.npz")
         return restore({"method": raw["method"]}, arrays)
     except UnknownMethod:
         raise

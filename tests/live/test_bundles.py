@@ -13,8 +13,8 @@ from helpers.small import estimates, files_in, fitted, halves, prepared, table
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
-from benchnb.evaluation.compare import compare, over_trials, summary
 from benchnb.evaluation import registry
+from benchnb.evaluation.compare import compare, over_trials, summary
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import find_bundle, load_bundle, publish
 from benchnb.live.evaluation import Evaluation
