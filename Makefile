@@ -34,9 +34,9 @@ $(VENV)/.core: settings.ini setup.py | $(BIN)/python
 	touch $@
 
 # torch first: a wider range asked for first would pull gigabytes of CUDA
-$(VENV)/.dev: settings.ini setup.py | $(BIN)/python
+$(VENV)/.dev: settings.ini setup.py tools/requirements.lock | $(BIN)/python
 	$(BIN)/pip install -q --disable-pip-version-check torch==2.13.0
-	$(BIN)/pip install -q --disable-pip-version-check -e ".[llm,dev]"
+	$(BIN)/pip install -q --disable-pip-version-check -c tools/requirements.lock -e ".[llm,dev]"
 	touch $(VENV)/.core $@
 
 $(HARNESSES)/.done: | $(VENV)/.dev

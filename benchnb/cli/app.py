@@ -238,11 +238,14 @@ def main(
     argv: list[str] | None = None,  # arguments; None: those of the command line
 ) -> int:  # exit code: 0, or 2 for a mistake of the user's, 130 when stopped
     "Run the command line; mistakes are one line on stderr"
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed, as by >&-
+            setattr(sys, name, open(os.devnull, "w"))
+        if hasattr(stream := getattr(sys, name), "reconfigure"):
             stream.reconfigure(errors="replace")
     call = 0
     line = TYPED.set(shlex.join(["benchnb", *(sys.argv[1:] if argv is None else argv)]))
+    os.environ.setdefault("PYTHONSAFEPATH", "benchnb")  # of child processes
     try:
         call = parse(argv)
         if isinstance(call, Call):
@@ -272,6 +275,8 @@ def main(
         return 130
     finally:
         TYPED.reset(line)
+        if os.environ.get("PYTHONSAFEPATH") == "benchnb":
+            del os.environ["PYTHONSAFEPATH"]
     return 0 if isinstance(call, Call) else call
 
 

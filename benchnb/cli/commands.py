@@ -135,7 +135,7 @@ def about_table(
     name: str,  # as it was given
     table,  # Scores
 ) -> str:  # lines of at most 79 columns
-    "What was read: its size, its gaps, and a column that holds the mean"
+    "What was read: its size and its gaps"
     import numpy as np
 
     text = f"{name}: {str(table).removeprefix('Scores: ')}"
@@ -143,11 +143,6 @@ def about_table(
     if gaps.any():
         models, most = count(int((gaps > 0).sum()), "model"), gaps.argmax()
         text += f" ({models} with gaps, most in {table.models.index[most]})"
-    some, means = table.values[:200], table.performance().to_numpy()[:200]
-    same = np.nan_to_num(np.abs(some - means[:, None])).max(axis=0) < 0.006
-    if min(some.shape) > 3 and np.nanstd(means) > 0.01 and same.any():
-        mean = table.items.index[same.argmax()]
-        text += f"; {mean!r} looks like the mean of the others: if so, leave it out"
     return textwrap.fill(text, 79, subsequent_indent="  ", break_on_hyphens=False)
 
 

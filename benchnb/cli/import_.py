@@ -8,6 +8,7 @@ __all__ = ['IMPORT', 'import_figures', 'import_command', 'export_command']
 # %% ../../nbs/cli/import_.ipynb #96d93cd2
 from pathlib import Path
 
+import numpy as np
 from fastcore.meta import delegates
 
 from .commands import command, print_json, read_choices
@@ -87,11 +88,15 @@ def import_command(
     print(str(scores).removeprefix("Scores: "))
     if harness.tables:
         first = find_logs(paths, harness.belongs, harness.logs)[0]
-        columns = {*rename_columns(read_frame(first), how["columns"])}
+        columns = {*rename_columns(read_frame(first, rows=1), how["columns"])}
         sides = ["an item", "a model"][:: 1 if "item" in columns else -1]
         wide = "wide table: a row is {}, a column {}".format(*sides)
         long = {"model", "item"} <= columns
         print(f"read as a {'long table: a row is a score' if long else wide}")
+        known = scores.values[~np.isnan(scores.values)]
+        if long and (share := ((known > 0) & (known < 1)).mean()) > 0.9:
+            print(f"{share:.0%} of the scores are neither 0 nor 1: partial credit is")
+            print("fine, confidences in the answers are not right or wrong")
     for name in ("lowest", "highest"):
         line, at = f"{name} score: {found[name]['score']:.3f}", found[name]["model"]
         print(f"{line} ({at})" if len(line + at) < 78 else f"{line}\n  {escaped(at)}")

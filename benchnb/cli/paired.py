@@ -60,12 +60,16 @@ def paired_command(
     for place in filter(holds_evaluation, (a, b)):  # how its sources were read
         tasks = recorded(Evaluation.load(place).items)
         choices = dataclasses.replace(choices, tasks=tasks)
-    found = paired_runs(*(read_run(p, format, choices) for p in (a, b)), level)
+    runs = [read_run(place, format, choices) for place in (a, b)]
+    found = paired_runs(*runs, level)
+    tables = {one.method.fingerprint_ for one in runs if isinstance(one, Evaluation)}
     if json:
         return print_json(dataclasses.asdict(found) | {"sentence": found.sentence()})
     print(textwrap.fill(found.sentence(a, b), 79), end="\n\n")
     facts = {"A": a, "B": b, "better": f"A with probability {found.chance(1)}"}
     facts |= {"items": f"{found.items:,} in common", "interval": found.how}
+    if len(tables) > 1:
+        facts["sources"] = "two tables of sources: are the items of one name the same?"
     for name, text in (facts | {"note": found.note}).items():
         if text:
             print(remark(name, text))

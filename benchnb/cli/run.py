@@ -8,6 +8,7 @@ __all__ = ['Rounds', 'run_command']
 # %% ../../nbs/cli/run.ipynb #2ca1d97e
 import contextlib
 import dataclasses
+import os
 import pkgutil
 import shutil
 import subprocess
@@ -74,7 +75,9 @@ class Rounds:
                 pkgutil.resolve_name(self.harness.in_process)(words[1:])
             return part.rename(part.with_suffix(""))
         try:
-            status = subprocess.run(words, stdout=2).returncode  # to stderr
+            own = "PYTHONSAFEPATH", "benchnb"  # of `main`, for our child processes
+            env = dict(pair for pair in os.environ.items() if pair != own)
+            status = subprocess.run(words, stdout=2, env=env).returncode  # to stderr
         except FileNotFoundError as error:
             raise ValueError(f"no program {words[0]!r}: check the command") from error
         if status:

@@ -22,7 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from .untrusted import TooLarge, parquet_batches, parse_json, read_stream
+from benchnb.data.untrusted import (
+    TooLarge,
+    load_arrays,
+    parquet_batches,
+    parse_json,
+    read_stream,
+)
 
 # %% ../../nbs/data/files.ipynb #0db8c3a8
 def cannot_write(
@@ -234,10 +240,8 @@ def read_arrays(
 ) -> dict[str, np.ndarray]:
     "Arrays from an .npz file, never unpickled; an error names the file"
     with naming(path, "is no readable .npz file of plain arrays (cut short?)"):
-        with np.load(path, allow_pickle=False) as file:
-            missing = [name for name in names if name not in file.files]
-            arrays = {name: file[name] for name in names if name not in missing}
-    if missing:
+        arrays = load_arrays(path, names=names)
+    if missing := [name for name in names if name not in arrays]:
         raise FileError(f"{str(path)!r} has no array {missing[0]!r}: copy it again")
     return arrays
 

@@ -441,6 +441,13 @@ class Fetch:
     revision: str  # a commit, 40 hexadecimal digits
     files: dict[str, tuple[int, str | None]]  # path -> bytes, SHA-256 where known
 
+    def __post_init__(self):
+        if not re.fullmatch("[0-9a-f]{40}", self.revision):
+            raise ValueError(f"{self.revision[:60]!r} is no commit: not fetched")
+        for path in self.files:
+            if path.startswith("/") or "\\" in path or ".." in path.split("/"):
+                raise ValueError(f"{path[:60]!r} leads out of the folder: not fetched")
+
     def __str__(self) -> str:
         row, size = CATALOG.loc[self.name], sum(s for s, _ in self.files.values()) / 1e6
         text = f"{self.name}: {len(self.files)} files, {size:,.1f} MB\n"

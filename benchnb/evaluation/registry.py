@@ -20,7 +20,7 @@ import pandas as pd
 
 from ..data.files import replace_file, unknown_name
 from ..data.scores import Scores
-from ..data.untrusted import TooLarge, check_archive, parse_json
+from ..data.untrusted import TooLarge, load_arrays, parse_json
 from benchnb.evaluation.method import (
     Method,
     documented,
@@ -254,11 +254,10 @@ def load_method(
     try:
         data = Path(folder, "arrays.npz").read_bytes()
         raw = parse_json(path.read_bytes(), what="method.json")
-        check_archive(io.BytesIO(data), "arrays.npz")
         if raw["digest"] != _digest(raw["method"], data):
             raise ValueError("its files do not belong together")
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            return restore({"method": raw["method"]}, dict(file))
+        arrays = load_arrays(io.BytesIO(data), "arrays.npz")
+        return restore({"method": raw["method"]}, arrays)
     except UnknownMethod:
         raise
     except TooLarge as error:

@@ -21,7 +21,14 @@ import numpy as np
 
 from ..data.files import AmbiguousFile, naming
 from ..data.scores import COST_UNITS
-from ..data.untrusted import check_memory, open_zstd, parse_json, read_stream
+from benchnb.data.untrusted import (
+    PACKED,
+    check_memory,
+    check_packing,
+    open_zstd,
+    parse_json,
+    read_stream,
+)
 from .harness import Harness, Round, Subset, keep_out, task_word
 from .logs import ASK, Choices, Log, choose, skipped
 from benchnb.harnesses.parsing import (
@@ -42,6 +49,7 @@ def read_entry(
 ) -> bytes:  # JSON that can be parsed
     "An entry, unpacked as it is read, if it fits into memory with the others"
     info = archive.getinfo(name)
+    check_packing(info, allowed={*PACKED, 93})
     if info.compress_type != 93:
         file = archive.open(info)
     else:  # zstd, whose bytes follow a header of 30 and more

@@ -192,6 +192,10 @@ def tell(
         known = self.others | self.answers | dict.fromkeys(again, np.nan)
         disk.check_known(new, known, self.ask(), self.items.index, give_up)
         self.model = disk.same_model(self.model, model)
+        errors = self.left_out(self.method.budget_) if model else None
+        if errors is not None and model.strip() in errors.index:
+            problem = f"{model!r} is among the sources, which makes it look known"
+            warnings.warn(f"{problem}: plan from a table without it", stacklevel=2)
         again = {n: x for n, x in new.items() if n in self.answers}
         late = {  # what was unscored is known now, or runs were added
             n: x

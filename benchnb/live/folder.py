@@ -18,7 +18,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..data.files import hold, naming, parse_object, replace_file
+from benchnb.data.files import (
+    hold,
+    naming,
+    parse_object,
+    read_parquet,
+    replace_file,
+)
 from ..data.untrusted import read_stream
 from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole
@@ -201,7 +207,7 @@ def read_errors(
         return None
     with naming(path, "is damaged, restore it from a copy"):
         kinds = {"truth": float, "estimate": float, "fold": int}
-        return pd.read_parquet(path).astype(kinds)
+        return read_parquet(path).to_pandas().astype(kinds)
 
 # %% ../../nbs/live/folder.ipynb #d30f19a4
 def state_text(

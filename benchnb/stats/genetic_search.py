@@ -17,6 +17,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..data.files import replace_file
+from ..data.untrusted import load_arrays
 
 # %% ../../nbs/stats/genetic_search.ipynb #beb43103
 def draw_subsets(
@@ -168,8 +169,8 @@ class Search(NamedTuple):
     def load(cls, path: str | Path) -> "Search":
         "Read it back; nothing is unpickled"
         try:
-            with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-                read = [file[name] for name in cls._fields]
+            arrays = load_arrays(path)
+            read = [arrays[name] for name in cls._fields]
             return cls(*(x if x.ndim else x.item() for x in read))
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             raise ValueError(

@@ -7,6 +7,7 @@ __all__ = ['LARGEST', 'ONE_TOKEN', 'completions_url', 'Endpoint', 'numbers_of', 
 
 # %% ../../nbs/tasks/api_model.ipynb #57d81836
 import asyncio
+import hashlib
 import json
 import threading
 from dataclasses import dataclass, field
@@ -71,11 +72,15 @@ class Endpoint(Reader):
             with naming(name, "has no tokenizer, or a damaged one"):
                 self.tokenizer = AutoTokenizer.from_pretrained(str(name))
         self.loop, self.client, self.echoes = None, None, False
+        self.called = None  # a hash of the name that its replies give themselves
 
     def identity(self) -> str:
         "What tells this model from another"
-        how = "" if self.tokenizer is None else " by tokens"
-        return f"{self.url} {self.model}{how}"
+        if self.tokenizer is None:
+            return f"{self.url} {self.model}"
+        words = sorted(self.tokenizer.get_vocab().items()), self.encode("1 a", True)
+        digest = hashlib.sha256(repr(words).encode()).hexdigest()
+        return f"{self.url} {self.model} by tokens {digest}"
 
 # %% ../../nbs/tasks/api_model.ipynb #64d787ec
 LARGEST = 2**26  # bytes of one answer
@@ -100,11 +105,21 @@ def completion(
         raise ValueError(f"{self.url} {why}")
     try:
         answer = json.loads(data)
-        if all(isinstance(c["text"], str) for c in answer["choices"] or [None]):
-            return answer, "", 0.0
+        whole = all(isinstance(c["text"], str) for c in answer["choices"] or [None])
     except (ValueError, LookupError, TypeError, RecursionError):
-        pass
-    return None, "its answer is no completion", 0.0
+        whole = False
+    if not whole:
+        return None, "its answer is no completion", 0.0
+    if "content_filter" in [c.get("finish_reason") for c in answer["choices"]]:
+        why = "filters a question or its answer (content_filter)"
+        raise ValueError(f"{self.url} {why}: leave its task out, or ask another server")
+    if name := answer.get("model"):
+        name = hashlib.sha256(str(name).encode()).hexdigest()[:16]  # it may be a secret
+        self.called = self.called or name
+        if name != self.called:
+            why = "replies that name another model than before"
+            raise ValueError(f"{self.url} sends {why}: measure anew")
+    return answer, "", 0.0
 
 # %% ../../nbs/tasks/api_model.ipynb #d43685b5
 @patch

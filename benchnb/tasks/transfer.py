@@ -115,7 +115,7 @@ def read_matrix(
         return read_journal(path)
     names = {"source": str, "target": str}  # a task may be called NA
     with naming(path, "is no transfer matrix"):
-        table = pd.read_csv(path, dtype=names, keep_default_na=False)
+        table = pd.read_csv(path, dtype=names, keep_default_na=False, compression=None)
         table = without_apostrophe(table)
         if "source" not in table:  # a square table: one draw
             table = table.rename(columns={table.columns[0]: "source"})
@@ -307,6 +307,8 @@ def measure_cells(
 ) -> None:
     "Measure the cells that the journal lacks (equation 1)"
     todo = [cell for cell in cells if json.dumps(cell) not in book.done]
+    if known := [cell["model"] for cell in book.done.values() if "model" in cell]:
+        model.called = known[0]
     total, left = (sum(len(draws[s, t][1]) for s, _, t in c) for c in (cells, todo))
     with progress_bar(total, "questions", progress, initial=total - left) as bar:
         for (seed, source), some in groupby(todo, itemgetter(0, 1)):
@@ -317,6 +319,8 @@ def measure_cells(
                 whole = (found == found.round()).all()
                 answers = (found.astype(int) if whole else found.round(6)).tolist()
                 score = {"score": float(found.mean()), "queries": len(found)}
+                if called := getattr(model, "called", None):
+                    score["model"] = called
                 book.add(json.dumps(cell), score | {"answers": answers})
                 bar.update(len(found))
 
@@ -390,6 +394,8 @@ def journal_cells(
         if book.identity != identities[0]:
             other = f"another measurement than {str(paths[0])!r}"
             raise ValueError(f"{str(path)!r} belongs to {other}: leave it out")
+    if len({cell["model"] for cell in cells.values() if "model" in cell}) > 1:
+        raise ValueError(f"{str(paths[0])!r} and the others hold answers of two models")
     keys = pd.DataFrame(map(json.loads, cells), columns=MATRIX_CELL)
     return keys.join(pd.DataFrame([*cells.values()]))
 

@@ -322,3 +322,31 @@ def test_a_mistake_is_one_line(line, refused):
 def test_help_says_what_a_wide_table_is(name, capsys):
     assert main([name, "--help"]) == 0
     assert "wide table (a row a model)" in " ".join(capsys.readouterr().out.split())
+
+
+HELD = """
+import os, sys
+open({path!r}, "a").write(__name__)
+sys.exit(3)
+"""
+
+
+def test_code_of_the_working_folder_is_not_run(place):
+    "Modules that child processes import before they know where to look"
+    for name in ("signal", "struct", "resource", "multiprocessing", "pandas", "numpy"):
+        (place / f"{name}.py").write_text(HELD.format(path=str(place / "opened")))
+    few = ["--methods", "random", "--budgets", "6", "--trials", "2", "--jobs", "2"]
+    pd.DataFrame({"model": ["a"], "q1": [1]}).to_csv("a.csv.gz", index=False)
+    packed = ["import", "table", "a.csv.gz", "--out", "b.parquet"]
+    for words in (["compare", "table.parquet", *few], packed):
+        done = subprocess.run([SCRIPT, *words], capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+    assert not (place / "opened").exists()
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_a_closed_stream_is_no_traceback(closed, place):
+    line = f'exec "$0" "$@" {closed}>&-'
+    given = ["bash", "-c", line, sys.executable, "-m", "benchnb", "bundles"]
+    done = subprocess.run(given, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,8 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from helpers.logs import TIME, lm_eval_row, right_or_wrong, write_results, write_rows
 
@@ -256,3 +258,37 @@ def test_what_was_not_asked_is_kept_and_counts_when_it_is_asked(give):
     shutil.copytree("rest", "part", dirs_exist_ok=True)
     out = give("estimate part --bundle small --format lm-eval")
     assert f"exact     {exact():.3f}" in out
+
+
+def begun(name, number, *more):
+    "An evaluation from a table of its own; the table"
+    source = Scores(np.random.default_rng(number).integers(0, 2, (24, 30)))
+    source.to_parquet(f"{name}.parquet")
+    words = ["plan", f"{name}.parquet", "--method", "random", "--budget", "9", *more]
+    return main([*words, "--out", name]), source
+
+
+def test_a_target_among_the_sources_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert begun("new", 1, "--model", "model3 ")[0] == 2
+    assert "the model 'model3 ' is among the sources" in capsys.readouterr().err
+    assert begun("new", 1)[0] == 0
+    answers = {"item": Evaluation.load("new").ask(), "score": 1, "model": "model3"}
+    pd.DataFrame(answers).to_csv("a.csv", index=False)
+    assert main(["tell", "new", "a.csv"]) == 0
+    assert "note: 'model3' is among the sources" in capsys.readouterr().err
+
+
+def test_two_tables_of_sources_and_confidences_are_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate("ab"):
+        source = begun(name, number)[1]
+        live = Evaluation.load(name)
+        live.tell({item: float(item[-1] > "4") for item in live.ask()})
+    assert main(["paired", "a", "b"]) == 0
+    assert "two tables of sources" in capsys.readouterr().out
+    frame = pd.DataFrame(0.1 + 0.8 * source.values, source.models.index)
+    long = frame.stack().rename_axis(["model", "item"]).rename("score").reset_index()
+    long.to_csv("long.csv", index=False)
+    assert main(["import", "table", "long.csv", "--out", "c.parquet"]) == 0
+    assert "confidences in the answers are not right" in capsys.readouterr().out

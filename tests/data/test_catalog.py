@@ -138,3 +138,16 @@ def test_offline_the_error_names_the_place_of_the_files(monkeypatch):
     said = str(caught.value)
     assert "\n" not in said and "huggingface.co/datasets/Open-Eval-Commons" in said
     assert "benchnb import openeval FOLDER" in said
+
+
+@pytest.mark.parametrize("name", ["data/../../../x.parquet", "data\\..\\x.parquet"])
+def test_a_file_of_the_hub_stays_in_the_folder(server, name):
+    server.files[name] = server.files["data.parquet"]
+    with pytest.raises(ValueError, match="leads out of the folder: not fetched"):
+        plan_fetch("wild", endpoint=server.url)
+
+
+def test_a_commit_that_is_a_path_is_refused(server, tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "COMMIT", f"{tmp_path}/out")
+    with pytest.raises(ValueError, match="no commit: not fetched"):
+        plan_fetch("wild", endpoint=server.url)

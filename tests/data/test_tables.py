@@ -300,3 +300,22 @@ def test_a_frame_that_grew_column_by_column_is_read_without_a_warning(recwarn):
         frame[f"q{n}"] = [1.0, 0.0]
     recwarn.clear()
     assert load_table(frame).shape == (2, 150) and not recwarn.list
+
+
+def test_what_is_most_likely_a_slip_is_one_line(tmp_path):
+    names = ["gpt", "llama", "qwen", "phi"]
+    long = pd.DataFrame([(m, f"q{n}", n % 2) for m in names for n in range(6)])
+    swapped = long.set_axis(["item", "model", "score"], axis=1)
+    with pytest.raises(ValueError, match="its models look like items, its items"):
+        read_tables([swapped])
+    settled = read_tables([swapped], columns={"item": "model", "model": "item"})
+    assert settled.shape == (4, 6)
+    blank = long.set_axis(["model", "item", "score"], axis=1)
+    blank.loc[3, "model"] = "gpt "
+    with pytest.raises(ValueError, match="'gpt ' and 'gpt' are two models: write"):
+        read_tables([blank])
+    wide = pd.DataFrame(np.eye(4, 6), names, [f"q{n}" for n in range(6)])
+    assert read_tables([wide.rename_axis("model")]).shape == (4, 6)
+    wide["average"] = wide.mean(axis=1).round(2)
+    with pytest.raises(ValueError, match="'average' is the mean of the others: drop"):
+        read_tables([wide.rename_axis("model")])

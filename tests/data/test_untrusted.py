@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+import warnings
 import zipfile
 
 import numpy as np
@@ -20,8 +21,9 @@ from helpers.logs import helm_instance, inspect_log, write_eval, write_helm
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchnb.cli.app import main
 from benchnb.data import tables
-from benchnb.data.files import unique
+from benchnb.data.files import read_arrays, unique
 from benchnb.data.tables import read_tables
 from benchnb.data.untrusted import (
     GROWTH,
@@ -32,6 +34,8 @@ from benchnb.data.untrusted import (
     without_apostrophe,
     write_csv,
 )
+from benchnb.harnesses.harness import import_logs
+from benchnb.stats.genetic_search import Search
 
 # Memory --------------------------------------------------------------------------
 
@@ -249,6 +253,8 @@ def test_packed_tables_are_the_same_as_plain_ones(ending, tmp_path):
         read_tables([path])
 
 
+READ = pd.read_csv
+
 # Wide tables -----------------------------------------------------------------------
 
 
@@ -258,6 +264,23 @@ def test_many_columns_are_read_or_refused_soon(tmp_path):
     path.write_text(head + "\n" + "m" + ",1" * size + "\n")
     scores = read_tables([path])
     assert scores.shape == (1, size) and scores.values.all()
+    path.write_text("item,score," + head + "\n" + "q,1,m" + ",7" * size + "\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.PerformanceWarning)
+        assert read_tables([path]).items["q7"].tolist() == [7]
+
+
+def test_import_reads_a_table_once(tmp_path, monkeypatch):
+    rows, read = "".join(f"m{n},q,1\n" for n in range(999)), []
+    (tmp_path / "a.csv").write_text("model,item,score\n" + rows)
+
+    def counted(file, nrows=None, **how):
+        read.append(nrows)
+        return READ(file, nrows=nrows, **how)
+
+    monkeypatch.setattr(tables.pd, "read_csv", counted)
+    main(["import", "table", f"{tmp_path}/a.csv", "--out", f"{tmp_path}/b.parquet"])
+    assert read == [None, 1]
 
 
 def test_two_columns_of_one_name_are_an_error(tmp_path):
@@ -337,3 +360,40 @@ def test_a_damaged_end_of_a_parquet_file_does_not_end_the_process(tmp_path):
     command = [sys.executable, "-c", FLIPS, tmp_path / "a.parquet"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and int(done.stdout) > 100, done.stderr[-500:]
+
+
+# Archives ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, 97])
+def test_what_cannot_be_unpacked_in_steps_is_refused(method, tmp_path):
+    "A kilobyte of bzip2 or LZMA becomes gigabytes at the first byte that is read"
+    path = tmp_path / "a.eval"
+    with zipfile.ZipFile(path, "w", method if method < 97 else 0) as file:
+        for name in ("header.json", "array.npy"):
+            file.writestr(name, b" " * 10**6)
+    if method == 97:  # a number that Python does not know
+        local, central = b"\x14\x00\x00\x00\x00\x00", b"\x14\x00" * 2 + b"\x00" * 4
+        data = path.read_bytes().replace(central, central[:-2] + b"a\x00")
+        path.write_bytes(data.replace(local, local[:-2] + b"a\x00"))
+    readers = {
+        "is no log of Inspect: 'header": lambda: import_logs("inspect", path),
+        "cut short.*: 'header": lambda: read_arrays(path, ["array"]),
+        "is no state of a search": lambda: Search.load(path),
+    }
+    for where, read in readers.items():
+        with pytest.raises(ValueError, match=where) as found:
+            read()
+        cause = found.value.__cause__ or found.value
+        assert f"is packed by method {method}: pack it again" in str(cause)
+
+
+def test_an_array_that_promises_more_than_there_is(tmp_path):
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        head = {"descr": "<f8", "fortran_order": False, "shape": (10**14,)}
+        with file.open("array.npy", "w") as part:
+            np.lib.format.write_array_header_1_0(part, head)
+    for read in (lambda: read_arrays(path, ["array"]), lambda: Search.load(path)):
+        with pytest.raises(ValueError, match="a.npz' is no"):
+            read()

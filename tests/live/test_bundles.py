@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import shlex
+import shutil
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from helpers.small import estimates, files_in, fitted, halves, prepared, table
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
+from benchnb.evaluation import registry
 from benchnb.evaluation.compare import compare, over_trials, summary
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import find_bundle, load_bundle, publish
@@ -135,3 +137,19 @@ def write_json(name, value):
     with open(name, "w") as file:
         json.dump(value, file)
     return name
+
+
+def test_an_array_that_was_emptied_is_damage(tmp_path):
+    "Anybody who changes a bundle can sign it anew"
+    source = find_bundle("swebench-verified-50")
+    with np.load(source / "arrays.npz") as file:
+        arrays = dict(file)
+    raw = json.loads((source / "method.json").read_text())
+    for name in ("share_", "place_", "weights_", "coreset_"):
+        shutil.copytree(source, folder := tmp_path / name)
+        np.savez(folder / "arrays.npz", **arrays | {name: arrays[name][:0]})
+        data = (folder / "arrays.npz").read_bytes()
+        raw["digest"] = registry._digest(raw["method"], data)
+        (folder / "method.json").write_text(json.dumps(raw))
+        with pytest.raises(ValueError, match="is damaged, copy the bundle again"):
+            load_bundle(folder)

@@ -373,3 +373,35 @@ def test_a_real_server_writes_what_the_model_writes(llama, tmp_path):
         finally:
             process.kill()
     assert found == local.generate(local.start(context), queries, 3)
+
+
+@pytest.mark.parametrize("change", ["reply", "tokenizer"])
+def test_a_journal_goes_on_with_its_model_and_tokenizer_only(change, tmp_path, llama):
+    "One name on the server, but other weights behind it"
+    journal, few = tmp_path / "a.journal", FEW | dict(scoring="exact", queries=1)
+
+    def reply(number, *_):
+        later = number > 3 and change == "reply"
+        answer = {"choices": [{"text": "a"}], "model": "other" if later else "one"}
+        return (500, {}, b"") if number == 3 else (200, {}, json.dumps(answer).encode())
+
+    texts = [(KEY * n) for n in range(9)]
+    other = tokenizer_like(list(STARTS)[0], texts) if change == "tokenizer" else None
+    with served(reply) as (url, seen):
+        for tokenizer in (llama[1], other or llama[1]):
+            server = quick(url, workers=1, retries=0, tokenizer=tokenizer)
+            with pytest.raises((ConnectionError, ValueError)) as error:
+                transfer_matrix(TOYS[:2], server, journal=journal, **few)
+    wanted = {"reply": "name another model", "tokenizer": "of another computation"}
+    assert wanted[change] in str(error.value) and "\n" not in str(error.value)
+    assert len(journal_cells(journal)) == 2
+
+
+def test_a_filtered_answer_is_no_answer(tmp_path):
+    choice = {"text": "", "finish_reason": "content_filter"}
+    data = json.dumps({"choices": [choice]}).encode()
+    journal, few = tmp_path / "a.journal", FEW | dict(scoring="exact", queries=1)
+    with served(lambda *_: (200, {}, data)) as (url, seen):
+        with pytest.raises(ValueError, match="filters a question or its answer"):
+            transfer_matrix(TOYS[:2], quick(url, workers=1), journal=journal, **few)
+    assert len(seen) == 1 and not journal.exists()
