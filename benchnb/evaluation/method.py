@@ -82,7 +82,6 @@ class Estimate:
 
     score: float  # estimated benchmark score, in [0, 1]
     interval: tuple[float, float] = (np.nan, np.nan)  # lower and upper end
-    bounds: tuple[float, float] = (np.nan, np.nan)  # the unscored all wrong, all right
     predicted: np.ndarray | None = None  # a score for every item, shape (items,)
     per_task: pd.Series | None = None  # a score for every task
     level: float = 0.95  # nominal coverage of the interval
@@ -97,6 +96,7 @@ class Estimate:
     cost_unit: str = "tokens"  # of what was spent: tokens, seconds or usd
     seconds: float = np.nan  # time that the method itself took
     source_scores: np.ndarray | None = None  # sources x (whole, task 1, task 2, ...)
+    bounds: tuple[float, float] = (np.nan, np.nan)  # the unscored all wrong, all right
 
     def __repr__(self) -> str:
         low, high = self.interval

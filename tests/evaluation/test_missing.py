@@ -11,7 +11,6 @@ from benchnb.evaluation.left_out import source_guard
 from benchnb.evaluation.simulate import Conversation, converse, ready
 
 SCORED = (1, 3, 5, 10, 25, 50)  # of 50 items asked
-FEW = {"essence_bench": dict(generations=5)} if False else {}
 METHODS = ["random", "stratified", "difference", "aipw", "guarded_irt_static"]
 METHODS += ["p_irt", "gp_irt", "anchor_irt", "kmeans", "anchor_points"]
 METHODS += ["sort_and_search", "metabench", "essence_bench", "proeval"]
@@ -60,3 +59,36 @@ def coverage(found):
         int(n): (np.nanmean(holds[size == n]), np.nanmean(width[size == n]))
         for n in np.unique(size)
     }
+
+
+@pytest.mark.parametrize(
+    "name", ["random", "p_irt", "kmeans", "collaborative_filtering"]
+)
+def test_intervals_hold_however_few_items_are_scored(name):
+    for size, (held, _) in coverage(
+        estimates(
+            name,
+            load("swebench_verified").select(models=np.arange(0, 134, 3)),
+            (1, 5, 25),
+            splits=1,
+        )
+    ).items():
+        assert np.isnan(held) or held >= 0.93, size
+
+
+def test_wrong_answers_left_blank_do_not_narrow_the_interval():
+    table = load("swebench_verified")
+    old, new = table.select(models=np.arange(133)), table.select(models=[133])
+    for name in ("random", "kmeans"):
+        method = ready(get_method(name).fit(old), 50)
+        run = Conversation(method)
+        row = new.values[0].astype(float)
+        converse(run, lambda c, row=row: (np.where(row[c.wanted] > 0, 1, np.nan), None))
+        found = Guard("aipw", np.nanmean(old.values, axis=0))(run)
+        assert found.bounds[0] < found.score == 1
+        assert not any("all the same" in note for note in found.notes)
+        full = Conversation(method)
+        converse(full, lambda c, row=row: (row[c.wanted], None))
+        np.testing.assert_allclose(found.bounds[0], full.estimate.score)
+        low, high = full.estimate.interval  # of the same run, had it hidden nothing
+        assert found.interval[0] <= low < high <= found.interval[1]
