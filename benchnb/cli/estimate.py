@@ -20,6 +20,7 @@ from ..data.costs import in_words
 from ..data.files import naming, read_object
 from ..data.render import Table, remark, render
 from ..data.tables import check_rows, long_table, read_frame
+from ..evaluation.method import bounds_text
 from benchnb.harnesses.harness import (
     get_harness,
     guess_harness,
@@ -183,6 +184,8 @@ def report_rows(
         rows.append(("valid for", valid_for(certificate)))
         for kind, found in certificate["measured"].items():
             rows.append(("", f"{kind}: {figures_text(found)}"))
+        if missing:
+            rows.append(("", "measured with a score for every item asked"))
         if again := certificate["check_again"]:
             rows.append(("", f"check the certificate again after {again}"))
     if report["how"]:
@@ -193,6 +196,8 @@ def report_rows(
     if missing:
         more = ", ..." if len(missing) > 1 else ""
         rows.append(("unscored", f"{count(missing, 'item')}: {missing[0]}{more}"))
+        if text := bounds_text(report["bounds"]):
+            rows.append(("", text.strip(" ()")))
     return rows
 
 

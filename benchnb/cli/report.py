@@ -268,7 +268,8 @@ def headline(
         text = f"{model} would score about {score:.3f} on all {full:,} items{by}"
         if low is not None:
             text += f" ({report['level']:.0%} interval {low:.3f} to {high:.3f})"
-        text += f", judging by the {spent:,} items that were run."
+        text += f", judging by the {spent - len(report['unscored']):,} items "
+        text += "that have a score." if report["unscored"] else "that were run."
     if report["rank"] is not None:
         text += f" This is rank {report['rank']:g} of {report['models']:,} models"
         best, worst = report["rank_interval"]

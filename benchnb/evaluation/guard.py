@@ -17,7 +17,7 @@ from scipy.special import logit
 
 from .method import Estimate, Flag, IntervalKind, IntervalOf, Method
 from .per_task import PerTask
-from .simulate import Conversation, converse
+from .simulate import Conversation, filled, reaching
 from ..stats.balanced_sampling import ModelAssisted, model_assisted_estimate
 from ..stats.conformal import conformal_interval
 from ..stats.intervals import inclusion_probabilities, run_noise
@@ -166,7 +166,12 @@ def design_estimate(
     ends = max(0.0, score - half), min(1.0, score + half)
     how = f"AIPW on the {len(items)} items that were drawn at random"
     settings = dict(kind=IntervalKind.DESIGN, how=how, interval_of=kind)
-    return Estimate(score, ends, level=level, **settings)
+    own = Estimate(score, ends, level=level, **settings)
+    if not np.isnan(seen).any():
+        return own
+    full = (np.nan_to_num(seen, nan=fill) for fill in (0.0, 1.0))
+    known = method, level, ease, asked
+    return reaching(own, [design_estimate(*known, x, trials, within) for x in full])
 
 # %% ../../nbs/evaluation/guard.ipynb #e6134d9f
 POLICIES = ("report", "aipw", "abstain")  # what can be done with a flagged model
@@ -238,20 +243,18 @@ def at_level(
     level = found.level if level is None else level
     check_level(level)
     has = not math.isnan(found.interval[0])
-    if has and (found.level == level or found.kind is IntervalKind.EXACT):
+    known = IntervalKind.EXACT, IntervalKind.NONE  # of [0, 1] where nothing was scored
+    if has and (found.level == level or found.kind in known):
         return replace(found, level=level)
     if has and method.design_based:
         method = copy.deepcopy(method)
         set_level(method, level)
-        answers = pd.Series(conversation.seen, conversation.asked)
-
-        def answer(again):
-            trials = conversation.trials[again.wanted]
-            return answers[again.wanted].to_numpy(), None, trials
-
-        return converse(Conversation(method), answer)
+        return filled(conversation, np.nan, method)
     if errors is not None:
-        ends, flags = conformal_interval(found.score, errors, level), found.flags
+        scores = found.score, *found.bounds  # NaN: every item asked was scored
+        low, _ = conformal_interval(np.nanmin(scores), errors, level)
+        _, high = conformal_interval(np.nanmax(scores), errors, level)
+        ends, flags = (low, high), found.flags
         how = f"conformal: errors on {len(errors)} sources that were left out"
         if len(errors) < level / (1 - level) - 1e-9:
             flags, how = flags | {Flag.FEW_SOURCES}, f"{how}, too few for this level"
@@ -289,7 +292,9 @@ class Guard:
         kind: IntervalKind,  # of the interval that will be shown
     ) -> list[tuple[Flag, str]]:  # empty: like the sources, as far as is known
         "How a model is unlike the sources"
-        method = conversation.method
+        method, kind = conversation.method, (
+            IntervalKind.NONE if found.unscored else kind
+        )
         flags = range_flags(found.score, method.source_scores_[:, 0], kind)
         if self.errors is not None and self.ease is not None:
             answers = conversation.asked, conversation.seen

@@ -14,6 +14,7 @@ import pandas as pd
 from ..evaluation.guard import design_estimate
 from ..evaluation.left_out import task_errors
 from ..evaluation.method import Estimate, IntervalKind, Method
+from ..evaluation.simulate import worst_and_best
 from ..stats.conformal import conformal_interval
 from ..stats.metrics import rank_among
 
@@ -82,6 +83,10 @@ def task_rows(
         elif known is not None and not math.isnan(score):
             ends = conformal_interval(score, known, level)
             kind = IntervalKind.CONFORMAL if usable else IntervalKind.NONE
+            if estimate.unscored:  # of this task, or of those that it is judged by
+                part = count / max(1, (names[estimate.items] == str(task)).sum())
+                share = min(part or 1.0, len(scored) / len(estimate.items))
+                ends = worst_and_best(ends, share)
         rows[str(task)] = {
             "score": rounded(score),
             "interval": [rounded(end) for end in ends],
@@ -123,6 +128,7 @@ def make_report(
         "items": {"spent": len(spent), "full": len(method.items_)},
         "cost": paid,
         "unscored": [name for name in spent if math.isnan(answers[name])],
+        "bounds": [rounded(end) for end in estimate.bounds],
         "notes": list(estimate.notes),
         "method": method.name,
         "sources": method.fingerprint_,
@@ -137,6 +143,8 @@ def log_metrics(
     found = {"estimate": estimate.score, "low": low, "high": high}
     if estimate.rank is not None:
         found["rank"] = float(estimate.rank)
+    if estimate.unscored:
+        found["as_wrong"], found["as_right"] = estimate.bounds
     counts = {"asked": estimate.items, "unscored": estimate.unscored}
     counts["flags"] = estimate.flags
     return found | {name: float(len(part)) for name, part in counts.items()}

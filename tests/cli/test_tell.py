@@ -50,7 +50,8 @@ def call(logged, tmp_path, monkeypatch, capsys):
         out, err = capsys.readouterr()
         wide = max(map(len, out.splitlines()), default=0) > 80
         assert not wide or "--log" in out or "--json" in argv
-        read = all(re.match(r"\S+: \d+ models x |  ", line) for line in out.splitlines())
+        begins = re.compile(r"\S+: \d+ models x |  ")
+        read = all(map(begins.match, out.splitlines()))
         assert code == 0 or (code == 2 and read and err.count("\n") == 1), err
         return code, out, err
 

@@ -1,0 +1,94 @@
+"""An interval holds too where only some of the items that were asked have a score"""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from benchnb import get_method, load
+from benchnb.evaluation.guard import Guard
+from benchnb.evaluation.left_out import source_guard
+from benchnb.evaluation.simulate import Conversation, converse, ready
+
+SCORED = (1, 3, 5, 10, 25, 50)  # of 50 items asked
+METHODS = ["random", "stratified", "difference", "aipw", "guarded_irt_static"]
+METHODS += ["p_irt", "gp_irt", "anchor_irt", "kmeans", "anchor_points"]
+METHODS += ["sort_and_search", "metabench", "essence_bench", "proeval"]
+METHODS += ["guarded_irt", "adaptive_irt", "faq", "tailored_bench"]
+METHODS += ["tailored_bench_published", "collaborative_filtering"]
+
+
+def some_scored(row, keep):
+    "Answers of which only those at the positions `keep` in the order asked are known"
+
+    def answer(conversation):
+        place = len(conversation.asked) + np.arange(len(conversation.wanted))
+        answers = row[conversation.wanted]
+        return np.where(np.isin(place, keep), answers, np.nan), None, None
+
+    return answer
+
+
+def estimates(name, table, sizes=SCORED, budget=50, splits=2, policy="aipw"):
+    "Scores and intervals of new models, with `sizes` of their answers at random"
+    found = []
+    for seed in range(splits):
+        rng = np.random.default_rng([seed, 36])
+        order = rng.permutation(len(table))
+        old, new = (table.select(models=np.sort(x)) for x in np.array_split(order, 2))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            method = ready(get_method(name).fit(old), budget, seed)
+            guard = source_guard(get_method(name), old, budget, policy, folds=5)
+            for row, truth in zip(new.values.astype(float), new.truth(), strict=True):
+                for size in sizes:
+                    keep = rng.choice(budget, size, replace=False)
+                    run = Conversation(method)
+                    converse(run, some_scored(row, keep))
+                    e = (guard or Guard(None))(run)
+                    found.append((size, truth, e.score, *e.interval))
+    return np.array(found)
+
+
+def coverage(found):
+    "Share of the intervals that hold, for each number of scored items; NaN: none"
+    size, truth, _, low, high = found.T
+    holds = np.where(np.isnan(low), np.nan, (low <= truth) & (truth <= high))
+    width = high - low
+    return {
+        int(n): (np.nanmean(holds[size == n]), np.nanmean(width[size == n]))
+        for n in np.unique(size)
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["random", "p_irt", "kmeans", "collaborative_filtering"]
+)
+def test_intervals_hold_however_few_items_are_scored(name):
+    for size, (held, _) in coverage(
+        estimates(
+            name,
+            load("swebench_verified").select(models=np.arange(0, 134, 3)),
+            (1, 5, 25),
+            splits=1,
+        )
+    ).items():
+        assert np.isnan(held) or held >= 0.93, size
+
+
+def test_wrong_answers_left_blank_do_not_narrow_the_interval():
+    table = load("swebench_verified")
+    old, new = table.select(models=np.arange(133)), table.select(models=[133])
+    for name in ("random", "kmeans"):
+        method = ready(get_method(name).fit(old), 50)
+        run = Conversation(method)
+        row = new.values[0].astype(float)
+        converse(run, lambda c, row=row: (np.where(row[c.wanted] > 0, 1, np.nan), None))
+        found = Guard("aipw", np.nanmean(old.values, axis=0))(run)
+        assert found.bounds[0] < found.score == 1
+        assert not any("all the same" in note for note in found.notes)
+        full = Conversation(method)
+        converse(full, lambda c, row=row: (row[c.wanted], None))
+        np.testing.assert_allclose(found.bounds[0], full.estimate.score)
+        low, high = full.estimate.interval  # of the same run, had it hidden nothing
+        assert found.interval[0] <= low < high <= found.interval[1]
