@@ -302,8 +302,8 @@ def running(
             lease.owner, "hostname", "?"
         )
         raise OSError(
-            f"process {who} on {where.partition('?')[0]} runs {str(folder)!r}: wait for "
-            "it, or delete run.lock there if it is gone"
+            f"process {who} on {where.partition('?')[0]} runs {str(folder)!r}: wait "
+            "for it, or delete run.lock there if it is gone"
         ) from error
     except OSError as error:
         raise cannot_write(folder / "run.lock", error) from error
