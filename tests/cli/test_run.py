@@ -1,5 +1,6 @@
 "benchnb run: after a kill the same command goes on, and ends at the same estimate"
 
+import signal
 import subprocess
 import sys
 
@@ -92,3 +93,55 @@ def test_a_command_that_cannot_work_is_one_line(place, typed, words, capfd):
     said = capfd.readouterr().err.strip().splitlines()[-1]
     assert said.startswith("benchnb: error: ") and words in said
     assert not Evaluation.load("mine").answers
+
+
+# Two at once, and commands that outlive their parent ------------------------------
+
+NESTED = """
+import pathlib, subprocess, sys
+if not pathlib.Path("second.txt").exists():  # a second run, while the first one runs
+    pathlib.Path("second.txt").touch()
+    words = [sys.executable, "-m", "benchnb", "run", "mine", "--", sys.executable]
+    words += ["program.py", "{items}", "{answers}"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    pathlib.Path("second.txt").write_text(f"{done.returncode} {done.stderr}")
+"""
+FIRST = [*RUN[:4], "first.py", *RUN[5:]]
+
+
+def test_of_two_runs_at_once_the_second_is_one_line(place):
+    folder, wanted = place
+    (folder / "first.py").write_text(NESTED + PROGRAM)
+    done = subprocess.run(
+        [sys.executable, "-m", "benchnb", *FIRST], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    said = (folder / "second.txt").read_text()
+    assert said.startswith("2 benchnb: error: process ") and said.count("\n") == 1
+    assert " on " in said and "'mine'" in said and "run.lock" in said
+    assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
+    assert len((folder / "ran.txt").read_text().split()) == 20
+    assert not list((folder / "mine").glob("run.lock*"))
+
+
+STAYS = """
+import os, signal, subprocess, sys
+from pathlib import Path
+if not Path("stayed.txt").exists():
+    Path("stayed.txt").touch()
+    subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    os.kill(os.getppid(), signal.SIG)
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("by", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_command_ends_with_its_run(by, place):
+    "Its output is read until all that it started has closed it"
+    folder, wanted = place
+    (folder / "first.py").write_text(STAYS.replace("SIG)", f"{by})") + PROGRAM)
+    words = [sys.executable, "-m", "benchnb", *FIRST]
+    done = subprocess.run(words, capture_output=True, timeout=100)
+    assert done.returncode in (130, -getattr(signal, by))
+    assert main(FIRST) == 0
+    assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
