@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['OUTSIDE', 'WORTH', 'POLICIES', 'source_fit', 'assisted_estimate', 'fit_and_correction', 'range_flags', 'usual_range',
-           'misfit_flags', 'design_estimate', 'respond_to_shift', 'check_level', 'set_level', 'at_level', 'Guard']
+           'misfit_flags', 'design_estimate', 'respond_to_shift', 'check_level', 'set_level', 'at_level',
+           'is_half_empty', 'without_interval', 'Guard']
 
 # %% ../../nbs/evaluation/guard.ipynb #7f58affb
 import copy
@@ -267,6 +268,25 @@ def at_level(
         )
     return replace(found, level=level)
 
+# %% ../../nbs/evaluation/guard.ipynb #6cd10eaf
+def is_half_empty(
+    found: Estimate,
+) -> bool:
+    "Have most of the items asked no score? Then there are bounds, and no interval"
+    return len(found.items) < 2 * len(found.unscored)
+
+
+def without_interval(
+    found: Estimate,
+) -> Estimate:  # the same where enough is scored
+    "An estimate of which most items have no score, without interval and rank"
+    if not is_half_empty(found) or Flag.NOTHING_SCORED in found.flags:
+        return found
+    left = f"{len(found.unscored)} of the {len(found.items)} items asked"
+    none = dict(interval=(math.nan, math.nan), kind=IntervalKind.NONE)
+    none |= dict(how=f"none: {left} have no score", source_scores=None)
+    return replace(found, flags=found.flags | {Flag.FEW_ITEMS}, **none)
+
 # %% ../../nbs/evaluation/guard.ipynb #guardgd2
 @dataclass(frozen=True)
 class Guard:
@@ -309,7 +329,7 @@ class Guard:
         "The estimate, its interval and flags, and what the policy makes of them"
         found = at_level(conversation, self.level, self.errors)
         if self.policy is None or found.kind is IntervalKind.EXACT:
-            return found
+            return without_interval(found)
         method = conversation.method
         if self.flags(conversation, found, found.kind):
             answers = conversation.asked, conversation.seen, conversation.trials
@@ -320,4 +340,4 @@ class Guard:
         if np.isnan(found.interval[0]) and not np.isnan(found.score):
             none = "no interval: the method gives none, and no sources were left out"
             found = replace(found, notes=(*found.notes, none))
-        return found
+        return without_interval(found)

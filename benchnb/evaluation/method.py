@@ -72,7 +72,7 @@ def bounds_text(
 ) -> str:  # empty: unknown
     "What the score would be with the unscored items counted as wrong and as right"
     low, high = (np.nan if end is None else end for end in bounds)
-    text = f" (the score is {low:.3f} if all are wrong, {high:.3f} if all are right)"
+    text = f" (counted as wrong the score would be {low:.3f}, as right {high:.3f})"
     return "" if np.isnan(low) else text
 
 
@@ -97,6 +97,7 @@ class Estimate:
     seconds: float = np.nan  # time that the method itself took
     source_scores: np.ndarray | None = None  # sources x (whole, task 1, task 2, ...)
     bounds: tuple[float, float] = (np.nan, np.nan)  # the unscored all wrong, all right
+    task_bounds: tuple[pd.Series, pd.Series] | None = None  # the same for every task
 
     def __repr__(self) -> str:
         low, high = self.interval

@@ -291,8 +291,11 @@ def reaching(
     if not np.isnan(found.interval[0]):
         ends += [e.interval for e in others if not np.isnan(e.interval[0])]
     low, high = np.transpose(ends)
-    bounds, over = (min(scores), max(scores)), (float(low.min()), float(high.max()))
-    return replace(found, bounds=bounds, interval=over)
+    over, tasks = (float(low.min()), float(high.max())), [e.per_task for e in others]
+    known = all(one is not None for one in tasks)
+    tasks = (np.minimum(*tasks), np.maximum(*tasks)) if known else None
+    bounds = dict(bounds=(min(scores), max(scores)), task_bounds=tasks)
+    return replace(found, interval=over, **bounds)
 
 
 def over_unscored(
@@ -302,12 +305,23 @@ def over_unscored(
     "The same, with an interval that holds whatever the unscored items are worth"
     if Flag.NOTHING_SCORED in found.flags:
         return found
+    method = conversation.method
     others = [filled(conversation, fill) for fill in (0.0, 1.0)]
     if None in others:
-        share = 1 - np.isnan(conversation.seen).mean()
-        scores = worst_and_best((found.score, found.score), share)
-        over = worst_and_best(found.interval, share)
-        others = [replace(found, score=x, interval=over) for x in scores]
+        scored, (codes, tasks) = ~np.isnan(conversation.seen), method.task_codes()
+        scores = worst_and_best((found.score, found.score), share := scored.mean())
+        over, task = worst_and_best(found.interval, share), codes[conversation.asked]
+        asked, known = (
+            np.bincount(x, minlength=len(tasks)) for x in (task, task[scored])
+        )
+        share = np.where(asked, known / np.maximum(asked, 1), share)
+        parts = [found.per_task] * 2
+        if found.per_task is not None:
+            parts = worst_and_best(parts, share)
+        others = [
+            replace(found, score=x, interval=over, per_task=part)
+            for x, part in zip(scores, parts, strict=True)
+        ]
     return reaching(found, others)
 
 # %% ../../nbs/evaluation/simulate.ipynb #464d2f2c

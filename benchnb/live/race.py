@@ -171,5 +171,5 @@ def standing_race(
     stay = [name for name in runs if beaten[name] is None]
     wins = [a for a in stay if all((a, b) in near for b in stay)]
     return beaten, max(
-        wins, key=lambda n: np.mean([*runs[n].answers.values()]), default=None
+        wins, key=lambda n: np.nanmean([*runs[n].answers.values()]), default=None
     )

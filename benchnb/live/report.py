@@ -11,10 +11,9 @@ import math
 import numpy as np
 import pandas as pd
 
-from ..evaluation.guard import design_estimate
+from ..evaluation.guard import design_estimate, is_half_empty
 from ..evaluation.left_out import task_errors
 from ..evaluation.method import Estimate, IntervalKind, Method
-from ..evaluation.simulate import worst_and_best
 from ..stats.conformal import conformal_interval
 from ..stats.metrics import rank_among
 
@@ -64,6 +63,7 @@ def task_rows(
     names = method.items_["task"].map(str)
     scored = [n for n in estimate.items if not math.isnan(answers.get(n, math.nan))]
     asked, whole = names[scored].value_counts(), names.value_counts()
+    mine, half_empty = names[estimate.items].value_counts(), is_half_empty(estimate)
     ranks, level, rows = estimate.task_ranks, estimate.level, {}
     where = method.items_.index.get_indexer(estimate.items)
     seen = np.array([answers.get(name, math.nan) for name in estimate.items])
@@ -81,12 +81,12 @@ def task_rows(
             (low, high), kind = other.interval, IntervalKind.DESIGN
             ends = min(low, score), max(high, score)
         elif known is not None and not math.isnan(score):
-            ends = conformal_interval(score, known, level)
+            bounds = estimate.task_bounds or [estimate.per_task] * 2
+            ends = [conformal_interval(part[task], known, level) for part in bounds]
+            ends = ends[0][0], ends[1][1]
             kind = IntervalKind.CONFORMAL if usable else IntervalKind.NONE
-            if estimate.unscored:  # of this task, or of those that it is judged by
-                part = count / max(1, (names[estimate.items] == str(task)).sum())
-                share = min(part or 1.0, len(scored) / len(estimate.items))
-                ends = worst_and_best(ends, share)
+        if 2 * count < mine.get(str(task), 0) or half_empty:
+            ends, kind = (math.nan, math.nan), IntervalKind.NONE
         rows[str(task)] = {
             "score": rounded(score),
             "interval": [rounded(end) for end in ends],

@@ -133,18 +133,20 @@ def standing(
     names = answers_in_order(a) if b is None else shared_order(a, b)
     runs, total = [a] if b is None else [a, b], len(a.items)
     seen = np.array([[run.answers[n] for n in names] for run in runs], dtype=float)
-    seen = seen[0] - seen[1] if b else seen[0]
-    known = ~np.isnan(seen)
-    low = -1.0 if b else 0.0
-    ends = (low, 1.0)
-    if known.any():
-        order = a.items.index.get_indexer(np.array(names)[known])
-        answers, source = Answers(seen[known]), a.sources()
+    low, blank, sequences = -1.0 if b else 0.0, np.isnan(seen), []
+    order, source = a.items.index.get_indexer(names), a.sources()
+    for fill in (0.0, 1.0)[: len(names) and 1 + blank.any()]:  # what is unscored
+        full = np.where(
+            blank, np.array([fill, 1 - fill])[: len(runs), np.newaxis], seen
+        )
+        full = full[0] - full[1] if b else full[0]
+        answers = Answers(full)
         if source is not None:
-            how = (source.values, order, seen[known], b is not None)
-            answers = with_predictions(*how)
-        sequence = confidence_sequence(answers, total, low, 1.0, level)
-        ends = tuple(float(part[-1]) for part in sequence)
+            answers = with_predictions(source.values, order, full, b is not None)
+        sequences.append(confidence_sequence(answers, total, low, 1.0, level))
+    ends = (low, 1.0)
+    if sequences:  # the low end as if all of these were wrong, the high end as if right
+        ends = float(sequences[0][0][-1]), float(sequences[-1][1][-1])
     where = decision_of(ends, within, pair=b is not None)
     return Standing(where, ends, len(names), total, within, level, b is not None)
 

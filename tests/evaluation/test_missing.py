@@ -3,12 +3,17 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from helpers.small import halves
+from helpers.small import table as small_table
 
 from benchnb import get_method, load
 from benchnb.evaluation.guard import Guard
-from benchnb.evaluation.left_out import source_guard
+from benchnb.evaluation.left_out import left_out_errors, source_guard
+from benchnb.evaluation.method import Flag, IntervalKind
 from benchnb.evaluation.simulate import Conversation, converse, ready
+from benchnb.live.evaluation import Evaluation
 
 SCORED = (1, 3, 5, 10, 25, 50)  # of 50 items asked
 METHODS = ["random", "stratified", "difference", "aipw", "guarded_irt_static"]
@@ -92,3 +97,40 @@ def test_wrong_answers_left_blank_do_not_narrow_the_interval():
         np.testing.assert_allclose(found.bounds[0], full.estimate.score)
         low, high = full.estimate.interval  # of the same run, had it hidden nothing
         assert found.interval[0] <= low < high <= found.interval[1]
+
+
+def test_no_interval_and_no_rank_where_fewer_than_half_are_scored():
+    table = load("swebench_verified")
+    old, row = table.select(models=np.arange(133)), table.values[133].astype(float)
+    ease = np.nanmean(old.values, axis=0)
+    for name, policy in (("random", "aipw"), ("kmeans", "aipw"), ("kmeans", None)):
+        method = ready(get_method(name).fit(old), 50)
+        for size in (24, 25):
+            run = Conversation(method)
+            converse(run, some_scored(row, np.arange(size)))
+            found = Guard(policy, ease)(run)
+            assert (Flag.FEW_ITEMS in found.flags) == (size == 24)
+            assert size == 25 or found.kind is IntervalKind.NONE
+            assert np.isnan(found.rank) == (size == 24)
+            assert size == 25 or np.isnan(found.interval).all()
+            assert found.bounds[1] - found.bounds[0] > 0.3
+
+
+@pytest.mark.parametrize("name", ["aipw", "kmeans", "per_task(random)", "adaptive_irt"])
+def test_an_interval_of_a_task_holds_with_its_wrong_answers_left_blank(name):
+    source, target = halves(small_table(1, 80))
+    errors, holds = left_out_errors(get_method(name), source, 40, 6), []
+    fitted, truth = get_method(name).fit(source), target.performance(by="task")
+    for row, model in enumerate(target.models.index):
+        live = Evaluation(fitted, 40, errors=errors, source=source)
+        known = pd.Series(target.values[row].astype(float), target.items.index)
+        task = target.items["task"]
+        first = task == task.iloc[0]  # of this task the wrong answers are hidden
+        live_answers = known.where(~first | (known > 0.5))
+        while asked := live.ask():
+            live.tell(live_answers[asked])
+        part = live.report()["tasks"][task.iloc[0]]
+        low, high = part["interval"]
+        if low is not None:
+            holds.append(low <= truth.loc[model, task.iloc[0]] <= high)
+    assert not holds or np.mean(holds) >= 0.93

@@ -9,6 +9,7 @@ from helpers.small import table
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready
+from benchnb.live.evaluation import Evaluation
 from benchnb.live.paired import paired, paired_runs, residual_variance
 
 
@@ -135,3 +136,39 @@ def test_the_variance_of_a_difference_is_that_of_many_draws():
             )
             said.append(residual_variance(*parts, 400))
         assert np.mean(said) == pytest.approx(np.var(apart), rel=0.2)
+
+
+def hidden(run, row):
+    "The same evaluation, told a row of which the wrong answers are left blank"
+    twin = Evaluation(run.method, source=run.source, errors=run.errors.get(20))
+    while asked := twin.ask():
+        twin.tell({n: row[n] if row[n] > 0.5 else np.nan for n in asked})
+    return twin
+
+
+@pytest.mark.parametrize("name", ["random", "aipw", "kmeans", "adaptive_irt"])
+def test_wrong_answers_left_blank_decide_no_comparison(name):
+    "The other model is better, and the interval holds the difference of the two"
+    target = table(1, 80).split("random", seed=0)[1]
+    rows = [dict(zip(target.items.index, x, strict=True)) for x in target.values * 1.0]
+    rank = np.argsort(target.truth().to_numpy())
+    for worse, better in zip(rank[:2], rank[::-1][:2], strict=True):
+        b = evaluate(name, row=int(better), many=True)
+        a = hidden(evaluate(name, row=int(worse), many=True), rows[worse])
+        truth = target.truth().iloc[worse] - target.truth().iloc[better]
+        for found, sign in ((paired_runs(a, b), 1), (paired_runs(b, a), -1)):
+            low, high = found.interval
+            assert low <= sign * truth <= high and "no score" in found.note
+            assert sign * (found.better - 0.5) < 0.475
+
+
+def test_an_unscored_item_of_one_may_be_worth_0_or_1():
+    "Ten items: all right, and six right of which the four wrong ones are blank"
+    names = "abcdefghij"
+    a = dict.fromkeys(names, 1.0) | dict.fromkeys("abcd", 0.0)
+    b = dict.fromkeys(names, 1.0) | dict.fromkeys("abcd", np.nan)
+    one, two = paired(a, b, total=10), paired(b, a, total=10)
+    assert one.interval == pytest.approx((-0.4, 0.0)) and one.better == 0.5
+    assert two.interval == pytest.approx((0.0, 0.4)) and "4 items" in two.note
+    both = paired(b, b)
+    assert both.interval[0] < 0 < both.interval[1]

@@ -8,6 +8,7 @@ from helpers.small import table
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.live.evaluation import Evaluation
+from benchnb.live.race import standing_race
 from benchnb.live.stopping import Decision, answers_in_order, shared_order, standing
 
 
@@ -95,3 +96,16 @@ def test_what_cannot_be_compared_is_refused():
     weighted = get_method("aipw").fit(table(1, 80))
     with pytest.raises(ValueError, match="equal items in random order"):
         standing(Evaluation(weighted, 20))
+
+
+def test_wrong_answers_left_blank_decide_nothing():
+    "A is right on half of the items, B on a third, and hides its wrong answers"
+    runs, number = [begun(), begun()], np.arange(len(begun().items))
+    half, third = number % 2 == 0, number % 3 == 0
+    for run, row in zip(runs, (half, np.where(third, 1, np.nan)), strict=True):
+        tell(run, row, 6)
+    found, (low, high) = standing(*runs), standing(runs[1]).interval
+    assert found.interval[0] <= half.mean() - third.mean() <= found.interval[1]
+    assert found.decision is not Decision.B_BETTER and low <= third.mean() < high
+    beaten, winner = standing_race(dict(zip("ab", runs, strict=True)))
+    assert beaten["a"] is None and winner != "b"
