@@ -196,8 +196,9 @@ def report_rows(
     if missing:
         more = ", ..." if len(missing) > 1 else ""
         rows.append(("unscored", f"{count(missing, 'item')}: {missing[0]}{more}"))
-        if text := bounds_text(report["bounds"]):
-            rows.append(("", text.strip(" ()")))
+        kinds = [f"{n} {kind}" for kind, n in report.get("failures", {}).items()]
+        text = ", ".join(kinds), bounds_text(report["bounds"]).strip(" ()")
+        rows.append(("", "; ".join(filter(None, text))))
     return rows
 
 

@@ -19,7 +19,7 @@ from ..data.files import AmbiguousFile, FileError
 from ..data.scores import Scores
 from ..data.untrusted import check_memory
 from .harness import Harness, doc_ids
-from .logs import ASK, Choices, Log, choose, skipped
+from .logs import ASK, Choices, Failure, Log, choose, skipped
 from benchnb.harnesses.parsing import (
     as_cost,
     as_hashes,
@@ -144,7 +144,9 @@ class EveryEvalEver(Harness):
         for (model, task), part in rows.groupby(["model", "task"], sort=False):
             about = choices.model or model, choices.task or task
             columns = [part[name].to_numpy() for name in ("value", "hash", "cost")]
-            logs.append(Log(*about, as_ids([*part["item"]]), *columns, facts, where))
+            about = *about, as_ids([*part["item"]]), *columns, facts, where
+            why = np.where(part["error"].isna(), "", Failure.ERROR)
+            logs.append(Log(*about, failures=why))
         return logs
 
     def lines(self, scores: Scores) -> Iterator[str]:

@@ -15,7 +15,7 @@ from ..data.files import naming
 from ..data.sources import load
 from ..data.untrusted import parse_json
 from .harness import Harness, Round, Subset
-from .logs import ASK, Choices, Log
+from .logs import ASK, Choices, Failure, Log
 from .parsing import dig, read_json
 
 # %% ../../nbs/harnesses/swebench.ipynb #1e6fed88
@@ -148,8 +148,13 @@ class SWEBench(Harness):
                 agent = folder.parent  # results/ or INSTANCE/ lies in its folder
                 model = agent.parent.name if agent.name == "logs" else agent.name
             ids, values = np.array([*scores], object), [*scores.values()]
+            failed = dict.fromkeys(
+                raw.get("infra_failure_ids") or (), Failure.INFRASTRUCTURE
+            )
+            reasons = [failed.get(name, "") for name in ids]
             about = choices.model or model, choices.task or ""
-            return [Log(*about, ids, values, file=repr(str(path)), whole=whole)]
+            how = dict(file=repr(str(path)), whole=whole, failures=reasons)
+            return [Log(*about, ids, values, **how)]
 
     @staticmethod
     def run_id(model: str) -> str:  # without a slash: it is part of file names

@@ -31,7 +31,7 @@ def log_answers(
     logs: list[Log],  # of one model
     items: pd.DataFrame,  # facts about the items of the benchmark
     choices: Choices = ASK,  # match="hash" looks items up by their documents
-) -> dict:  # item -> score, NaN: not scored; or its runs by name
+) -> dict:  # item -> score, NaN or Failure; or its runs by name
     "Answers from what importers read; items of other benchmarks are left out"
     models = list(dict.fromkeys(log.model for log in logs))
     if len(models) > 1:
@@ -62,10 +62,13 @@ def log_answers(
             "are not among those of the sources",
             stacklevel=2,
         )
-    runs = {}
+    runs, failed = {}, {}
     for log in logs:
-        parts = [] if log.runs is None else [log.ids, log.runs, log.scores, log.trials]
-        for number, run, score, count in zip(*parts, strict=True):
-            if item := places.get((log.task or "all", str(number))):
-                runs.setdefault(item, {})[run] = float(score), int(count)
-    return answers | runs
+        names = [places.get((log.task or "all", str(number))) for number in log.ids]
+        failed |= {n: why for n, why in zip(names, log.failures, strict=True) if why}
+        parts = [names, log.runs, log.scores, log.failures, log.trials]
+        for item, run, score, why, count in zip(*parts) if parts[1] is not None else ():
+            if item:
+                runs.setdefault(item, {})[run] = why or float(score), int(count)
+    failed = {n: why for n, why in failed.items() if answers.get(n) != answers.get(n)}
+    return answers | failed | runs

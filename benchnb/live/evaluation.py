@@ -57,7 +57,7 @@ class Evaluation:
             plan["ease"] = np.round(item_means(source.values), 4).tolist()
         self.folder, self.source, self.stages = None, source, [method]
         self.answers, self.runs, self.model, self._saved = {}, {}, None, None
-        self.others = {}  # results of items that were not asked
+        self.others, self.failures = {}, {}  # not asked; why items have no score
         self.plan = disk.Plan(seed, **plan)
         self._prepare(method, budget)
         self.errors = {} if errors is None else {method.budget_: errors}
@@ -179,7 +179,7 @@ class Evaluation:
 @patch
 def tell(
     self: Evaluation,
-    answers: dict | pd.Series,  # item -> score in [0, 1], NaN: none; or its runs
+    answers: dict | pd.Series,  # item -> score in [0, 1], NaN or Failure; or its runs
     give_up: bool = False,  # True: what was asked and is not there counts as unscored
     model: str | None = None,  # whose answers they are; None: unknown
 ) -> Evaluation:  # the same, further on
@@ -210,6 +210,7 @@ def tell(
         others = new | self.others | scored  # nothing that was given is lost
         self.others = {n: x for n, x in others.items() if n not in self.answers}
         self.runs = self.runs | runs
+        self.failures = self.failures | disk.failures_in(answers)
         if late:
             self.answers, self.rounds = self.answers | late, []
             self._save()
@@ -263,7 +264,8 @@ def _save(self: Evaluation) -> None:
         place = self.folder / f"stage-{stage.budget_}"
         if not Path(place, "method.json").is_file():
             save_method(stage, place)
-    state = {n: getattr(self, n) for n in ("answers", "runs", "rounds", "others")}
+    names = "answers", "runs", "rounds", "others", "failures"
+    state = {name: getattr(self, name) for name in names}
     sources = self.stages[0].fingerprint_
     text = disk.state_text(sources, self.plan, self.model, **state)
     if text != self._saved:
@@ -280,11 +282,11 @@ def _changing(self: Evaluation) -> Generator[None]:
             if (self.folder / disk.FILE).read_bytes() != self._saved:
                 now = vars(Evaluation.load(self.folder))  # somebody else told it
                 vars(self).update(now | {"source": self.source})
-        before = self.answers, self.runs, self.model, self.others
+        before = self.answers, self.runs, self.model, self.others, self.failures
         try:
             yield
         except BaseException:  # the method failed, or the disk is full
-            self.answers, self.runs, self.model, self.others = before
+            self.answers, self.runs, self.model, self.others, self.failures = before
             self._replay()
             if self._saved is not None:
                 self._save()
@@ -367,6 +369,8 @@ def report(
     report = make_report(self.estimate(level), method, self.answers, errors, ease)
     if runs := [self.runs[name] for name in self.answers if name in self.runs]:
         report["runs"] = sum(disk.pooled(one)[1] for one in runs)
+    why = [str(self.failures.get(name, "")) for name in report["unscored"]]
+    report["failures"] = {kind: why.count(kind) for kind in dict.fromkeys(why) if kind}
     report["exact"] = rounded(self.exact())
     return report | {"certificate": self.plan.certificate}
 
@@ -401,7 +405,8 @@ def load(
     self._saved, state = disk.read_state(folder)
     self.folder, self.source, self.errors = folder, source, {}
     self.plan, self.model, self.runs = (state[k] for k in ("plan", "model", "runs"))
-    self.answers, self.others = state["answers"], state["others"]
+    for name in ("answers", "others", "failures"):
+        setattr(self, name, state[name])
     self.stages = [load_method(folder)]
     prints = [self.stages[0].fingerprint_] + ([source.fingerprint()] if source else [])
     if any(one != state["sources"] for one in prints):
