@@ -305,23 +305,19 @@ def over_unscored(
     "The same, with an interval that holds whatever the unscored items are worth"
     if Flag.NOTHING_SCORED in found.flags:
         return found
-    method = conversation.method
     others = [filled(conversation, fill) for fill in (0.0, 1.0)]
     if None in others:
-        scored, (codes, tasks) = ~np.isnan(conversation.seen), method.task_codes()
+        scored, tasks = pd.Series(~np.isnan(conversation.seen)), found.per_task
         scores = worst_and_best((found.score, found.score), share := scored.mean())
-        over, task = worst_and_best(found.interval, share), codes[conversation.asked]
-        asked, known = (
-            np.bincount(x, minlength=len(tasks)) for x in (task, task[scored])
-        )
-        share = np.where(asked, known / np.maximum(asked, 1), share)
-        parts = [found.per_task] * 2
-        if found.per_task is not None:
-            parts = worst_and_best(parts, share)
-        others = [
-            replace(found, score=x, interval=over, per_task=part)
-            for x, part in zip(scores, parts, strict=True)
-        ]
+        over = worst_and_best(found.interval, share)
+        others = [replace(found, score=x, interval=over) for x in scores]
+        if tasks is not None:
+            asked = conversation.method.items_["task"].to_numpy()[conversation.asked]
+            share = scored.groupby(asked).mean().reindex(tasks.index).fillna(share)
+            for one, part in zip(
+                others, worst_and_best((tasks, tasks), share), strict=True
+            ):
+                one.per_task = part
     return reaching(found, others)
 
 # %% ../../nbs/evaluation/simulate.ipynb #464d2f2c

@@ -148,12 +148,10 @@ class SWEBench(Harness):
                 agent = folder.parent  # results/ or INSTANCE/ lies in its folder
                 model = agent.parent.name if agent.name == "logs" else agent.name
             ids, values = np.array([*scores], object), [*scores.values()]
-            failed = dict.fromkeys(
-                raw.get("infra_failure_ids") or (), Failure.INFRASTRUCTURE
-            )
-            reasons = [failed.get(name, "") for name in ids]
+            failed = {*(raw.get("infra_failure_ids") or ())}
+            why = [Failure.INFRASTRUCTURE if n in failed else "" for n in ids]
             about = choices.model or model, choices.task or ""
-            how = dict(file=repr(str(path)), whole=whole, failures=reasons)
+            how = dict(file=repr(str(path)), whole=whole, failures=why)
             return [Log(*about, ids, values, **how)]
 
     @staticmethod

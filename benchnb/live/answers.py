@@ -8,6 +8,7 @@ __all__ = ['names_by_id', 'log_answers']
 # %% ../../nbs/live/answers.ipynb #5b52470e
 import warnings
 
+import numpy as np
 import pandas as pd
 
 from ..data.files import AmbiguousFile
@@ -65,10 +66,11 @@ def log_answers(
     runs, failed = {}, {}
     for log in logs:
         names = [places.get((log.task or "all", str(number))) for number in log.ids]
-        failed |= {n: why for n, why in zip(names, log.failures, strict=True) if why}
-        parts = [names, log.runs, log.scores, log.failures, log.trials]
-        for item, run, score, why, count in zip(*parts) if parts[1] is not None else ():
+        given = np.where(log.failures != "", log.failures, log.scores).tolist()
+        failed |= dict(zip(names, given, strict=True))
+        parts = [] if log.runs is None else [names, log.runs, given, log.trials]
+        for item, run, score, count in zip(*parts, strict=True):
             if item:
-                runs.setdefault(item, {})[run] = why or float(score), int(count)
-    failed = {n: why for n, why in failed.items() if answers.get(n) != answers.get(n)}
-    return answers | failed | runs
+                runs.setdefault(item, {})[run] = score, int(count)
+    answers = {n: failed.get(n, x) if np.isnan(x) else x for n, x in answers.items()}
+    return answers | runs

@@ -184,7 +184,7 @@ def tell(
     model: str | None = None,  # whose answers they are; None: unknown
 ) -> Evaluation:  # the same, further on
     "Take answers; those that are refused change nothing"
-    new, runs = disk.check_answers(answers)
+    new, runs, failures = disk.check_answers(answers)
     with self._changing():
         again = runs.keys() & self.runs.keys()
         runs = {name: self.runs.get(name, {}) | found for name, found in runs.items()}
@@ -210,7 +210,7 @@ def tell(
         others = new | self.others | scored  # nothing that was given is lost
         self.others = {n: x for n, x in others.items() if n not in self.answers}
         self.runs = self.runs | runs
-        self.failures = self.failures | disk.failures_in(answers)
+        self.failures = self.failures | failures
         if late:
             self.answers, self.rounds = self.answers | late, []
             self._save()

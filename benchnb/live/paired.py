@@ -209,13 +209,12 @@ def paired_runs(
     pairs = [[counted(a, x), counted(b, 1 - x)] for x in (0.0, 1.0)]
     if not any(run.ask() for pair in pairs for run in pair):
         return spanning(found, *(compare_runs(*pair, level) for pair in pairs), left)
-    one, two = (run.estimate().interval for run in runs)  # which asked other items
-    low, high = np.nan_to_num(one[0] - two[1], nan=-1), np.nan_to_num(
-        one[1] - two[0], nan=1
-    )
+    ends = (run.estimate().interval for run in runs)  # it would ask other items
+    one, two = ((0.0, 1.0) if np.isnan(low) else (low, high) for low, high in ends)
+    low, high = one[0] - two[1], one[1] - two[0]
     better = 0.5 if low <= 0 <= high else found.better
-    ends = replace(found, interval=(float(low), float(high)), better=better)
-    return spanning(found, ends, ends, left)
+    wide = replace(found, interval=(low, high), better=better)
+    return spanning(found, wide, wide, left)
 
 
 def compare_runs(
