@@ -235,6 +235,8 @@ def caveats(
             why = "no earlier models were left out to measure the errors"
             if sources < least:
                 why = f"{sources} earlier models are too few, it takes at least {least}"
+        if 2 * len(report.get("unscored", ())) > report["items"].get("spent", full):
+            why = "most of the items that were run have no score"
         text = f"There is no usable {level:.0%} interval, and so no rank: {why}. "
         found.append(f"{text}Take the score as a hint. {what}")
     return found or [note[:1].upper() + note[1:] for note in report["notes"]]

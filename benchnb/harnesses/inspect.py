@@ -223,7 +223,7 @@ class Inspect(Harness):
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log; none where an interrupted one is skipped"
-        where, found, costs, hashes, why = repr(str(path)), {}, {}, {}, {}
+        where, found, costs, hashes, failed = repr(str(path)), {}, {}, {}, {}
         with naming(path, "is no log of Inspect"):
             header, samples, reductions = log_parts(path)
             for sample in samples:
@@ -233,7 +233,7 @@ class Inspect(Harness):
                 found.setdefault(name, []).append(sample["scores"])
                 costs.setdefault(name, []).append(sample_cost(sample, choices.cost))
                 hashes.setdefault(name, sample.get("hash", 0))
-                why[name] = why.get(name) or sample.get("failure", "")
+                failed[name] = failed.get(name) or sample.get("failure", "")
             status = header.get("status")
             asked = dig(header, "results", "total_samples")
             short = isinstance(asked, int) and len(samples) < asked
@@ -254,7 +254,7 @@ class Inspect(Harness):
             ids, hashes = as_ids(list(found)), list(hashes.values())
             cost = [np.sum(counts) for counts in costs.values()]
             about = model, task, ids, scores, hashes, cost, facts, where
-            log = Log(*about, failures=[*why.values()])
+            log = Log(*about, failures=[*failed.values()])
             log.metric = metric
             file = dig(header, "eval", "task_file")
             if isinstance(file, str) and file and "/" not in task:

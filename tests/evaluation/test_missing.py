@@ -34,8 +34,23 @@ def some_scored(row, keep):
     return answer
 
 
-def estimates(name, table, sizes=SCORED, budget=50, splits=2, policy="aipw"):
-    "Scores and intervals of new models, with `sizes` of their answers at random"
+def wrong_blank(row, size, budget):
+    "Answers of which the first `budget - size` wrong ones are not known"
+    hidden = [0]
+
+    def answer(conversation):
+        answers = row[conversation.wanted]
+        blank = np.cumsum(answers < 0.5) + hidden[0] <= budget - size
+        hidden[0] += (blank & (answers < 0.5)).sum()
+        return np.where(blank & (answers < 0.5), np.nan, answers), None, None
+
+    return answer
+
+
+def estimates(
+    name, table, sizes=SCORED, budget=50, splits=2, policy="aipw", blank=False
+):
+    "Scores and intervals of new models, with `sizes` of their answers"
     found = []
     for seed in range(splits):
         rng = np.random.default_rng([seed, 36])
@@ -49,7 +64,8 @@ def estimates(name, table, sizes=SCORED, budget=50, splits=2, policy="aipw"):
                 for size in sizes:
                     keep = rng.choice(budget, size, replace=False)
                     run = Conversation(method)
-                    converse(run, some_scored(row, keep))
+                    given = wrong_blank(row, size, budget) if blank else None
+                    converse(run, given or some_scored(row, keep))
                     e = (guard or Guard(None))(run)
                     found.append((size, truth, e.score, *e.interval))
     return np.array(found)
@@ -66,19 +82,17 @@ def coverage(found):
     }
 
 
-@pytest.mark.parametrize(
-    "name", ["random", "p_irt", "kmeans", "collaborative_filtering"]
-)
-def test_intervals_hold_however_few_items_are_scored(name):
-    for size, (held, _) in coverage(
-        estimates(
-            name,
-            load("swebench_verified").select(models=np.arange(0, 134, 3)),
-            (1, 5, 25),
-            splits=1,
-        )
-    ).items():
-        assert np.isnan(held) or held >= 0.93, size
+@pytest.mark.slow
+@pytest.mark.parametrize("blank", [False, True])
+@pytest.mark.parametrize("name", ["random", "p_irt", "kmeans", "guarded_irt"])
+def test_intervals_hold_however_few_items_are_scored(name, blank):
+    "At random, or only right answers as far as there are any"
+    table = load("swebench_verified").select(models=np.arange(0, 134, 3))
+    found = coverage(estimates(name, table, SCORED[:-1], splits=1, blank=blank))
+    assert found[25][0] >= 0.93
+    if not blank:  # of the others fewer than half of the answers are known
+        assert all(np.isnan(found[size][0]) for size in (1, 3, 5, 10))
+    assert all(np.isnan(held) or held >= 0.93 for held, _ in found.values())
 
 
 def test_wrong_answers_left_blank_do_not_narrow_the_interval():
@@ -134,3 +148,19 @@ def test_an_interval_of_a_task_holds_with_its_wrong_answers_left_blank(name):
         if low is not None:
             holds.append(low <= truth.loc[model, task.iloc[0]] <= high)
     assert not holds or np.mean(holds) >= 0.93
+
+
+@pytest.mark.parametrize("name", ["kmeans", "adaptive_irt"])
+def test_a_task_of_which_hardly_anything_was_scored_has_no_interval(name):
+    source, target = halves(small_table(1, 80))
+    errors = left_out_errors(get_method(name), source, 40, 6)
+    live = Evaluation(get_method(name).fit(source), 40, errors=errors, source=source)
+    known = pd.Series(target.values[0].astype(float), target.items.index)
+    task = target.items["task"]
+    live_answers = known.where(task != task.iloc[0])
+    while asked := live.ask():
+        live.tell(live_answers[asked])
+    tasks = live.report()["tasks"]
+    first = tasks.pop(task.iloc[0])
+    assert first["interval"] == [None, None] and first["kind"] == "none"
+    assert all(part["interval"][0] is not None for part in tasks.values())
