@@ -88,11 +88,10 @@ def coverage(found):
 def test_intervals_hold_however_few_items_are_scored(name, blank):
     "At random, or only right answers as far as there are any"
     table = load("swebench_verified").select(models=np.arange(0, 134, 3))
-    found = coverage(estimates(name, table, SCORED[:-1], splits=1, blank=blank))
-    assert found[25][0] >= 0.93
-    if not blank:  # of the others fewer than half of the answers are known
-        assert all(np.isnan(found[size][0]) for size in (1, 3, 5, 10))
-    assert all(np.isnan(held) or held >= 0.93 for held, _ in found.values())
+    found = coverage(estimates(name, table, (1, 10, 25, 50), splits=3, blank=blank))
+    assert found[25][0] >= max(0.93, found[50][0] - 1e-9)
+    if not blank:  # else a model with few wrong answers has more than these
+        assert np.isnan(found[1][0]) and np.isnan(found[10][0])
 
 
 def test_wrong_answers_left_blank_do_not_narrow_the_interval():
