@@ -36,7 +36,8 @@ def check_outcomes(
     *names: str,  # of two lists that exclude each other
 ) -> None:
     "Refuse an instance that is in both lists"
-    one, two = ({*(report.get(name) or ())} for name in names)
+    lists = (part if isinstance(part := report.get(n), list) else [] for n in names)
+    one, two = map(set, lists)
     if both := one & two:
         raise ValueError(f"{min(both)!r} is both in {' and '.join(names)}")
 
