@@ -95,3 +95,15 @@ def test_what_cannot_be_compared_is_refused():
     weighted = get_method("aipw").fit(table(1, 80))
     with pytest.raises(ValueError, match="equal items in random order"):
         standing(Evaluation(weighted, 20))
+
+
+@pytest.mark.parametrize("method", ["kmeans", "aipw"])
+def test_an_exact_score_decides_by_the_items_that_the_other_was_asked(method):
+    a, source = begun(), begun().source
+    other = Evaluation(get_method(method).fit(source), 20, seed=9, source=source)
+    other.tell(pd.Series(0.0, other.items.index))  # all 60 items, 20 of them asked
+    assert other.exact() == 0 and len(other.answers) == 20
+    tell(a, 1.0, 2)
+    found, back = standing(a, other), standing(other, a)
+    assert found.decision is Decision.A_BETTER and found.items == 20
+    assert back.decision is Decision.B_BETTER
