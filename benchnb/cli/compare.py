@@ -105,9 +105,10 @@ one: task, weight, cost, text of the item; family, released, part, n_params,
 full_score of the model.
 
 Every trial splits the models into sources, which a method may learn from, and
-targets, which it estimates from a few items each. Printed are means over the
-trials with standard errors. With --out or --rows, a run that was stopped goes
-on when the same command is given again.
+targets, which it estimates from a few items each. Exact duplicates and other
+near-copies of a model are kept, and stay on one side (but of --split given).
+Printed are means over the trials with standard errors. With --out or --rows, a
+run that was stopped goes on when the same command is given again.
 
 Methods: see benchnb methods. per_task(NAME) runs one in every task;
 module:Class is a method of your own."""

@@ -134,11 +134,11 @@ def guess_format(
     raw = read_json(Path(path)) if path.endswith(".json") else None
     if isinstance(raw, dict) and all(as_number(x) is not None for x in raw.values()):
         return "scores"
-    if usual:
-        return usual
     ids = isinstance(raw, list) and all(isinstance(x, str) for x in raw)
     if ids or path.endswith(".txt"):
         raise ValueError(f"{path!r}: a list of ids is no result, give their scores")
+    if usual:
+        return usual
     raise ValueError(f"no known kind of results in {path!r}: say --format")
 
 # %% ../../nbs/cli/estimate.ipynb #7e8c011e
@@ -179,6 +179,8 @@ def report_rows(
             tokens = unit in ("items", "tokens")
             texts = [f"{x:,.0f}" if tokens else in_words(x, unit) for x in ends]
             share = f"{ends[0] / ends[1]:.1%}"
+            if unit == "usd" and ends[1] == full:  # as for agents without a price
+                share += ", at $1 an item"
             rows.append((unit, f"{texts[0]} of {texts[1]} ({share})"))
     if certificate := report["certificate"]:
         rows.append(("valid for", valid_for(certificate)))
@@ -246,9 +248,12 @@ def format_report(
 def next_command(
     live: Evaluation,
     folder: str,  # as the user named it
+    several: bool = False,  # evaluations: each table of answers in its folder
 ) -> str:
     "The command that tells what the harness will have logged"
-    logs = get_harness(live.plan.harness or "list").logs_at(folder, live.plan.model)
+    harness = get_harness(live.plan.harness or "list")
+    logs = harness.logs_at(folder, live.plan.model)
+    logs = str(Path(folder, logs)) if several and harness.tables else logs
     return f"benchnb tell {shlex.quote(folder)} {shlex.quote(logs)}"
 
 

@@ -56,6 +56,7 @@ def predict_command(
     with naming(records, "is no table of records"):
         frame = read_frame(records, texts)
         frame = rename_columns(frame, renamed, COLUMNS)
+        frame.index += 1 if records.endswith((".jsonl", ".parquet")) else 2  # lines
     there = ["record", *(n for n in frame if n != "score"), *held_out.SPLIT_SETTINGS]
     if split not in (None, *there):
         raise ValueError(f"--split is one of {', '.join(there)}, not {split!r}")
@@ -144,5 +145,6 @@ def print_gaps(
     ends = [f"{low:.3f} to {high:.3f}" if low == low else None for low, high in ends]
     shown = filled[[*names, "predicted"]].assign(**{"95% interval": ends})
     print(f"\n{render(shown[:most], {'predicted': '{:.3f}'})}")
-    if len(filled) > most and not out:
-        print(f"and {len(filled) - most:,} more rows: --out filled.csv writes all")
+    if len(filled) > most:
+        hint = "" if out else ": --out filled.csv writes all"
+        print(f"and {len(filled) - most:,} more rows{hint}")

@@ -51,7 +51,7 @@ def race_folders(
     print(f"not decided: {count(stays, 'candidate')} to go on with\n")
     for name in stays:
         todo = runs[name].command()
-        more = f"{todo}\n{next_command(runs[name], name)}"
+        more = f"{todo}\n{next_command(runs[name], name, True)}"
         print(more if todo else f"{name}: finished")
 
 

@@ -50,6 +50,8 @@ def check_values(
         value, where = first(bad)
         most = np.nanmax(array[np.isfinite(array)], initial=0)
         hint = "divide by 100" if 10 < most <= 100 else "scale it to [0, 1]"
+        if 0 < bad.all(axis=0).sum() < bad.shape[1]:  # a column such as a size
+            hint = f"leave it out if it is no item, else {hint}"
         raise ScoreError(f"score {value:g} of {where} is outside [0, 1]: {hint}")
     return array
 

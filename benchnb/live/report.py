@@ -69,6 +69,7 @@ def task_rows(
     seen = np.array([answers.get(name, math.nan) for name in estimate.items])
     for task, score in estimate.per_task.items():
         count, size = int(asked.get(str(task), 0)), int(whole.get(str(task), FEW))
+        score = score if count else math.nan  # nothing was seen of it
         known = None if errors is None else task_errors(errors, task)
         usable = known is not None and len(known) >= level / (1 - level) - 1e-9
         other, ends, kind = None, (math.nan, math.nan), IntervalKind.NONE
@@ -91,7 +92,7 @@ def task_rows(
             "score": rounded(score),
             "interval": [rounded(end) for end in ends],
             "kind": str(kind),
-            "rank": None if ranks is None else rounded(ranks[task]),
+            "rank": rounded(ranks[task]) if count and ranks is not None else None,
             "items": count,
             "few": count < min(FEW, size),
             "sources": 0 if known is None else len(known),

@@ -111,7 +111,10 @@ def answers_in_order(
 
 
 def shared_order(a: Evaluation, b: Evaluation) -> list[str]:  # names
-    "The items that both models answered first, in the same order"
+    "Items that both answered first, in one order; beside an exact score, of one model"
+    for run, other in ((a, b), (b, a)):
+        if other.exact() is not None and run.items.index.equals(other.items.index):
+            return answers_in_order(run)
     pairs = zip(answers_in_order(a), answers_in_order(b), strict=False)
     found = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
     first = [(answers_in_order(run) or run.ask())[:1] for run in (a, b)]
@@ -132,7 +135,8 @@ def standing(
     "How two models, or one, stand after the answers so far"
     names = answers_in_order(a) if b is None else shared_order(a, b)
     runs, total = [a] if b is None else [a, b], len(a.items)
-    seen = np.array([[run.answers[n] for n in names] for run in runs], dtype=float)
+    scores = [run.others | run.answers for run in runs]
+    seen = np.array([[one[n] for n in names] for one in scores], dtype=float)
     low, blank, sequences = -1.0 if b else 0.0, np.isnan(seen), []
     order, source = a.items.index.get_indexer(names), a.sources()
     for fill in (0.0, 1.0)[: len(names) and 1 + blank.any()]:  # what is unscored

@@ -50,6 +50,12 @@ def own_records(
         raise ValueError(f"{known[0]!r} is read anyway: features are further columns")
     needed = ["model", "task", "score", *features]
     if missing := [name for name in needed if name not in frame]:
+        numbers = [*frame.columns[1:]] == [*frame.iloc[:, 1:].select_dtypes("number")]
+        if numbers and frame.shape[1] > 2 and not {"task", "score"} & {*frame}:
+            raise ValueError(
+                "this is a wide table: a row is a model, a column a task. Give a row "
+                "for each score, with the columns model, task, score"
+            )
         some = ", ".join(map(repr, map(str, frame.columns[:12])))
         text = f"no column {', '.join(map(repr, missing))}: found {some}; a row is one "
         pairs = [",".join(f"{name}=NAME" for name in needed[:3] if name in missing)]

@@ -53,7 +53,7 @@ def wrong_rows(
     if not np.any(bad):
         return []
     row, number = frame.iloc[where := int(np.argmax(bad))], int(np.sum(bad))
-    start = f"row {where} ({row['model']}, {row['subtask']}) "
+    start = f"row {frame.index[where]} ({row['model']}, {row['subtask']}) "
     more = f" ({number:,} such rows)" if number > 1 else ""
     return [start + why.format(**row) + more]
 
@@ -130,7 +130,8 @@ def check_records(
     check_choice("unknown_size", unknown_size, ["refuse", "keep"])
     check_choice("unscored", unscored, ["refuse", "keep"])
     if isinstance(frame, pd.DataFrame):
-        frame = frame.reset_index(drop=True)
+        if not frame.index.is_unique:
+            frame = frame.reset_index(drop=True)
         filled = {"subtask": frame.get("task")} | dict.fromkeys(PARAMS[1:], np.nan)
         frame = frame.assign(**{k: v for k, v in filled.items() if k not in frame})
         for column in {*RECORD_NAMES} & {*frame}:

@@ -121,3 +121,29 @@ def test_a_table_without_gaps_gives_errors_only(truth, capsys):
     assert main(["predict", "full.csv", *QUICK]) == 0
     said = capsys.readouterr().out
     assert "0 rows without a score" in said and "predicted " not in said
+
+
+def test_rows_have_the_numbers_of_the_file(truth, capsys):
+    table = pd.read_csv("records.csv")
+    table.loc[3, "score"] = 7.0
+    table.to_csv("b.csv", index=False)
+    table.to_json("b.jsonl", orient="records", lines=True)
+    for path, row in (("b.csv", 5), ("b.jsonl", 4)):
+        with open(path) as file:
+            assert "7.0" in file.readlines()[row - 1]
+        assert f"row {row} (" in failed([path], capsys)
+
+
+def test_a_wide_table_is_recognised(truth, capsys):
+    wide = pd.read_csv("records.csv").pivot_table("score", "model", "task")
+    wide.to_csv("wide.csv")
+    assert "this is a wide table: a row is a model" in failed(["wide.csv"], capsys)
+
+
+def test_what_is_not_shown_is_counted_beside_a_file(truth, capsys):
+    for more, end in (
+        ([], ": --out filled.csv writes all\n"),
+        (["--out", "a.csv"], "\n"),
+    ):
+        assert main(["predict", "records.csv", *QUICK, *more]) == 0
+        assert f"and {len(truth) - 12} more rows{end}" in capsys.readouterr().out

@@ -206,3 +206,42 @@ def test_reports_that_contradict_themselves_or_lack_items(tmp_path, capsys):
         (tmp_path / name).write_text(text)
         assert main([*ESTIMATE, str(tmp_path / name)]) == 2
         assert "a list of ids is no result" in capsys.readouterr().err
+
+
+def test_an_instance_has_one_outcome_and_a_list_of_ids_is_no_result(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    planned("swebench_verified", capsys)
+    capsys.readouterr()
+    one = load("swebench_verified").items.index[0]
+    for names in (("resolved", "unresolved"), ("resolved_ids", "unresolved_ids")):
+        path = tmp_path / "verified" / "agent" / "results" / "results.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(dict.fromkeys(names, [one])))
+        message = f"{one!r} is both in {names[0]} and {names[1]}"
+        with pytest.raises(ValueError, match=message):
+            get_harness("swebench").read(path)
+    (tmp_path / "ids.json").write_text(json.dumps([one]))
+    for path in ("ids.json", "my_agent/items_1.txt"):
+        assert main(["tell", "my_agent", path]) == 2
+        assert "a list of ids is no result" in capsys.readouterr().err
+
+
+def test_the_assumed_price_of_a_task_stands_beside_the_money(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    scores, words = load("swebench_verified"), ["plan", "swebench_verified"]
+    words += ["--method", "random", "--budget", "12", "--folds", "0", "--harness"]
+    for dollars, ends in (([], " (2.4%, at $1 an item)"), (["--dollars", "2"], "%)")):
+        name = f"agent{len(dollars)}"
+        assert main([*words, "list", "--out", name, *dollars]) == 0
+        with open(f"{name}/items_1.txt") as file:
+            rows = [f"{item},1" for item in file.read().split()]
+        (tmp_path / "new.csv").write_text("\n".join(["item,score", *rows]))
+        capsys.readouterr()
+        assert main(["tell", name, "new.csv"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        (line,) = (line for line in lines if line.startswith("usd "))
+        assert line.endswith(ends) and len(scores.items) == 500

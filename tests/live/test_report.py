@@ -5,6 +5,8 @@ import pytest
 from helpers.evaluations import evaluate, known_answers, tell_all
 from helpers.small import table
 
+from benchnb.cli.estimate import task_results
+from benchnb.data.sources import load
 from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.registry import get_method
 from benchnb.live.evaluation import Evaluation
@@ -47,3 +49,20 @@ def test_where_neither_sources_nor_items_suffice_the_kind_says_so():
     tell_all(live, known_answers())
     for part in live.report()["tasks"].values():
         assert part["kind"] == "none" and part["interval"] == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["random", "aipw", "kmeans"])
+def test_a_task_without_any_answer_has_no_score_and_no_rank(name):
+    source, target = load("swebench_verified").split("random", seed=0)
+    live = Evaluation(get_method(name).fit(source), 12, source=source)
+    tell_all(live, dict(zip(target.items.index, target.values[0], strict=True)))
+    report = live.report()
+    shown = task_results(report).cells.set_index("task")
+    unseen = [task for task, row in report["tasks"].items() if not row["items"]]
+    assert 0 < len(unseen) < len(shown)
+    for task, row in report["tasks"].items():
+        known = task not in unseen
+        assert (row["score"] is not None) == (row["rank"] is not None) == known
+        assert (shown.loc[task, "score"] != "-") == known
+    for task in unseen:
+        assert report["tasks"][task]["interval"] == [None, None]

@@ -188,7 +188,7 @@ HEAD = "seed,source,target,score,queries\n"
         (HEAD + "0,a,b,.5,2\n", "is missing or"),
         (HEAD + "0,a,a,.5,2\n0,a,a,.5,2\n", "is repeated"),
         (HEAD.replace("queries", "x") + "0,a,a,.5,2\n", "no column"),
-        ("x,a\nb,1\n", "is missing or"),
+        ("x,a\nb,1\n", "a square table names the same tasks"),
     ],
 )
 def test_bad_matrices(tmp_path, text, message):

@@ -58,7 +58,7 @@ def test_the_fork_evaluates_a_new_model_over_several_commands(project):
     plan = "plan table.parquet --method my_method --budget 8 --harness list --out new"
     command(project, plan, **plugin)
     for number in (1, 2):
-        asked = (project / "new" / f"items_{number}.txt").read_text().splitlines()[1:]
+        asked = (project / "new" / f"items_{number}.txt").read_text().split()
         rows = ["item,score", *(f"{name},1" for name in asked)]
         (project / "answers.csv").write_text("\n".join(rows))
         printed = command(project, "tell new answers.csv", **plugin)
