@@ -20,7 +20,7 @@ from ..data.costs import in_words
 from ..data.files import naming, read_object
 from ..data.render import Table, remark, render
 from ..data.tables import check_rows, long_table, read_frame
-from ..evaluation.method import bounds_text
+from ..evaluation.method import Flag, bounds_text
 from benchnb.harnesses.harness import (
     get_harness,
     guess_harness,
@@ -240,8 +240,8 @@ def format_report(
     "A report as text"
     lines = [remark(*row) for row in report_rows(report)]
     notes = [remark("note", note) for note in report["notes"][:6]]
-    first = report["interval"][0] is None  # they say why, and what to do
-    lines = [*notes, *lines] if first else [*lines, *notes]
+    doubtful = Flag.MISFIT in report["flags"] and report["interval"][0] is None
+    lines = [*notes, *lines] if doubtful else [*lines, *notes]
     if (table := task_results(report, most)) is not None:
         lines.append(f"\n{table}")
     return "\n".join(lines)

@@ -299,7 +299,7 @@ def report_page(
     facts.append(f"report of {date.today()} by benchnb {benchnb.__version__}")
     head = ("p", headline(report, model, read.get("metric", "")))
     page = [("h1", f"{model}: {what}"), ("p", ", ".join(facts)), head, *boxes]
-    if report["kind"] == IntervalKind.NONE:
+    if report["kind"] == IntervalKind.NONE and Flag.MISFIT in report["flags"]:
         page = [*page[:2], *boxes[:1], head, *boxes[1:]]
     known = live.method.source_scores_[:, 0]
     if report["score"] is not None and len(known := known[~np.isnan(known)]):
@@ -317,7 +317,9 @@ def report_page(
     if report["kind"] != IntervalKind.NONE:  # else the first box says them
         rows += [("note", note) for note in report["notes"]]
     rows = [(n.replace("interval", "how the interval was made"), x) for n, x in rows]
-    table, shown = task_results(report), " ".join(map(" ".join, rows))
+    table, shown = task_results(report), " ".join(
+        [*map(" ".join, rows), *(text for _, text in boxes)]
+    )
     shown += " ".join(table.notes) if table else ""
     words = [text for word, text in GLOSSARY.items() if word in shown.lower()]
     rows = render(pd.DataFrame(rows, columns=["", "is"]), head=False, notes=words)
