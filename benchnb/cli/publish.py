@@ -111,9 +111,8 @@ def publish_command(
         text = f"certificate: {measured_text(asdict(certificate))}"
         print(textwrap.fill(text, 79), end="\n\n")
     print(textwrap.fill(expectation(load_bundle(out)), 79), end="\n\n")
-    print(
-        f"written: {out}, subset {subset.hash}\nthen: benchnb plan {shlex.quote(out)} --out my_model"
-    )
+    print(f"written: {out}, subset {subset.hash}")
+    print(f"then: benchnb plan {shlex.quote(out)} --out my_model")
     if files:
         words = ["lm_eval", "--include_path", out, "--tasks", Path(min(files)).stem]
         print(f"or:   {shlex.join(words)} --model hf ...")
