@@ -295,11 +295,14 @@ class Guard:
         method, kind = conversation.method, (
             IntervalKind.NONE if found.unscored else kind
         )
-        flags = range_flags(found.score, method.source_scores_[:, 0], kind)
+        flags = []
         if self.errors is not None and self.ease is not None:
             answers = conversation.asked, conversation.seen
             known = found.score, self.ease, method.weights_, *answers
-            flags += misfit_flags(*fit_and_correction(*known), self.errors, kind)
+            flags = misfit_flags(*fit_and_correction(*known), self.errors, kind)
+        if flags and kind is not IntervalKind.DESIGN:
+            kind = IntervalKind.NONE  # no interval will be shown
+        flags = [*range_flags(found.score, method.source_scores_[:, 0], kind), *flags]
         return [*flags, self.outside] if flags and self.outside else flags
 
     def __call__(
