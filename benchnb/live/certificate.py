@@ -146,7 +146,7 @@ def measured_text(certificate: dict) -> str:  # a certificate as plain values
     text = (
         f"measured in {max(x['trials'] for x in kinds.values())} trials of each split"
     )
-    bad = [name for name, x in kinds.items() if x["error"] >= x["random_error"]]
+    bad = [name for name, x in kinds.items() if x["error"] > x["random_error"]]
     return text + f"; no better than random items: models {', '.join(bad)}" * bool(bad)
 
 
