@@ -20,7 +20,7 @@ from ..data.costs import in_words
 from ..data.files import naming, read_object
 from ..data.render import Table, remark, render
 from ..data.tables import check_rows, long_table, read_frame
-from ..evaluation.method import bounds_text
+from ..evaluation.method import Flag, bounds_text
 from benchnb.harnesses.harness import (
     get_harness,
     guess_harness,
@@ -31,7 +31,7 @@ from ..harnesses.logs import Choices, find_logs, recorded
 from ..harnesses.parsing import as_number, read_json
 from ..live.answers import log_answers
 from ..live.bundles import find_bundle, load_bundle
-from ..live.certificate import figures_text, valid_for
+from ..live.certificate import figures_text, measured_text, valid_for
 from ..live.evaluation import Evaluation
 
 # %% ../../nbs/cli/estimate.ipynb #db10e827
@@ -144,7 +144,7 @@ def guess_format(
 # %% ../../nbs/cli/estimate.ipynb #7e8c011e
 def ends_text(
     ends: list[float | None],  # of an interval; None: there is none
-    why: str = "too few items",  # an interval says nothing
+    why: str,  # an interval says nothing
 ) -> str:
     "An interval in words; one from 0 to 1 says nothing"
     low, high = ends
@@ -157,11 +157,11 @@ def report_rows(
     report: dict,  # of an evaluation
 ) -> list[tuple[str, str]]:  # a heading of at most 9 letters, and a text
     "A report line by line, without its notes and tasks"
-    (low, _), (best, worst) = report["interval"], report["rank_interval"]
+    (low, high), (best, worst) = report["interval"], report["rank_interval"]
     score, missing = report["score"], report["unscored"]
     text = "none" if score is None else f"{score:.3f}"
     if low is not None:
-        text += f"   ({report['level']:.0%} interval {ends_text(report['interval'])})"
+        text += f"   ({report['level']:.0%} interval {ends_text([low, high], '')})"
     rows = [("score", text)]
     full = report["items"]["full"]
     if report.get("exact") is not None and report["items"]["spent"] < full:
@@ -183,7 +183,10 @@ def report_rows(
                 share += ", at $1 an item"
             rows.append((unit, f"{texts[0]} of {texts[1]} ({share})"))
     if certificate := report["certificate"]:
-        rows.append(("valid for", valid_for(certificate)))
+        if not certificate["measured"]:
+            rows.append(("accuracy", measured_text(certificate)))
+        else:
+            rows.append(("valid for", valid_for(certificate)))
         for kind, found in certificate["measured"].items():
             rows.append(("", f"{kind}: {figures_text(found)}"))
         if missing:
@@ -239,7 +242,9 @@ def format_report(
 ) -> str:  # lines of at most 80 columns
     "A report as text"
     lines = [remark(*row) for row in report_rows(report)]
-    lines += [remark("note", note) for note in report["notes"][:6]]
+    notes = [remark("note", note) for note in report["notes"][:6]]
+    doubtful = Flag.MISFIT in report["flags"] and report["interval"][0] is None
+    lines = [*notes, *lines] if doubtful else [*lines, *notes]
     if (table := task_results(report, most)) is not None:
         lines.append(f"\n{table}")
     return "\n".join(lines)

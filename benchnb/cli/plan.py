@@ -30,7 +30,7 @@ from ..data.costs import Amount, known_costs
 from ..data.scores import Scores
 from ..evaluation.guard import set_level
 from ..evaluation.left_out import expected_width, left_out_errors
-from ..evaluation.method import Coreset, Method, check_budget
+from ..evaluation.method import Coreset, Estimate, Method, check_budget
 from ..evaluation.simulate import is_static, paid_number
 from benchnb.harnesses.harness import (
     Round,
@@ -46,6 +46,7 @@ from ..live.budgets import most_rounds
 from ..live.bundles import bundle_plan, find_bundle, read_bundle, shipped
 from ..live.evaluation import Evaluation
 from ..live.folder import Plan, check_new, holds_evaluation
+from ..live.report import without_empty
 from ..stats.irt import LEAST_SOURCES
 
 # %% ../../nbs/cli/plan.ipynb #34ea3db8
@@ -179,6 +180,10 @@ def expectation(
         )
     level = live.plan.level or getattr(method, "level", 0.95)
     width = expected_width(errors, method, level, live.plan.shift)
+    if width > 0.999:
+        known = errors[["truth"]].to_numpy()
+        empty = Estimate(0.5, (0, 1), level=level, source_scores=known)
+        return f"{text}; {without_empty(empty).notes[0]}"
     return f"{text}; the interval will be about {width:.2f} wide"
 
 

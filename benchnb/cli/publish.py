@@ -7,28 +7,31 @@ __all__ = ['bundles_command', 'publish_command']
 
 # %% ../../nbs/cli/publish.ipynb #e4135692
 import shlex
+import textwrap
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 from fastcore.meta import delegates
 
 from benchnb.cli.commands import (
+    about_sources,
     about_table,
     command,
-    count,
     named_method,
     print_json,
     read_budget,
     read_scores,
 )
-from .plan import calibrate, read_as
+from .plan import calibrate, expectation, read_as
 from ..data.render import render
 from ..evaluation.simulate import ready
 from ..harnesses.logs import record
-from ..live.bundles import check_fixed, publish, read_bundle, shipped
-from ..live.certificate import certify
+from ..live.bundles import check_fixed, load_bundle, publish, read_bundle, shipped
+from ..live.certificate import certify, measured_text
 from ..live.folder import check_new
 from ..plugins.lm_eval import task_file
+from ..stats.irt import LEAST_SOURCES
 
 # %% ../../nbs/cli/publish.ipynb #eeadf74e
 @command("bundles", "benchnb bundles")
@@ -91,21 +94,25 @@ def publish_command(
     table.items = record(table.items, read_as(metric, filter))
     if not json:
         print(about_table(scores, table), flush=True)
+        if len(table) < LEAST_SOURCES:
+            print(f"{about_sources(table)}\n", flush=True)
     fitted = ready(named_method(method, transfer).fit(table), paid, seed)
     errors = certificate = None
     if folds:
         errors = calibrate(fresh, table, fitted.budget_, folds, fitted.seed_, json)
     if errors is not None:
-        if not json:
-            print(f"certificate: measured in {count(folds, 'trial')} of each split\n")
         certificate = certify(fitted, table, errors, folds, progress=True)
     files = task_file(fitted, out) if harness else {}
     subset = publish(fitted, out, title, with_sources, errors, certificate, files)
     if json:
         found = {"method": method, "items": len(subset), "subset": subset.hash}
         return print_json(found | {"written": out})
-    print(f"{method}, {count(len(subset), 'item')}, subset {subset.hash}\n")
-    print(f"written: {out}\nthen: benchnb plan {shlex.quote(out)} --out my_model")
+    if certificate is not None:
+        text = f"certificate: {measured_text(asdict(certificate))}"
+        print(textwrap.fill(text, 79), end="\n\n")
+    print(textwrap.fill(expectation(load_bundle(out)), 79), end="\n\n")
+    print(f"written: {out}, subset {subset.hash}")
+    print(f"then: benchnb plan {shlex.quote(out)} --out my_model")
     if files:
         words = ["lm_eval", "--include_path", out, "--tasks", Path(min(files)).stem]
         print(f"or:   {shlex.join(words)} --model hf ...")

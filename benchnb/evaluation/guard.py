@@ -284,7 +284,8 @@ def without_interval(
         return found
     left = f"{len(found.unscored)} of the {len(found.items)} items asked"
     none = dict(interval=(math.nan, math.nan), kind=IntervalKind.NONE)
-    none |= dict(how=f"none: {left} have no score", source_scores=None)
+    notes = f"no interval and no rank: {left} have no score", *found.notes
+    none |= dict(how="", source_scores=None, notes=notes)
     return replace(found, flags=found.flags | {Flag.FEW_ITEMS}, **none)
 
 # %% ../../nbs/evaluation/guard.ipynb #guardgd2
@@ -315,11 +316,14 @@ class Guard:
         method, kind = conversation.method, (
             IntervalKind.NONE if found.unscored else kind
         )
-        flags = range_flags(found.score, method.source_scores_[:, 0], kind)
+        flags = []
         if self.errors is not None and self.ease is not None:
             answers = conversation.asked, conversation.seen
             known = found.score, self.ease, method.weights_, *answers
-            flags += misfit_flags(*fit_and_correction(*known), self.errors, kind)
+            flags = misfit_flags(*fit_and_correction(*known), self.errors, kind)
+        if flags and kind is not IntervalKind.DESIGN:
+            kind = IntervalKind.NONE  # no interval will be shown
+        flags = [*range_flags(found.score, method.source_scores_[:, 0], kind), *flags]
         return [*flags, self.outside] if flags and self.outside else flags
 
     def __call__(

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['NEW_MODELS', 'FIGURES', 'HEADER', 'split_figures', 'release_dates', 'Certificate', 'certify', 'read_certificate',
-           'valid_for', 'figures_text', 'outside_certificate', 'certificate_page']
+           'measured_text', 'valid_for', 'figures_text', 'outside_certificate', 'certificate_page']
 
 # %% ../../nbs/live/certificate.ipynb #3eabc669
 from dataclasses import asdict, dataclass
@@ -41,7 +41,8 @@ def split_figures(
     frame = compare(table, rivals, [budget], split=split, **how)
     without = frame["low"].isna()
     ends = [conformal_interval(score, errors) for score in frame["score"][without]]
-    frame.loc[without, ["low", "high"]] = np.reshape(ends, (-1, 2))
+    if (0.0, 1.0) not in ends:  # else no interval is shown
+        frame.loc[without, ["low", "high"]] = np.reshape(ends, (-1, 2))
     figures = summary(frame).set_index(["method", "trial"])
     off = (frame["score"] - frame["truth"]).groupby([frame["method"], frame["trial"]])
     figures["difference"] = 1.96 * 2**0.5 * off.std()
@@ -138,6 +139,17 @@ def read_certificate(
     return found
 
 # %% ../../nbs/live/certificate.ipynb #726f8992
+def measured_text(certificate: dict) -> str:  # a certificate as plain values
+    "What was measured, and where random items do as well"
+    if not (kinds := certificate["measured"]):
+        return f"not measured: too few sources ({certificate['models']})"
+    text = (
+        f"measured in {max(x['trials'] for x in kinds.values())} trials of each split"
+    )
+    bad = [name for name, x in kinds.items() if x["error"] > x["random_error"]]
+    return text + f"; no better than random items: models {', '.join(bad)}" * bool(bad)
+
+
 def valid_for(certificate: dict) -> str:  # a certificate as plain values
     "For which models the figures hold"
     low, high = certificate["scores"]
@@ -164,7 +176,7 @@ def outside_certificate(certificate: dict) -> tuple[Flag, str]:  # as plain valu
 # %% ../../nbs/live/certificate.ipynb #05716074
 HEADER = """Earlier models played the new ones: the method was fitted without them, \
 chose its {} items, and estimated them.
-Means over {} repetitions ± standard error; the same with random items beside them.
+Means over the trials ± standard error; the same with random items beside them.
 
 | models | number | mean error, points | of random items \
 | intervals that hold, % | rank correlation | smallest difference, points |
@@ -176,19 +188,21 @@ def certificate_page(
     certificate: Certificate,
 ) -> str:  # Markdown, a section of the README
     "Its figures, for whom it is valid, of what it is made, when to check it again"
-    c, rows, trials = asdict(certificate), [], 0
+    c, rows = asdict(certificate), []
     for kind, found in certificate.measured.items():
-        cells, trials = [kind, str(found["models"])], max(trials, found["trials"])
+        cells = [kind, str(found["models"])]
         for name, (scale, digits) in FIGURES.items():
             numbers = [found[name], found[f"{name}_se"]]
             texts = [f"{scale * x:.{digits}f}" for x in numbers if x is not None]
             cells.append(" ± ".join(texts))
         cells.insert(3, f"{100 * found['random_error']:.1f}")
         rows.append(f"| {' | '.join(cells)} |")
-    text = HEADER.format(c["budget"], trials) + "\n".join(rows) + "\n\n"
-    text += "The smallest difference is that between two models' estimates which "
-    text += "cannot well be chance (95%).\n"
-    text += f"**Valid for** {valid_for(c)}. `benchnb estimate` flags other models.\n"
+    text = f"{measured_text(c).capitalize()}.\n\n"
+    if rows:
+        text += HEADER.format(c["budget"]) + "\n".join(rows) + "\n\n"
+        text += "The smallest difference is that between two models' estimates which "
+        text += "cannot well be chance (95%).\n**Valid for** "
+        text += f"{valid_for(c)}. `benchnb estimate` flags other models.\n"
     text += f"**Sources**: {c['models']} models, table `{c['sources']}`"
     again = f"when there are models with a score above {c['scores'][1]:.2f}."
     if c["released"] is None:

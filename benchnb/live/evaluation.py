@@ -323,7 +323,8 @@ def guard(
 ) -> Guard:
     "What stands between the method and a reader: see the chapter on the guard"
     plan, errors = self.plan, self.left_out(conversation.method.budget_)
-    outside = plan.certificate and outside_certificate(plan.certificate)
+    known = plan.certificate and plan.certificate.get("measured")
+    outside = outside_certificate(plan.certificate) if known else None
     ease = None if plan.ease is None else np.array(plan.ease)
     return Guard(plan.shift, ease, errors, level or plan.level, outside)
 

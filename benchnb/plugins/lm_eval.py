@@ -4,13 +4,16 @@
 
 # %% auto #0
 __all__ = ['HEADLINE', 'TASK_FILE', 'task_file', 'bundle_estimate', 'aggregate', 'Document', 'Small', 'task_choices',
-           'chosen_documents', 'find_tasks', 'SmallTask', 'LoadedOnce', 'keep_models', 'call_in_process']
+           'chosen_documents', 'find_tasks', 'bundle_folder', 'SmallTask', 'LoadedOnce', 'keep_models',
+           'call_in_process']
 
 # %% ../../nbs/plugins/lm_eval.ipynb #86b2be5b
 import copy
 import hashlib
 import itertools
 import json
+import logging
+import re
 import sys
 from functools import lru_cache, partial
 from pathlib import Path
@@ -21,7 +24,7 @@ from ..harnesses.harness import Subset, make_subset, task_word
 from ..harnesses.logs import choose, recorded
 from ..harnesses.parsing import as_number
 from ..live.bundles import load_bundle, read_bundle
-from ..live.report import log_metrics
+from ..live.report import log_metrics, without_empty
 
 # %% ../../nbs/plugins/lm_eval.ipynb #09bc3b2e
 HEADLINE = ("estimate", "low", "high", "rank")
@@ -55,7 +58,14 @@ def bundle_estimate(
     "Estimate, ends of the interval, and rank, from the scores of the chosen items"
     live = load_bundle(folder)
     live.tell(dict(answers))
-    return {} if live.ask() else log_metrics(live.estimate())
+    if live.ask():
+        return {}
+    found = without_empty(live.estimate())
+    if found.notes:
+        logging.getLogger(__name__).warning(
+            "%s: %s", folder.name, "; ".join(found.notes)
+        )
+    return log_metrics(found)
 
 
 def aggregate(
@@ -212,11 +222,30 @@ def find_tasks(
     return [next(iter(manager.load([one])["tasks"].values())) for one in wanted]
 
 
+def bundle_folder(
+    config: dict,  # of the task, from its file
+) -> Path:
+    "The folder of a task's file; the harness names none if it was given the folder"
+    source, name = config["metadata"]["config_source"], f"{config['task']}.yaml"
+    if source != "inline":
+        return Path(source).resolve().parent
+    typed = [Path(one) for word in sys.argv for one in re.split("[,=]", word)]
+    for place in [
+        Path(),
+        *(one.parent if one.suffix else one for one in typed),
+        *typed,
+    ]:
+        if all((place / file).is_file() for file in (name, "method.json")):
+            return place.resolve()
+    problem = f"the folder of {name} is unknown"
+    raise ValueError(f"{problem}: say --include_path FOLDER, once")
+
+
 class SmallTask:
     "The class that a bundle's file names: makes the task from its originals"
 
     def __new__(cls, config: dict):
-        folder = Path(config["metadata"]["config_source"]).resolve().parent
+        folder = bundle_folder(config)
         method = read_bundle(folder)
         items = method.items_
         subset = make_subset(items, list(items.index[method.coreset_]))

@@ -44,8 +44,8 @@ def promised_and_delivered(name, method, sources, seed):
     source, target = at_most(source, sources, rng), at_most(target, 30, rng)
     live = begin(source, method, min(40, source.shape[1] // 2))
     found = simulate(live.method, target, guard=live.guard(live.conversation))
-    text = re.search(r"about (\S+) wide", expectation(live))[1]
-    return float(text), np.mean(
+    text = re.search(r"about (\S+) wide|no usable", expectation(live))[1]
+    return float(text or 1), np.mean(
         [high - low for low, high in (e.interval for e in found)]
     )
 

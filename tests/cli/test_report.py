@@ -171,9 +171,13 @@ def test_without_a_usable_interval_one_box_says_why_and_what_to_do(call):
     answer(begin(call, "--budget", 20, method="kmeans"))  # 18 sources
     text, page = text_of(call), Path("new/report.html").read_text()
     boxes = [line for line in text.split("\n") if line.startswith("> ")]
-    assert len(boxes) == 1 and "no usable 95% interval" in boxes[0]
-    for words in ("18 earlier models", "at least 19", "all 60 items", "--method aipw"):
-        assert words in boxes[0]
+    assert len(boxes) == 1 and "No usable 95% interval" in boxes[0]
+    printed = call("estimate", "new")
+    for words in ("18 earlier models", "at least 19", "run all items", "with aipw"):
+        assert words in boxes[0] and words in " ".join(printed.split())
+    assert printed.count("usable") == 1 and " of 19 models" not in printed
+    found = json.loads(call("estimate", "new", "--json"))
+    assert found["interval"] == [None, None] and found["rank"] is None
     top = text.partition("## Tasks")[0]
     for words in ("too few items", "0.000 to 1.000", " of 19 models", "(95% interval"):
         assert words not in top
@@ -210,15 +214,20 @@ def test_a_score_that_its_check_contradicts_is_not_to_be_relied_on(call):
     other = dict(zip(items.index, (ease < np.median(ease)) * 1.0, strict=True))
     run.tell({name: other[name] for name in run.ask()})
     text, found = text_of(call), run.report()
-    assert "misfit" in found["flags"] and found["kind"] == "conformal"
+    assert "misfit" in found["flags"] and found["kind"] == "none"
+    assert found["interval"] == [None, None] and found["rank"] is None
     assert text.index("> Do not rely on this score") < text.index("would score about")
-    assert "all 60 items" in text and "--method aipw" in text
-    top = text.partition("## How")[0]
-    assert " of 81 models" not in top and "(95% interval" not in top
-    assert not any(f"{end:.3f}" in top for end in found["interval"])
+    assert "run all items" in text and "with aipw" in text
+    top, printed = text.partition("## How")[0], call("estimate", "new")
+    ends = [f"{end:.3f}" for end in run.estimate().interval]
+    for shown in (top, printed):
+        assert " of 81 models" not in shown and "95% interval" not in shown
+        assert not any(end in shown for end in ends)
+    assert printed.split()[1:3] == ["do", "not"]
+    assert "usual is" in top.partition("would score")[0]
+    assert printed.index("usual is") < printed.index("\nscore ")
     for word in ("AIPW: ", "person fit: "):
         assert (word[:-2] in top) == (word in top)
-    assert "AIPW: " in top or "person fit: " in top
 
 
 def test_outside_the_range_a_random_draw_holds_and_the_words_are_explained(call):

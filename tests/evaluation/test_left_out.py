@@ -84,10 +84,13 @@ def test_tasks_of_sources_that_were_left_out():
 
 def test_a_method_without_an_interval_gets_one_that_is_kept(tmp_path):
     evaluate("tailored_bench", tmp_path / "a")
-    found = Evaluation.load(tmp_path / "a").report()
-    low, high = found["interval"]
-    assert 0 <= low <= found["score"] <= high <= 1 and found["kind"] == "conformal"
-    assert "few sources" in found["flags"]  # 18 are too few for 95%
+    live = Evaluation.load(tmp_path / "a")
+    found = live.estimate()
+    assert found.interval == (0, 1) and found.kind is IntervalKind.CONFORMAL
+    assert "few sources" in found.flags  # 18 are too few for 95%
+    assert live.report()["interval"] == live.report()["rank_interval"] == [None, None]
+    (low, high), found = live.report(0.9)["interval"], live.report(0.9)
+    assert 0 < high - low < 1 and low <= found["score"] <= high
     bare = evaluate("tailored_bench", errors=False).estimate()
     assert bare.kind is IntervalKind.NONE and "no interval" in bare.notes[-1]
 

@@ -186,9 +186,8 @@ def test_a_bundle_is_a_task_that_prints_the_estimate(world, truth):
         asked = live.ask()
         wanted = live.tell({name: row[name] for name in asked}).estimate()
         assert found["estimate,none"] == pytest.approx(wanted.score, abs=1e-9)
-        ends = [found["low,none"], found["high,none"]]
-        assert ends == pytest.approx(wanted.interval, abs=1e-9)
-        assert found["rank,none"] == wanted.rank
+        unknown = [found[f"{name},none"] for name in ("low", "high", "rank")]
+        assert np.isnan(unknown).all()  # 6 sources are too few
         assert found["estimate_stderr,none"] == "N/A" and len(rows) == 12
         if task == "one":
             assert found["estimate,none"] == pytest.approx(by_hand["score"], abs=1e-6)
@@ -203,6 +202,30 @@ def test_a_bundle_is_a_task_that_prints_the_estimate(world, truth):
     others = [json.loads(d)["question"] for n, d in enumerate(docs) if n not in ids]
     seen = json.dumps([one["arguments"] for one in rows])
     assert any(text in seen for text in others)  # examples are from the whole task
+
+
+def test_a_bundle_is_found_beside_its_file(world, truth):
+    publish(world, "s.parquet", "near")
+    (world / "around/inner").mkdir(parents=True)
+    argv = ["--include_path", "."] + full("m6", "logs_near")[:4]
+    inner = ["--include_path", "../..", *argv[2:], "--tasks", "../../near"]
+    argvs = {".": ["--tasks", "near"], "near": ["--tasks", "near"]}
+    argvs |= {"around": ["--tasks=../near/near.yaml"], "around/inner": inner[-2:]}
+    code = """
+import json, os, sys
+from lm_eval.config.evaluate_config import EvaluatorConfig
+for place, words in json.loads(sys.argv.pop()).items():
+    os.chdir(os.path.join(sys.argv[1], place))
+    sys.argv[2:] = words
+    config = EvaluatorConfig(tasks=words[-1].removeprefix("--tasks="))
+    if place == "near":
+        config.include_path = "."
+    manager = config.process_tasks()
+    print(place, [t.folder.name for t in manager.load(config.tasks)["tasks"].values()])
+"""
+    out = call(PYTHON, "-c", code, world, json.dumps(argvs), cwd=world)
+    for place in argvs:
+        assert f"{place} ['near']" in out
 
 
 def test_a_bundle_refuses_an_edited_task_and_lost_originals(world, truth, tmp_path):

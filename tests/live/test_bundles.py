@@ -41,6 +41,44 @@ def test_a_bundle_gives_the_estimate_without_the_sources(name, tmp_path):
     assert run.estimate().interval == expected.interval
 
 
+def test_few_sources_measure_nothing_and_have_no_interval(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    table().select(models=np.arange(8)).to_parquet("few.parquet")
+    argv = ["publish", "few.parquet", "--method", "kmeans", "--budget", "12"]
+    assert main([*argv, "--out", "small"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "8 sources are few" in printed and "measured in" not in printed
+    readme, text = (tmp_path / "small/README.md").read_text(), "measured: too few sour"
+    assert f"Not {text}ces (8)." in readme and f"certificate: not {text}" in printed
+    assert "Valid for" not in readme and "| models" not in readme
+    none = "no usable 95% interval, and so no rank: 8 earlier models are too few"
+    assert none in printed and "with aipw" in printed
+    assert main(["plan", "small", "--out", "new"]) == 0
+    planned = " ".join(capsys.readouterr().out.split())
+    assert none in planned and " wide" not in planned
+    live = Evaluation.load("new")
+    live.tell(dict.fromkeys(live.ask(), 1.0))
+    assert main(["estimate", "new"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"not {text}ces (8)" in printed and "valid for" not in printed
+    assert (
+        "outside the certificate" not in printed
+        and "rank " not in printed.replace("no rank", "").partition("task ")[0]
+    )
+
+
+def test_its_readme_names_the_task_of_the_harness(tmp_path, capsys):
+    halves()[0].to_parquet(tmp_path / "s.parquet")
+    argv = ["publish", str(tmp_path / "s.parquet"), "--method", "kmeans", "--budget"]
+    argv += ["12", "--folds", "0", "--harness", "lm-eval", "--out"]
+    assert main([*argv, str(tmp_path / "smallh")]) == 0
+    readme = (tmp_path / "smallh/README.md").read_text()
+    assert "`smallh.yaml`" in readme
+    assert "    lm_eval --include_path . --tasks smallh --model hf " in readme
+
+
 @pytest.mark.parametrize("numbered", [True, False])
 def test_the_commands_of_its_readme_work(numbered, tmp_path, monkeypatch, capsys):
     source = halves()[0]
