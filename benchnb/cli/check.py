@@ -21,19 +21,8 @@ from .tell import remembered
 from ..data.files import AmbiguousFile, naming, write_text
 from ..evaluation.registry import load_method
 from ..harnesses.harness import get_harness, guess_harness
+from ..live import folder as disk
 from ..live.evaluation import Evaluation
-from benchnb.live.folder import (
-    FILE,
-    LEASE,
-    check_answers,
-    check_same,
-    locked,
-    read_errors,
-    read_state,
-    records,
-    run_lock,
-    running,
-)
 
 # %% ../../nbs/cli/check.ipynb #7e2d7754
 FAULTS = ValueError, TypeError, OSError
@@ -42,10 +31,10 @@ FAULTS = ValueError, TypeError, OSError
 def file_faults(folder: Path) -> Generator[tuple[Path, Exception]]:
     "Files that cannot be read, or that contradict those before them"
     good = []
-    for path in [folder / FILE, *records(folder)]:
-        more = [path] * (path.name != FILE)
+    for path in [folder / disk.FILE, *disk.records(folder)]:
+        more = [path] * (path.name != disk.FILE)
         try:
-            read_state(folder, good + more)
+            disk.read_state(folder, good + more)
         except FAULTS as error:
             yield path, error
             if not more:
@@ -54,7 +43,7 @@ def file_faults(folder: Path) -> Generator[tuple[Path, Exception]]:
             good += more
     readers = {path: load_method for path in folder.glob("stage-*") if not path.suffix}
     for path in folder.glob("left_out_*.parquet"):
-        readers[path] = lambda path: read_errors(folder, int(path.stem[9:]))
+        readers[path] = lambda path: disk.read_errors(folder, int(path.stem[9:]))
     for path, read in readers.items():
         try:
             read(path)
@@ -75,8 +64,8 @@ def log_faults(
         rounds.format = format or (found.name if found else live.plan.harness or "list")
         try:
             with naming(path):
-                new, runs = check_answers(rounds.answers([path])[0])
-                check_same(new, known | dict.fromkeys({*live.runs, *runs}, np.nan))
+                new, runs = disk.check_answers(rounds.answers([path])[0])
+                disk.check_same(new, known | dict.fromkeys({*live.runs, *runs}, np.nan))
             known = new | known
         except AmbiguousFile:  # an option settles it
             continue
@@ -99,9 +88,9 @@ def set_aside(path: Path) -> Path:  # its new name
         number, place = number + 1, path.with_name(f"{path.name}.{number}.aside")
     if path.exists():
         os.rename(path, place)
-    if path.name == FILE:  # the first record holds the whole file
-        write_text(path, records(path.parent)[0].read_text("utf-8"))
-        read_state(path.parent, [])
+    if path.name == disk.FILE:  # the first record holds the whole file
+        write_text(path, disk.records(path.parent)[0].read_text("utf-8"))
+        disk.read_state(path.parent, [])
     return place
 
 # %% ../../nbs/cli/check.ipynb #8670a5c5
@@ -125,15 +114,15 @@ def check_command(
     def show(text):
         print(textwrap.fill(text, 79, subsequent_indent="  ", break_on_hyphens=False))
 
-    if not records(folder):
-        read_state(folder)  # without it nothing could be repaired
+    if not disk.records(folder):
+        disk.read_state(folder)  # without it nothing could be repaired
     if repair:
-        with running(folder), locked(folder):
+        with disk.running(folder), disk.locked(folder):
             while found := faults(folder):
                 path, why = found[0]
                 show(f"renamed to {set_aside(path).name}: {why}")
-    (who, age), found = run_lock(folder), faults(folder)
-    if age > LEASE:
+    (who, age), found = disk.run_lock(folder), faults(folder)
+    if age > disk.LEASE:
         found.append((folder / "run.lock", ValueError(f"{who} ran this and is gone")))
     elif who:
         show(f"{who} runs this evaluation now")

@@ -33,7 +33,8 @@ from benchnb.data.files import (
     parse_object,
     read_parquet,
     replace_file,
-    write_text,
+    sync,
+    unfinished,
 )
 from ..data.untrusted import read_stream
 from ..evaluation.guard import POLICIES, check_level
@@ -254,8 +255,14 @@ def write_record(
 ) -> Path:
     "Keep what was told; number and content make the name, which two calls never share"
     name = f"{number:06}-{hashlib.sha256(text).hexdigest()[:8]}.json"
-    write_text(folder / "answers" / name, text.decode())
-    return folder / "answers" / name
+    path = folder / "answers" / name
+    with unfinished(folder / FILE) as new:  # which is written next
+        new.write_bytes(text)
+        path.parent.mkdir(exist_ok=True)
+        sync(new, folder)
+        os.replace(new, path)
+        sync(path.parent)
+    return path
 
 
 def state_text(
