@@ -306,13 +306,12 @@ def _changing(self: Evaluation) -> Generator[None]:
         try:
             yield
         except BaseException:  # the method failed, or the disk is full
-            for path in self._records[old:]:
-                path.unlink(missing_ok=True)
-            del self._records[old:]
             vars(self).update(zip(names, before, strict=True))
             self._replay()
             if self._saved is not None:
                 self._save()
+            while self._records[old:]:  # not before: they may be all that is whole
+                self._records.pop().unlink(missing_ok=True)
             raise
 
 # %% ../../nbs/live/evaluation.ipynb #dcf6bcf5

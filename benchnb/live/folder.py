@@ -391,11 +391,8 @@ def running(
     try:
         lease.acquire(timeout=0)
     except Timeout as error:
-        who, remedy = (
-            run_lock(folder)[0],
-            "wait for it, or see benchnb check if it is gone",
-        )
-        raise OSError(f"{who} runs {name!r}: {remedy}") from error
+        remedy = "wait for it, or see benchnb check if it is gone"
+        raise OSError(f"{run_lock(folder)[0]} runs {name!r}: {remedy}") from error
     except OSError as error:
         raise cannot_write(folder / "run.lock", error) from error
     try:
