@@ -27,8 +27,10 @@ from .commands import COMMANDS, TYPED, Call, as_callback
 from ..data.untrusted import escaped
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
-ORDER = "import compare recommend forecast plan run tell estimate report paired".split()
-ORDER += "race fetch export publish bundles transfer select predict new copy".split()
+ORDER = "import compare recommend forecast plan run tell check estimate report".split()
+ORDER += (
+    "paired race fetch export publish bundles transfer select predict new copy".split()
+)
 ORDER += "methods data tables".split()
 MODULES = {"import": "import_", "export": "import_", "fetch": "data"}
 MODULES |= {"bundles": "publish", "copy": "new"}  # the others have the command's name

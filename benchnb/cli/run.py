@@ -8,7 +8,6 @@ __all__ = ['END', 'run_program', 'Rounds', 'run_command']
 # %% ../../nbs/cli/run.ipynb #2ca1d97e
 import contextlib
 import dataclasses
-import fcntl
 import os
 import pkgutil
 import shutil
@@ -43,13 +42,17 @@ END += "sleep 1; done; kill -KILL -$1"  # after the input of this script has end
 
 def run_program(
     words: list[str],  # of the command
-    folder: Path,  # that it fills; one command at a time
+    folder: Path,  # of all logs; one command at a time
 ) -> int:  # its exit status
     "Run a command that ends when this process ends, with all that it started"
+    if sys.platform == "win32":  # no locks of folders, no process groups
+        return subprocess.run(words, stdout=2).returncode
+    import fcntl
+
     held = os.open(folder, os.O_RDONLY)
     own = "PYTHONSAFEPATH", "benchnb"  # of `main`, for our child processes
     env = dict(pair for pair in os.environ.items() if pair != own)
-    how = {"start_new_session": True, "pass_fds": [held], "env": env}
+    how = {"start_new_session": True, "env": env}
     try:
         with contextlib.suppress(OSError):  # a disk without locks
             try:
@@ -57,7 +60,7 @@ def run_program(
             except BlockingIOError:
                 text = f"the command of an earlier run still runs in {str(folder)!r}"
                 raise ValueError(f"{text}: end it") from None
-        child = subprocess.Popen(words, stdout=2, **how)  # to stderr
+        child = subprocess.Popen(words, stdout=2, pass_fds=[held], **how)  # to stderr
         end = ["sh", "-c", END, "sh", str(child.pid)]
         how |= {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
         with subprocess.Popen(end, stderr=subprocess.DEVNULL, **how) as guard, child:
@@ -68,6 +71,10 @@ def run_program(
                 raise
             finally:
                 guard.stdin.close()
+    except KeyboardInterrupt:  # perhaps before the guard was there
+        with contextlib.suppress(NameError, ProcessLookupError):
+            os.killpg(child.pid, signal.SIGTERM)
+        raise
     finally:
         os.close(held)
 
@@ -114,7 +121,7 @@ class Rounds:
                 pkgutil.resolve_name(self.harness.in_process)(words[1:])
             return self.finish(part)
         try:
-            status = run_program(words, part)
+            status = run_program(words, part.parent)
         except FileNotFoundError as error:
             raise ValueError(f"no program {words[0]!r}: check the command") from error
         if status:
@@ -130,15 +137,19 @@ class Rounds:
         part.rename(part.with_suffix(""))
         sync(part.parent)
 
-    def tell(self) -> None:
-        "Tell all that whole rounds have logged"
-        paths = self.whole()
+    def answers(self, paths: list[Path]) -> tuple[dict, str | None]:
+        "Answers that whole rounds have logged; the model, if they name it"
         if get_harness(self.format).tables:
             paths = [file for path in paths for file in sorted(path.glob("*.csv"))]
-        if paths and self.live.ask():
-            given = self.format, list(map(str, paths)), self.live, self.choices
+        if not paths:
+            return {}, None
+        return read_answers(self.format, [*map(str, paths)], self.live, self.choices)
+
+    def tell(self) -> None:
+        "Tell all that whole rounds have logged"
+        if self.live.ask():
             try:
-                answers, model = read_answers(*given)
+                answers, model = self.answers(self.whole())
             except AmbiguousFile as error:
                 more = "say it and run the same command again, nothing runs twice"
                 error.args = (f"{error}; {more}",)

@@ -7,8 +7,9 @@ __all__ = ['Evaluation']
 
 # %% ../../nbs/live/evaluation.ipynb #01c30e74
 import copy
+import json
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +59,7 @@ class Evaluation:
         self.folder, self.source, self.stages = None, source, [method]
         self.answers, self.runs, self.model, self._saved = {}, {}, None, None
         self.others, self.failures = {}, {}  # not asked; why items have no score
+        self._told, self._records = {}, []  # what the records hold, and their files
         self.plan = disk.Plan(seed, **plan)
         self._prepare(method, budget)
         self.errors = {} if errors is None else {method.budget_: errors}
@@ -215,18 +217,28 @@ def tell(
             self.answers, self.rounds = self.answers | late, []
             self._save()
             self._replay()
-        while asked := self.ask():
-            found = {name: others[name] for name in asked if name in others}
-            if give_up:
-                found = dict.fromkeys(asked, np.nan) | found
-            if not found:
-                break
-            self.answers = self.answers | found
-            self.others = {n: x for n, x in self.others.items() if n not in found}
-            self._save()  # on disk, before anything is made of them
-            self._advance()
+        self._take(give_up, self._save)
         self._save()
     return self
+
+
+@patch
+def _take(
+    self: Evaluation,
+    give_up: bool = False,  # what is asked and not known counts as unscored
+    save: Callable = lambda: None,  # called before anything is made of the answers
+) -> None:
+    "Answer what is asked by what is known, as far as that goes"
+    while asked := self.ask():
+        found = {name: self.others[name] for name in asked if name in self.others}
+        if give_up:
+            found = dict.fromkeys(asked, np.nan) | found
+        if not found:
+            break
+        self.answers = self.answers | found
+        self.others = {n: x for n, x in self.others.items() if n not in found}
+        save()
+        self._advance()
 
 
 @patch
@@ -268,6 +280,14 @@ def _save(self: Evaluation) -> None:
     state = {name: getattr(self, name) for name in names}
     sources = self.stages[0].fingerprint_
     text = disk.state_text(sources, self.plan, self.model, **state)
+    told = disk.plain_answers(self.others | self.answers, self.runs, self.failures)
+    known = self._told
+    if new := {n: x for n, x in told.items() if n not in known or known[n] != x}:
+        record = {"model": self.model, "answers": new}
+        record = json.dumps(record, indent=1).encode() if self._records else text
+        number = int(self._records[-1].name[:6]) + 1 if self._records else 1
+        self._records.append(disk.write_record(self.folder, number, record))
+        self._told = told
     if text != self._saved:
         write_text(self.folder / disk.FILE, text.decode())
         self._saved = text
@@ -279,17 +299,21 @@ def _changing(self: Evaluation) -> Generator[None]:
     "Change an evaluation; a failure leaves everything as it was"
     with disk.locked(self.folder) if self.folder else nullcontext():
         if self.folder and (self.folder / disk.FILE).is_file():
-            if (self.folder / disk.FILE).read_bytes() != self._saved:
+            now = (self.folder / disk.FILE).read_bytes(), disk.records(self.folder)
+            if now != (self._saved, self._records):
                 now = vars(Evaluation.load(self.folder))  # somebody else told it
                 vars(self).update(now | {"source": self.source})
-        before = self.answers, self.runs, self.model, self.others, self.failures
+        names = "answers", "runs", "model", "others", "failures", "_told"
+        before, old = [getattr(self, name) for name in names], len(self._records)
         try:
             yield
         except BaseException:  # the method failed, or the disk is full
-            self.answers, self.runs, self.model, self.others, self.failures = before
+            vars(self).update(zip(names, before, strict=True))
             self._replay()
             if self._saved is not None:
                 self._save()
+            while self._records[old:]:  # not before: they may be all that is whole
+                self._records.pop().unlink(missing_ok=True)
             raise
 
 # %% ../../nbs/live/evaluation.ipynb #dcf6bcf5
@@ -408,6 +432,8 @@ def load(
     self.plan, self.model, self.runs = (state[k] for k in ("plan", "model", "runs"))
     for name in ("answers", "others", "failures"):
         setattr(self, name, state[name])
+    told = disk.plain_answers(self.others | self.answers, self.runs, self.failures)
+    self._told, self._records = told, state["records"]
     self.stages = [load_method(folder)]
     prints = [self.stages[0].fingerprint_] + ([source.fingerprint()] if source else [])
     if any(one != state["sources"] for one in prints):
@@ -426,6 +452,7 @@ def load(
                 f"in round {number} the method now asks for other items than it did: "
                 f"{str(folder)!r} belongs to another version or other sources"
             )
+    self._take()
     return self
 
 

@@ -1,5 +1,8 @@
 "benchnb run: after a kill the same command goes on, and ends at the same estimate"
 
+import fcntl
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +15,7 @@ from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import simulate
+from benchnb.live import folder as disk
 from benchnb.live.evaluation import Evaluation
 
 # answers what is asked; in the round that the file kill names it kills benchnb
@@ -118,7 +122,7 @@ def test_of_two_runs_at_once_the_second_is_one_line(place):
     assert done.returncode == 0, done.stderr
     said = (folder / "second.txt").read_text()
     assert said.startswith("2 benchnb: error: process ") and said.count("\n") == 1
-    assert " on " in said and "'mine'" in said and "run.lock" in said
+    assert " on " in said and "'mine'" in said and "benchnb check" in said
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
     assert len((folder / "ran.txt").read_text().split()) == 20
     assert not list((folder / "mine").glob("run.lock*"))
@@ -145,3 +149,120 @@ def test_a_command_ends_with_its_run(by, place):
     assert done.returncode in (130, -getattr(signal, by))
     assert main(FIRST) == 0
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
+
+
+def test_a_command_that_got_away_is_not_joined(place, capsys):
+    "It keeps the folder of the logs, in which nobody else may write"
+    part = place[0] / "mine" / "logs" / "round_1.part"
+    part.mkdir(parents=True)
+    handle = os.open(part.parent, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    assert main(RUN) == 2
+    assert "still runs in 'mine/logs'" in capsys.readouterr().err
+    os.close(handle)
+    assert main(RUN) == 0
+
+
+# benchnb check ------------------------------------------------------------------
+
+
+def test_check_says_that_all_agrees(place, capsys):
+    assert main(RUN) == 0
+    capsys.readouterr()
+    assert main(["check", "mine"]) == 0
+    said = capsys.readouterr().out
+    assert "20 of 60 items" in said and "agree" in said
+
+
+def test_check_repairs_rounds_that_contradict_each_other(place, capsys):
+    "As two runs at once left them: the same items twice, with other scores"
+    folder, wanted = place
+    (folder / "kill").write_text("2")
+    subprocess.run([sys.executable, "-m", "benchnb", *RUN], capture_output=True)
+    rounds = folder / "mine" / "logs"
+    table = pd.read_csv(rounds / "round_1" / "answers.csv")
+    (rounds / "round_2").mkdir()
+    table.assign(score=1 - table["score"]).to_csv(
+        rounds / "round_2" / "answers.csv", index=False
+    )
+    assert main(RUN) == 2
+    capsys.readouterr()
+    assert main(["check", "mine"]) == 2
+    said = capsys.readouterr()
+    assert "round_2" in said.out + said.err and "--repair" in said.err
+    assert (rounds / "round_2").exists()
+    assert main(["check", "mine", "--repair"]) == 0
+    assert not (rounds / "round_2").exists() and len(list(rounds.glob("*.aside")))
+    assert main(["check", "mine"]) == 0
+    assert main(RUN) == 0
+    assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
+
+
+def test_check_sets_a_damaged_log_and_a_damaged_record_aside(place, capsys):
+    folder, wanted = place
+    (folder / "kill").write_text("3")
+    subprocess.run([sys.executable, "-m", "benchnb", *RUN], capture_output=True)
+    last = folder / "mine" / "logs" / "round_2" / "answers.csv"
+    last.write_bytes(b"\0" * 100)
+    record = sorted((folder / "mine" / "answers").iterdir())[-1]
+    record.write_bytes(record.read_bytes()[:-20])
+    assert main(RUN) == 2 and main(["check", "mine"]) == 2
+    assert "--repair" in capsys.readouterr().err
+    assert main(["check", "mine", "--repair"]) == 0
+    assert main(RUN) == 0
+    assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
+
+
+@pytest.mark.parametrize("host", ["node7", None])
+def test_the_lock_of_a_run_that_is_gone(host, place, capsys):
+    "Another host that has not renewed it, or a process of this one that has ended"
+    lock = place[0] / "mine" / "run.lock"
+    with disk.running(place[0] / "mine"):
+        text = lock.read_text()
+    if host:
+        text = re.sub("host=.*", f"host={host}", text)
+        lock.write_text(text)
+        assert main(RUN) == 2  # it may be alive
+        said = capsys.readouterr().err
+        assert f"process {os.getpid()} on {host} runs 'mine'" in said
+        assert main(["check", "mine"]) == 0
+        assert f"{host} runs this" in capsys.readouterr().out
+        os.utime(lock, (0, 0))
+    else:
+        done = subprocess.Popen(["true"])
+        done.wait()
+        lock.write_text(re.sub("pid=.*", f"pid={done.pid}", text))
+    old = lock.read_bytes()
+    assert main(["check", "mine"]) == 2 and lock.read_bytes() == old
+    said = capsys.readouterr()
+    assert " is gone" in said.out and (host or f"{done.pid}") in said.out
+    assert main(["check", "mine", "--repair"]) == 0 and not lock.exists()
+    lock.write_bytes(old)
+    if host:
+        os.utime(lock, (0, 0))
+    capsys.readouterr()
+    assert main(RUN) == 0
+    said = capsys.readouterr().err
+    assert said.count(" is gone: going on") == 1 and (host or f"{done.pid}") in said
+
+
+def test_a_lost_evaluation_is_made_anew_of_its_records(place, capsys):
+    folder, wanted = place
+    (folder / "kill").write_text("3")
+    subprocess.run([sys.executable, "-m", "benchnb", *RUN], capture_output=True)
+    told = Evaluation.load("mine").answers
+    (folder / "mine" / disk.FILE).write_bytes(b"")
+    assert main(["check", "mine"]) == 2 and main(["check", "mine", "--repair"]) == 0
+    assert (folder / "mine" / f"{disk.FILE}.aside").read_bytes() == b""
+    assert len(told) > 5 and Evaluation.load("mine").answers == told
+    assert main(RUN) == 0
+    assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
+
+
+def test_without_locks_of_files_the_commands_are_there(place):
+    "As on Windows, where the module fcntl is missing"
+    code = "import sys, benchnb.live.evaluation, benchnb.cli.app as app\n"
+    code += "sys.modules['fcntl'], sys.platform = None, 'win32'\nsys.exit(app.main())"
+    done = subprocess.run([sys.executable, "-c", code, *RUN], capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert Evaluation.load("mine").ask() == []

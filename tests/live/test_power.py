@@ -2,10 +2,13 @@
 
 import errno
 import fcntl
+import json
 import os
+import shutil
+from functools import partial
 
 import pytest
-from helpers.evaluations import known_answers, tell_all
+from helpers.evaluations import in_child, known_answers, tell_all
 from helpers.power import DISKS, cuts
 from helpers.small import fitted, halves, prepared
 
@@ -79,6 +82,31 @@ def test_a_plan_survives_a_cut_at_every_point(tmp_path):
 # Locks that do nothing --------------------------------------------------------
 
 
+def test_no_answer_is_lost_where_each_host_sees_its_own_locks_only(
+    tmp_path, monkeypatch
+):
+    "One host has read, 24 others tell, then the first one writes"
+    known, folder = known_answers(), tmp_path / "mine"
+    Evaluation(prepared(fitted("random"), 25), folder=folder)
+    first, *others = Evaluation.load(folder).ask()
+    replace = os.replace
+
+    def late(*names):
+        os.replace = replace
+        for name in others:
+            answer = {name: known[name]}
+            child = in_child(partial(Evaluation.load(folder).tell, answer))
+            assert os.waitpid(child, 0)[1] == 0
+        replace(*names)
+
+    monkeypatch.setattr(fcntl, "flock", lambda *args: None)
+    monkeypatch.setattr(os, "replace", late)
+    Evaluation.load(folder).tell({first: known[first]})
+    live = Evaluation.load(folder)
+    assert {*live.answers} == {first, *others} and live.ask() == []
+    assert live.answers.items() <= known.items()
+
+
 def test_a_disk_without_locks_is_one_line(tmp_path, monkeypatch):
     live, known = begin(tmp_path / "mine"), known_answers()
 
@@ -103,3 +131,61 @@ def test_a_held_lock_is_one_line_and_no_silent_wait(tmp_path, monkeypatch):
                 live.tell({live.ask()[0]: 1.0})
     assert "\n" not in str(error.value)
     live.tell({live.ask()[0]: 1.0})
+
+
+# Records ------------------------------------------------------------------
+
+
+def test_what_is_in_a_record_only_is_an_answer(tmp_path):
+    "evaluation.json of before the answers, as a host keeps it that was slow"
+    live, known = begin(tmp_path / "mine", "tailored_bench"), known_answers()
+    old = (tmp_path / "mine" / disk.FILE).read_bytes()
+    live.tell({n: known[n] for n in live.ask()[:2]})
+    live.tell({n: np_nan(n, known) for n in live.ask()[:2]})
+    tell_all(live, known)
+    (tmp_path / "mine" / disk.FILE).write_bytes(old)
+    again = Evaluation.load(tmp_path / "mine")
+    assert str(again.answers) == str({n: again.answers[n] for n in live.answers})
+    assert again.known() == live.known() and again.rounds == live.rounds
+
+
+def np_nan(name, known):
+    return float("nan") if name.endswith("1") else known[name]
+
+
+def test_a_folder_of_before_the_records_is_loaded_and_goes_on(tmp_path):
+    live, known = begin(tmp_path / "mine"), known_answers()
+    live.tell({n: known[n] for n in live.ask()[:5]})
+    shutil.rmtree(tmp_path / "mine" / "answers")
+    again = Evaluation.load(tmp_path / "mine")
+    assert again.answers == live.answers
+    tell_all(again, known)
+    assert Evaluation.load(tmp_path / "mine").ask() == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "changed"])
+def test_a_damaged_record_is_refused_by_name(damage, tmp_path):
+    live = begin(tmp_path / "mine")
+    live.tell(dict.fromkeys(live.ask()[:5], 1.0))
+    (path,) = (tmp_path / "mine" / "answers").iterdir()
+    text = path.read_text()
+    text = {"cut": text[:-9], "empty": "", "changed": text.replace("1.0", "0.0")}[
+        damage
+    ]
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"{path.name}.* check") as caught:
+        Evaluation.load(tmp_path / "mine")
+    assert "\n" not in str(caught.value)
+
+
+def test_two_hosts_that_tell_different_scores_are_refused(tmp_path):
+    live = begin(tmp_path / "mine")
+    shutil.copytree(tmp_path / "mine", tmp_path / "other")
+    other, name = Evaluation.load(tmp_path / "other"), live.ask()[0]
+    live.tell({name: 1.0})
+    other.tell({name: 0.0})
+    (path,) = (tmp_path / "other" / "answers").iterdir()
+    shutil.copy(path, tmp_path / "mine" / "answers")
+    with pytest.raises(ValueError, match=f"{path.name}.*{name}.* 1 before and 0"):
+        Evaluation.load(tmp_path / "mine")
+    assert json.loads(path.read_text())["answers"] == {name: 0.0}
