@@ -28,6 +28,7 @@ from filelock import FileLock, SoftFileLease, Timeout
 
 from benchnb.data.files import (
     cannot_write,
+    clear_unfinished,
     is_running,
     naming,
     parse_object,
@@ -363,6 +364,7 @@ def locked(folder: Path) -> Generator[None]:
         alone = "let one process at a time change it"
         warnings.warn(f"{name}: {error.strerror}: {alone}", stacklevel=2)
     try:
+        clear_unfinished(folder / FILE)
         yield
     finally:
         lock.release()
