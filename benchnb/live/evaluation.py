@@ -191,7 +191,7 @@ def tell(
         again = runs.keys() & self.runs.keys()
         runs = {name: self.runs.get(name, {}) | found for name, found in runs.items()}
         new |= {name: disk.pooled(found)[0] for name, found in runs.items()}
-        wrong = disk.counted(self.failures)
+        wrong = disk.counted_errors(self.failures)
         known = self.others | self.answers | dict.fromkeys(again | wrong, np.nan)
         disk.check_known(new, known, self.ask(), self.items.index, give_up)
         self.model = disk.same_model(self.model, model)
@@ -399,7 +399,7 @@ def report(
     report["failures"] = {kind: why.count(kind) for kind in dict.fromkeys(why) if kind}
     report["exact"] = rounded(self.exact())
     known = self.answers if report["exact"] is None else self.others | self.answers
-    if errors := disk.counted(self.failures) & known.keys():
+    if errors := disk.counted_errors(self.failures) & known.keys():
         text = f"{len(errors)} of {len(known):,} results ended in an error and count as"
         report["notes"] = [f"{text} wrong", *report["notes"]]
     return report | {"certificate": self.plan.certificate}
