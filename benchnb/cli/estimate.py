@@ -8,6 +8,7 @@ __all__ = ['settle', 'table_answers', 'read_answers', 'guess_format', 'ends_text
 
 # %% ../../nbs/cli/estimate.ipynb #5465f095
 import shlex
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def settle(
 # %% ../../nbs/cli/estimate.ipynb #c397fff9
 def table_answers(
     paths: list[str],  # lists of item and score, and tables of one model
-    items: pd.Index,  # names of the benchmark's items
+    items: pd.Index | None,  # names of the benchmark's items; None: all
     choices: Choices,
 ) -> tuple[dict, str | None]:  # answers; the model, if a table names it
     "Answers from files that are no logs"
@@ -91,7 +92,8 @@ def table_answers(
             f"{paths[0]!r} has {len(names)} models, the first is {min(names)!r}: "
             "choose one by --model NAME"
         )
-    answers = settle(rows[rows["item"].isin(items)], choices.repeated)
+    rows = rows if items is None else rows[rows["item"].isin(items)]
+    answers = settle(rows, choices.repeated)
     return answers, min(names, default=None)
 
 
@@ -116,7 +118,9 @@ def read_answers(
     choices = replace(choices, tasks=recorded(live.items))
     logs = read_logs(harness, files, choices)
     answers = log_answers(logs, live.items, choices)
-    if not all(log.whole for log in logs):  # what was not asked may not have been run
+    if odd := [log.file for log in logs if not log.whole]:  # nor what was run
+        text = f"{odd[0]} names no item that failed: what is asked and not resolved "
+        warnings.warn(f"{text}counts as wrong, also if it was never run", stacklevel=2)
         asked = {*live.ask(), *live.answers}
         answers = {name: x for name, x in answers.items() if x or name in asked}
     return answers, logs[0].model if logs else None

@@ -13,11 +13,14 @@ from pathlib import Path
 from fastcore.meta import delegates
 
 from .commands import command, print_json, read_choices
+from .estimate import guess_format, table_answers
+from ..data.files import read_object
 from ..data.render import remark
-from ..harnesses.harness import import_logs
-from ..harnesses.logs import Choices, recorded
+from ..data.tables import read_frame
+from ..harnesses.harness import get_harness, import_logs
+from ..harnesses.logs import Choices, find_logs, recorded
 from ..live.evaluation import Evaluation
-from ..live.folder import holds_evaluation
+from ..live.folder import check_answers, holds_evaluation
 from ..live.paired import paired_runs
 
 # %% ../../nbs/cli/paired.ipynb #efaf588a
@@ -29,8 +32,13 @@ def read_run(
     "One of the two models"
     if holds_evaluation(place):
         return Evaluation.load(place)
-    if not format:
-        raise ValueError(f"{place!r} is no evaluation: name its --format if it is logs")
+    format = format or guess_format(place)
+    if format == "scores":
+        return check_answers(read_object(place, "write item and score"))[0]
+    harness = get_harness(format)
+    files = find_logs([place], harness.belongs, harness.logs)
+    if harness.tables and "item" in read_frame(files[0], rows=1):
+        return check_answers(table_answers([*map(str, files)], None, choices)[0])[0]
     scores = import_logs(format, place, choices)
     if len(scores) > 1:
         raise ValueError(
@@ -43,10 +51,10 @@ def read_run(
 @command("paired", "benchnb paired model_a model_b", plugins=True)
 @delegates(read_choices)
 def paired_command(
-    a: str,  # folder of an evaluation, or logs
+    a: str,  # folder of an evaluation, logs, or a table of item and score
     b: str,  # the same of the other model
     *,
-    format: str | None = None,  # of the logs, where A and B are logs
+    format: str | None = None,  # of A and B (guessed; list: a table)
     level: float = 0.95,  # coverage of the interval
     json: bool = False,  # print an object instead
     **kwargs,

@@ -48,9 +48,14 @@ def race_folders(
     if winner is not None:
         text = f"{winner} is the best, or within {points(within)} of it"
         return print(remark("winner", f"{text} ({level:.0%})"))
+    todos = {name: runs[name].command() for name in stays}
+    if not any(todos.values()):
+        text = "all budgets are spent; benchnb paired says by how much two of them "
+        return print(
+            remark("open", f"{text}differ, or plan anew with a larger --budget")
+        )
     print(f"not decided: {count(stays, 'candidate')} to go on with\n")
-    for name in stays:
-        todo = runs[name].command()
+    for name, todo in todos.items():
         more = f"{todo}\n{next_command(runs[name], name, True)}"
         print(more if todo else f"{name}: finished")
 

@@ -113,10 +113,13 @@ class Rounds:
         name = f"round_{last + 1}.part"
         part = self.live.folder / "logs" / name
         if part.exists() and not self.harness.drives_rounds:
+            tqdm.write(f"round {last + 1} runs again: it was not finished", sys.stderr)
             shutil.rmtree(part)
         part.mkdir(parents=True, exist_ok=True)
         words = self.words(part)
-        if self.harness.in_process and find_spec(self.harness.program):
+        typed, here = shutil.which(words[0]), Path(sys.executable).parent
+        ours = not typed or Path(typed).parent.samefile(here)  # no other environment's
+        if ours and self.harness.in_process and find_spec(self.harness.program):
             with contextlib.redirect_stdout(sys.stderr):
                 pkgutil.resolve_name(self.harness.in_process)(words[1:])
             return self.finish(part)
@@ -157,10 +160,26 @@ class Rounds:
             if not answers.keys().isdisjoint(self.live.ask()):
                 self.live.tell(answers, model=self.choices.model or model)
 
+    def rescue(self, part: Path) -> None:  # part: folder of a round
+        "Tell the answers that a round which was not finished has left in a table"
+        if self.harness.drives_rounds or not get_harness(self.format).tables:
+            return
+        for file in part.glob("*.csv"):  # without a line that was cut short
+            text = file.read_bytes()
+            file.write_bytes(text[: text.rfind(b"\n") + 1])
+        with contextlib.suppress(ValueError):  # nothing can be read
+            answers, model = self.answers([part])
+            kept = {n: x for n, x in answers.items() if x == x and n in self.live.ask()}
+            self.live.tell(kept, model=self.choices.model or model)
+            text = f"{count(kept, 'answer')} of a round that was not finished are kept"
+            tqdm.write(text, sys.stderr)
+
     def run(self) -> None:
         "Run and tell, until nothing is asked"
         live = self.live
         self.tell()  # what a run that was killed has left
+        for part in live.folder.glob("logs/round_*.part"):
+            self.rescue(part)
         with tqdm(desc="items", total=live.method.budget_, disable=None) as bar:
             bar.update(len(live.answers))
             while asked := live.ask():
@@ -184,7 +203,8 @@ class Rounds:
     more="DIR was written by benchnb plan. After -- comes the harness's command: "
     "lm_eval with its options, inspect eval TASK with its options, or any other with "
     "{items} and {logs} (or {answers}, a CSV file to write). What is asked is added, "
-    "round by round. A run that was killed goes on with the same command.",
+    "round by round. A run that was killed goes on with the same command; of the round "
+    "it was in, the rows of {answers} are kept, {logs} are written again.",
     plugins=True,
 )
 @delegates(read_choices)

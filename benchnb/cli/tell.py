@@ -112,5 +112,10 @@ def tell_command(
             print(textwrap.fill(stands.sentence(dir, str(against)), 79), end="\n\n")
         new, total = live.known().items() - before.items(), len(live.items)
         kept = f"; {len(live.others):,} more are kept" if live.others else ""
-        print(f"{len(new)} told, {len(live.answers)} of {total:,} items in all{kept}\n")
+        text = f"{len(new)} told, {len(live.answers)} of {total:,} items in all"
+        if give_up:
+            blank = sum(x != x for x in live.answers.values())
+            text = f"{len(live.answers) - blank} of {total:,} items answered, "
+            text += f"{blank} given up"
+        print(f"{text}{kept}\n")
     print_next(live, dir, json, stands)

@@ -25,12 +25,18 @@ from ..data.untrusted import check_memory
 
 # %% ../../nbs/harnesses/logs.ipynb #9481977b
 class Failure(StrEnum):
-    "Why an item has no score"
+    "Why an item has no score, or only the score 0 of an error"
 
     INFRASTRUCTURE = "infrastructure"  # of the harness: a container, a machine
     TIMEOUT = "timeout"
     REFUSED = "refused"  # by the provider's filter
     ERROR = "error"  # anything else
+    COUNTED = "error counted as wrong"  # its score is 0, until it is run again
+
+    @property
+    def score(self) -> float:  # NaN: none
+        "What an item that failed so counts"
+        return 0.0 if self is Failure.COUNTED else np.nan
 
 
 @dataclass
@@ -60,7 +66,10 @@ class Log:
             known = nothing if given is None else np.asarray(given, nothing.dtype)
             setattr(self, name, known)
         reasons = [""] * len(self.ids) if self.failures is None else self.failures
-        self.failures = np.where(np.isnan(self.scores), np.array(reasons, object), "")
+        reasons = np.array(reasons, object)
+        zero, blank = self.scores == 0, np.isnan(self.scores)
+        right = np.where(reasons == Failure.COUNTED, zero, blank)
+        self.failures = np.where(right, reasons, "")
 
 # %% ../../nbs/harnesses/logs.ipynb #47faa9b2
 @dataclass(frozen=True)

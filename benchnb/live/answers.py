@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..data.files import AmbiguousFile
 from ..harnesses.harness import doc_ids
-from ..harnesses.logs import ASK, Choices, Log, join_logs
+from ..harnesses.logs import ASK, Choices, Failure, Log, join_logs
 
 # %% ../../nbs/live/answers.ipynb #9d10aa02
 def names_by_id(
@@ -72,5 +72,8 @@ def log_answers(
         for item, run, score, count in zip(*parts, strict=True):
             if item:
                 runs.setdefault(item, {})[run] = score, int(count)
-    answers = {n: failed.get(n, x) if np.isnan(x) else x for n, x in answers.items()}
+    for name, x in answers.items():
+        why = failed.get(name, x)
+        if np.isnan(x) or x == 0 and why == Failure.COUNTED:
+            answers[name] = why
     return answers | runs

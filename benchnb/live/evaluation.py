@@ -191,7 +191,8 @@ def tell(
         again = runs.keys() & self.runs.keys()
         runs = {name: self.runs.get(name, {}) | found for name, found in runs.items()}
         new |= {name: disk.pooled(found)[0] for name, found in runs.items()}
-        known = self.others | self.answers | dict.fromkeys(again, np.nan)
+        wrong = disk.counted_errors(self.failures)
+        known = self.others | self.answers | dict.fromkeys(again | wrong, np.nan)
         disk.check_known(new, known, self.ask(), self.items.index, give_up)
         self.model = disk.same_model(self.model, model)
         errors = self.left_out(self.method.budget_) if model else None
@@ -205,14 +206,14 @@ def tell(
             if n in runs
             and str(runs[n]) != str(self.runs.get(n))
             or n not in runs
-            and np.isnan(self.answers[n])
+            and (np.isnan(self.answers[n]) or n in wrong)
             and not np.isnan(x)
         }
         scored = {n: x for n, x in new.items() if not np.isnan(x)}
         others = new | self.others | scored  # nothing that was given is lost
         self.others = {n: x for n, x in others.items() if n not in self.answers}
         self.runs = self.runs | runs
-        self.failures = self.failures | failures
+        self.failures = disk.joined(self.failures, new) | failures
         if late:
             self.answers, self.rounds = self.answers | late, []
             self._save()
@@ -397,6 +398,10 @@ def report(
     why = [str(self.failures.get(name, "")) for name in report["unscored"]]
     report["failures"] = {kind: why.count(kind) for kind in dict.fromkeys(why) if kind}
     report["exact"] = rounded(self.exact())
+    known = self.answers if report["exact"] is None else self.others | self.answers
+    if errors := disk.counted_errors(self.failures) & known.keys():
+        text = f"{len(errors)} of {len(known):,} results ended in an error and count as"
+        report["notes"] = [f"{text} wrong", *report["notes"]]
     return report | {"certificate": self.plan.certificate}
 
 # %% ../../nbs/live/evaluation.ipynb #5fd553eb

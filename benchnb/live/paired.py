@@ -329,10 +329,17 @@ def by_items(
     "Two models compared on single items, with a note where these were chosen"
     answers = [getattr(one, "answers", one) for one in (a, b)]
     runs = [one for one in (a, b) if isinstance(one, Evaluation)]
-    if not runs:
-        return paired(*answers, level=level, note=UNKNOWN)
-    chosen = [run.method.name for run in runs if not run.method.design_based]
     both = set(answers[0]) & set(answers[1])  # of one run it may be any part
+    left, more = [len(one.keys() - both) for one in answers], ""
+    if any(left) and len(runs) != 1:
+        more = (
+            f"{left[0]} items of A and {left[1]} of B are not used: the other has none"
+        )
+    if not runs:
+        return paired(
+            *answers, level=level, note="; ".join(filter(None, [UNKNOWN, more]))
+        )
+    chosen = [run.method.name for run in runs if not run.method.design_based]
     draw, note = None, f"{NOT_DRAWN.format(chosen[0])}" if chosen else ""
     if not chosen and len(runs) == 1 and not runs[0].answers.keys() <= both:
         note = UNKNOWN
@@ -340,6 +347,7 @@ def by_items(
         asked = runs[0].conversation.asked
         draw = runs[0].method.inclusion_probabilities(asked)
     note += f" ({why})" if note and why else ""
+    note = "; ".join(filter(None, [note, more]))
     weights, total = runs[0].items["weight"], min(len(run.items) for run in runs)
     return paired(*answers, weights, total, level, draw, note)
 

@@ -48,6 +48,7 @@ class Standing:
     within: float | None = None  # the margin
     level: float = 0.95  # of all intervals together
     pair: bool = True  # of two models
+    waits: str | None = None  # item without an answer before others that have one
 
     @property
     def decided(self) -> bool:
@@ -76,6 +77,7 @@ class Standing:
         return (
             f"{text}. After {self.items:,} of {self.total:,} items, {known} "
             f"({self.level:.0%} interval, valid however often you look)."
+            + f" Later ones count once {self.waits!r} is answered." * bool(self.waits)
         )
 
 # %% ../../nbs/live/stopping.ipynb #f79ca6ff
@@ -152,7 +154,10 @@ def standing(
     if sequences:  # the low end as if all of these were wrong, the high end as if right
         ends = float(sequences[0][0][-1]), float(sequences[-1][1][-1])
     where = decision_of(ends, within, pair=b is not None)
-    return Standing(where, ends, len(names), total, within, level, b is not None)
+    first = b if b is not None and a.exact() is not None and b.exact() is None else a
+    rest = first.items.index[first.method.coreset_][len(names) :]
+    gap = rest[0] if any(n in one for n in rest for one in scores[:1]) else None
+    return Standing(where, ends, len(names), total, within, level, b is not None, gap)
 
 
 def standing_beside(

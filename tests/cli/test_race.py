@@ -55,3 +55,14 @@ def test_live(call):
     assert "two candidates or more, got 1" in call("race a")
     call(f"{plan} --harness list --seed 1 --out d")
     assert "are asked different items: plan both" in call("race a d")
+
+
+def test_spent_budgets_that_decide_nothing_say_what_is_next(call):
+    for name in "ab":
+        words = "--method random --budget 20 --folds 0 --batch 20 --harness list"
+        call(f"plan s.parquet {words} --out {name}")
+        live = Evaluation.load(name)
+        live.tell(pd.Series([0.0, 1.0] * 10, live.ask()))
+    out = " ".join(call("race a b").split())
+    assert "all budgets are spent" in out and "benchnb paired" in out
+    assert "to go on with" not in out

@@ -99,6 +99,39 @@ def test_a_command_that_cannot_work_is_one_line(place, typed, words, capfd):
     assert not Evaluation.load("mine").answers
 
 
+@pytest.mark.parametrize("typed", ["lm_eval", "bin/lm_eval"])
+def test_the_lm_eval_that_was_typed_is_run(typed, place, monkeypatch, capfd):
+    "Not the package of this Python: the script may register a model of its own"
+    program = place[0] / "bin" / "lm_eval"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho ours; exit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr("benchnb.cli.run.find_spec", lambda name: True)
+    typed = str(place[0] / typed) if "/" in typed else typed
+    assert main(["run", "mine", "--", typed, "--model", "toy"]) == 2
+    said = capfd.readouterr().err
+    assert "ours" in said and "lm_eval' stopped with status 3" in said
+
+
+def test_the_answers_of_an_unfinished_round_are_kept(place, capsys):
+    "All but a line that was cut short, and an answer without a score"
+    folder, wanted = place
+    asked, truth = Evaluation.load("mine").ask(), pd.read_csv("truth.csv", dtype=str)
+    given = truth.set_index("item").loc[asked[:3], "score"]
+    part = folder / "mine" / "logs" / "round_1.part"
+    part.mkdir(parents=True)
+    lines = ["item,score", *(f"{n},{x}" for n, x in given.items()), f"{asked[3]},"]
+    (part / "answers.csv").write_text("\n".join([*lines, f"{asked[4]},0"]))
+    assert main(RUN) == 0
+    assert "3 answers of a round that was not finished are kept" in (
+        " ".join(capsys.readouterr().err.split())
+    )
+    ran = (folder / "ran.txt").read_text().split()
+    assert sorted(ran) == sorted({*wanted.items} - {*asked[:3]})
+    assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
+
+
 # Two at once, and commands that outlive their parent ------------------------------
 
 NESTED = """

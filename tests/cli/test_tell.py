@@ -175,7 +175,7 @@ MISTAKES = {
     "plan new --out x": "is an evaluation that has begun",
     "paired new new": "A and B are both 'new'",
     "paired new other --level 2": "--level must lie in [0.5, 1)",
-    "paired new logs": "name its --format",
+    "paired new logs": "'logs' has 8 models",
     "tell new nowhere": "no file or folder 'nowhere'",
     "tell new": "name the logs to tell",
     "tell new two": "2 models",
@@ -348,3 +348,34 @@ def test_a_run_may_stop_when_it_is_decided(call):
     assert found["standing"]["decided"] is True
     assert "is the same evaluation" in call("tell", "b", "--against", "./b")[2]
     assert "0.04 for 4 points" in call("tell", "b", "--within", 2)[2]
+
+
+def test_what_was_given_up_was_not_answered(call):
+    asked = listed(call)
+    write_list(asked[:10])
+    assert "10 told, 10 of 60 items in all" in call("tell", "new", "answers.csv")[1]
+    out = call("tell", "new", "--give-up")[1]
+    assert "10 of 60 items answered, 2 given up" in out
+
+
+def test_a_gap_in_the_order_is_named(call):
+    table = halves()[0]
+    Scores(table.values, table.items.assign(weight=1.0)).to_parquet("equal.parquet")
+    plan(call, "--batch", 20, "--harness", "list", budget=40, table="equal.parquet")
+    live = Evaluation.load("new")
+    order = list(live.items.index[live.method.coreset_])
+    write_list([n for n in live.ask() if n != order[1]])
+    out = call("tell", "new", "answers.csv", "--within", 0.3)[1]
+    assert "After 1 of 60 items" in out
+    assert f"Later ones count once {order[1]!r} is answered" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("more", [(), ("--format", "list"), ("--format", "table")])
+def test_two_lists_of_answers_are_compared(more, call):
+    names = [f"i{n}" for n in range(30)]
+    write_list(names[:28])
+    Path("answers.csv").rename("a.csv")
+    write_list(names[2:], score=0)
+    out = call("paired", "a.csv", "answers.csv", *more)
+    assert out[0] == 0 and "a.csv is better than answers.csv" in out[1]
+    assert "2 items of A and 2 of B are not used" in " ".join(out[1].split())

@@ -31,7 +31,8 @@ def test_a_report_of_infrastructure_failures_is_no_score_of_1(tmp_path, capsys):
     lists["unresolved_ids"] = asked[48:]
     path = tmp_path / "agent.run.json"
     path.write_text(json.dumps(lists))
-    assert kinds("swebench", path) == dict.fromkeys(asked[2:48], BROKEN)
+    wanted = dict.fromkeys(asked[2:48], BROKEN) | {asked[48]: Failure.COUNTED}
+    assert kinds("swebench", path) == wanted
     assert main(["estimate", "--bundle", "swebench-verified-50", str(path)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "46 infrastructure; counted as wrong the score would be 0." in out
@@ -109,3 +110,48 @@ def test_answers_of_logs_name_the_failure_in_place_of_a_score(tmp_path):
     items = table.items.set_axis(names)
     found = log_answers(get_harness("swebench").read(path), items)
     assert found == {"a__a-1": 1.0, "a__a-2": BROKEN}
+
+
+def test_errors_that_count_as_wrong_are_counted_and_may_be_run_again(tmp_path, capsys):
+    folder, path = str(tmp_path / "a"), tmp_path / "agent.run.json"
+    assert main(["plan", "swebench-verified-50", "--out", folder]) == 0
+    asked = Evaluation.load(folder).ask()
+    lists = {"resolved_ids": asked[5:20], "unresolved_ids": asked[20:]}
+    path.write_text(json.dumps(lists | {"error_ids": asked[:5]}))
+    capsys.readouterr()
+    words = "5 of 50 results ended in an error and count as wrong"
+    assert main(["tell", folder, str(path)]) == 0
+    assert words in " ".join(capsys.readouterr().out.split())
+    assert main(["estimate", "--bundle", "swebench-verified-50", str(path)]) == 0
+    assert words in " ".join(capsys.readouterr().out.split())
+    assert main(["report", folder]) == 0
+    assert words in (tmp_path / "a" / "report.md").read_text()
+    before = Evaluation.load(folder).estimate().score
+    path.write_text(json.dumps(lists | {"resolved_ids": asked[:20]}))
+    assert main(["tell", folder, str(path)]) == 0  # run again
+    assert "ended in an error" not in capsys.readouterr().out
+    live = Evaluation.load(folder)
+    assert live.estimate().score > before and not live.failures
+
+
+def test_a_submission_without_patches_or_logs_says_so(tmp_path, capsys):
+    live = load_bundle(find_bundle("swebench-verified-50"))
+    asked = live.ask()
+    lists = {"resolved": asked[:20], "no_generation": asked[20:23]}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(lists | {"no_logs": asked[23:24]}))
+    assert main(["estimate", "--bundle", "swebench-verified-50", str(path)]) == 0
+    said = capsys.readouterr()
+    assert "4 of 50 results ended in an error" in " ".join(said.out.split())
+    assert "names no item that failed" in said.err  # they may not have been run
+
+
+def test_a_submission_that_names_all_it_ran_leaves_out_the_rest(tmp_path, capsys):
+    live = load_bundle(find_bundle("swebench-verified-50"))
+    asked = live.ask()
+    run = [*asked[:20], *(n for n in live.items.index if n not in asked)][:220]
+    lists = {"resolved": run[:9], "generated": run, "no_generation": []}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(lists))
+    assert main(["estimate", "--bundle", "swebench-verified-50", str(path)]) == 2
+    assert "30 items of 'swebench-verified-50' missing" in capsys.readouterr().err

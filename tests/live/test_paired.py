@@ -172,3 +172,13 @@ def test_an_unscored_item_of_one_may_be_worth_0_or_1():
     assert two.interval == pytest.approx((0.0, 0.4)) and "4 items" in two.note
     both = paired(b, b)
     assert both.interval[0] < 0 < both.interval[1]
+
+
+def test_answers_that_the_other_lacks_are_counted():
+    "Two random plans of 20 items, one of them short of 5 answers"
+    a, b = (evaluate("random", row=row, many=True) for row in (0, 1))
+    short = Evaluation(b.method, source=b.source)
+    short.tell({n: b.answers[n] for n in short.ask()[:15]})
+    found = paired_runs(a, short)
+    assert found.items == 15 and "5 items of A and 0 of B are not used" in found.note
+    assert "not used" not in paired_runs(a, b).note
