@@ -113,3 +113,11 @@ def test_of_few_models_it_says_how_many_the_rank_agreement_orders(matrix, capsys
     found = json.loads(capsys.readouterr().out)
     assert found["held_out"] == 2 and "kendall_se" in found["errors"][0]
     assert f"±{found['errors'][0]['kendall_se']:.3f}".replace("0.", ".") in out
+
+
+def test_trials_that_hold_out_a_single_model_do_not_count(matrix, capsys):
+    results().select(models=np.arange(8)).to_parquet("few.parquet")
+    assert main(["recommend", "few.parquet", "--tasks"]) == 0
+    out = capsys.readouterr().out
+    assert "8 trials; 2 models held out in each" in out
+    assert "Kendall's tau, of 2 models at a time: one pair says little" in out
