@@ -220,7 +220,8 @@ def recommend_tasks(
     held, how = small_table(table, "random", seed=seed)
     frame = compare(held, methods, tried, trials, seed=seed, progress=progress, **how)
     sizes = frame.groupby("trial")["target"].transform("nunique")
-    frame, sizes = frame[sizes > 1], sizes[sizes > 1]  # one model has no rank
+    several = sizes > min(1, sizes.max() - 1)  # one model has no rank
+    frame, sizes = frame[several], sizes[several]
     means = over_trials(summary(frame)).set_index(["budget", "method"])
     wide = means[["mae", "mae_se", "kendall", "kendall_se"]].unstack()
     errors = pd.DataFrame({"tasks": wide.index}, wide.index)
