@@ -143,8 +143,8 @@ def mistake(
     from benchnb.evaluation.method import EXTRAS, install_hint
     from benchnb.evaluation.registry import UnknownMethod
 
-    if isinstance(error.__cause__, AmbiguousFile):  # it names no parameter yet
-        error = error.__cause__
+    if isinstance(error.__context__, AmbiguousFile):  # it names no parameter yet
+        error = error.__context__
     text, kind = (str(error).strip().splitlines() or [""])[0], type(error).__name__
     plain = text
     method, module = getattr(error, "method", ("", "benchnb"))  # as compare marks it

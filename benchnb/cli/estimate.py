@@ -227,6 +227,7 @@ def task_results(
     least = round(level / (1 - level), 6)  # sources, for an interval of any use
     why = np.where(some["sources"] < least, "too few sources", "too few items")
     some["interval"] = [*map(ends_text, some["interval"], why)]
+    some.loc[some["kind"] == "exact", "interval"] = "exact"
     if len(tasks) > len(some):
         left = count(len(tasks) - len(some), "more task")
         notes.append(f"... and {left} (--json has all)")

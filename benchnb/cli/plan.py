@@ -165,7 +165,10 @@ def expectation(
     method, first = live.method, len(live.ask())
     text = f"{method.name}, {count(first, 'item')} to run first"
     if live.plan.width is not None:
-        return f"{text}; then more, until the interval is {live.plan.width:g} wide"
+        most = f", {live.plan.most:,} at most" * (live.plan.most < len(live.items))
+        return (
+            f"{text}; then more, until the interval is {live.plan.width:g} wide{most}"
+        )
     if live.plan.batch is not None:
         text += f", {method.budget_:,} at most, in batches"
     elif isinstance(method, Coreset):
@@ -208,7 +211,7 @@ def plan_command(
     method: str | None = None,  # name (default: the better of two, as measured)
     transfer: str | None = None,  # a transfer matrix, for bento_sim and bento_le
     budget: str | None = None,  # items, or 20ktokens, 15min, 20usd
-    width: float | None = None,  # ask until the interval is so wide
+    width: float | None = None,  # ask until so narrow, --budget items at most
     batch: int | None = None,  # items to hand out at once, to stop early (all)
     harness: str | None = None,  # of the items (that of their logs, or by their kind)
     model: str = "MODEL",  # the new model, for the printed command

@@ -38,13 +38,18 @@ def predict_command(
     duplicates: str = "refuse",  # of a result: refuse, first or mean
     seed: int = 42,  # of what is held out
     jobs: int = 1,  # processors
-    out: str | None = None,  # CSV: the rows without a score, predicted
+    out: str | None = None,  # CSV: the rows without a score, predicted, in its scale
     plot: str | None = None,  # png, pdf or svg: errors, and scores over predictions
     json: bool = False,  # print an object instead
 ) -> None:
     "Which predictor is best on your records, and the scores that are missing"
     from benchnb.prediction import held_out
-    from benchnb.prediction.records import COLUMNS, RECORD_NAMES, describe_records
+    from benchnb.prediction.records import (
+        COLUMNS,
+        RECORD_NAMES,
+        describe_records,
+        unit_scores,
+    )
     from benchnb.prediction.regressors import get_predictor
 
     commands.check_outputs(records, out=out, plot=plot)
@@ -54,15 +59,18 @@ def predict_command(
     renamed = read_columns(columns)
     texts = tuple(renamed.get(name, name) for name in RECORD_NAMES)
     with naming(records, "is no table of records"):
-        frame = read_frame(records, texts)
-        frame = rename_columns(frame, renamed, COLUMNS)
-        frame.index += 1 if records.endswith((".jsonl", ".parquet")) else 2  # lines
+        given = read_frame(records, texts)
+        given.index += 1 if records.endswith((".jsonl", ".parquet")) else 2  # lines
+        frame = rename_columns(given, renamed, COLUMNS)
     there = ["record", *(n for n in frame if n != "score"), *held_out.SPLIT_SETTINGS]
     if split not in (None, *there):
         raise ValueError(f"--split is one of {', '.join(there)}, not {split!r}")
     parts = [name for name in [split or "split"] if name in frame]
     kept = [*own, *(name for name in parts if name not in [*COLUMNS, *own])]
-    checked = held_out.own_records(frame, scale, duplicates, kept)
+    whole = {"model", "task", "score", *own} <= {*frame}
+    line = {"": given.index} if whole else {}  # of the file, for each record
+    how = scale, duplicates, [*kept, *line]
+    checked = held_out.own_records(frame.assign(**line), *how)
     split = split or held_out.usual_split(checked)
     scored = checked.dropna(subset="score").reset_index(drop=True)
     gaps = len(checked) - len(scored)
@@ -83,9 +91,15 @@ def predict_command(
     errors = held_out.predictor_errors(found)
     best = errors.index[0]
     filled = held_out.predict_gaps(checked, found, best, own)
+    ends = ["predicted", "low", "high"]
+    worth = unit_scores(0 * filled["predicted"] + 100, filled["metric"], scale)
+    filled[ends] = filled[ends].mul(100 / worth, axis=0)  # in the scale of the input
     filled = filled[[n for n in filled if n in frame or n not in COLUMNS]]
+    ends = ["new", *ends] if (filled["new"] != "").any() else ends
+    rows = given.loc[filled[""]].drop(columns=renamed.get("score", "score"))
+    rows = rows.assign(**{name: filled[name].to_numpy() for name in ends})
     if json:
-        more = {"errors": errors, "predictions": filled.reset_index(drop=True)}
+        more = {"errors": errors, "predictions": rows.reset_index(drop=True)}
         commands.print_json(facts | {"split": split, "best": best} | more)
     else:
         print()
@@ -99,7 +113,7 @@ def predict_command(
         if gaps:
             print_gaps(filled, out)
     if out:
-        replace_file(out, lambda name: write_csv(filled, name, index=False))
+        replace_file(out, lambda name: write_csv(rows, name, index=False))
     if plot:
         commands.save_plot(plot, lambda: held_out.plot_predictors(errors, found))
     if not json and (written := [path for path in (out, plot) if path]):
@@ -142,9 +156,11 @@ def print_gaps(
     varied = (n for n in names[2:] if filled[n].nunique() > 1)
     names = names[:2] + [n for n in varied if not filled[n].equals(filled["task"])]
     ends = zip(filled["low"], filled["high"], strict=True)
-    ends = [f"{low:.3f} to {high:.3f}" if low == low else None for low, high in ends]
+    form = "{:.1f}" if (filled["predicted"] > 1).any() else "{:.3f}"
+    text = f"{form} to {form}".format
+    ends = [text(low, high) if low == low else None for low, high in ends]
     shown = filled[[*names, "predicted"]].assign(**{"95% interval": ends})
-    print(f"\n{render(shown[:most], {'predicted': '{:.3f}'})}")
+    print(f"\n{render(shown[:most], {'predicted': form})}")
     if len(filled) > most:
         hint = "" if out else ": --out filled.csv writes all"
         print(f"and {len(filled) - most:,} more rows{hint}")

@@ -40,9 +40,11 @@ def print_tasks(
         return commands.print_json(found | {"likeness": asdict(table.likeness())})
     print(commands.about_sources(table))
     tasks = len(found["keep"]) + len(found["drop"])
-    sizes = (len(table), "model"), (tasks, "task"), (trials, "trial")
+    sizes = (len(table), "model"), (tasks, "task"), (found["trials"], "trial")
     print(", ".join(count(*size) for size in sizes), end="; ")
-    print(f"{count(found['held_out'], 'model')} held out in each")
+    least, most = found["held_out"], found["most_held_out"]
+    held = f"{least} to " * (most > least) + f"{most} models"
+    print(f"{held} held out in each")
     print("mean absolute error of the mean over all tasks, in points;", end=" ")
     print("± standard error\n")
     errors = found["errors"]
@@ -57,7 +59,8 @@ def print_tasks(
     frame = errors[["tasks", "chosen", "kendall", *names[1:]]].rename(columns=heads)
     print(render(frame, right=[*frame][1:]))
     print("\nchosen: tasks whose results resemble those of all others the most")
-    print(f"rank agreement: Kendall's tau, of {found['held_out']} models at a time")
+    few = ": one pair says little" * (most == 2)
+    print(f"rank agreement: Kendall's tau, of {held} at a time{few}")
     if number is None:
         print("kept: the fewest tried with an error of at most 1 point, else the most")
     for name in ("keep", "drop"):

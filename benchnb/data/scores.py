@@ -193,8 +193,8 @@ class Scores:
     def __repr__(self) -> str:
         (n_models, n_items), tasks = self.shape, self.items["task"].nunique()
         missing = np.isnan(self.values).mean()
-        text = f"Scores: {n_models:,} models x {n_items:,} items, {tasks} task"
-        text += "s" if tasks > 1 else ""
+        text = f"Scores: {n_models:,} model{'s' * (n_models != 1)} x {n_items:,} item"
+        text += f"{'s' * (n_items != 1)}, {tasks} task{'s' * (tasks > 1)}"
         return text + (f", {missing:.1%} not evaluated" if missing else "")
 
 # %% ../../nbs/data/scores.ipynb #8a36eea7

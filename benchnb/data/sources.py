@@ -401,11 +401,11 @@ def load_table(
         else:
             found = load_file(str(table), **how)
     except AmbiguousFile as error:  # the command line has words of its own for it
-        option, (given, *_) = error.option, error.choices
-        given = read_columns(given) if option == "columns" else given
-        more = f"; say load_table(table, {option}={given!r})"
-        more = "" if f"{option}=" in str(error) else more
-        raise AmbiguousFile(f"{error}{more}", option, error.choices) from error
+        option, choices = error.option, error.choices
+        given = [read_columns(c) if option == "columns" else c for c in choices]
+        more = " or ".join(f"load_table(table, {option}={one!r})" for one in given)
+        more = "" if f"{option}=" in str(error) else f"; say {more}"
+        raise AmbiguousFile(f"{error}{more}", option, choices) from None
     found = with_tasks(found, columns_are)
     if skip_empty:
         known = ~np.isnan(found.values)
@@ -423,8 +423,9 @@ def as_scores(
     found = load_table(table)
     path = str(table) if isinstance(table, (str, os.PathLike)) else ""
     if path not in SOURCES.index:
-        number, size = found.items["task"].nunique(), found.shape
-        text = (f"{path}: " if path else "") + "{:,} models x {:,} items".format(*size)
+        number = found.items["task"].nunique()
+        size = repr(found).removeprefix("Scores: ").partition(", ")[0]
+        text = (f"{path}: " if path else "") + size
         text += f"; {number:,} tasks from column 'task'" if number > 1 else "; one task"
         print(f"benchnb: read {text}", file=sys.stderr)
     return found

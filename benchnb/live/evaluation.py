@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,8 @@ class Evaluation:
             most = total if budget is None else check_budget(budget, total)
             self.plan = replace(plan, most=most)
             budget = budgets.pilot_budget(plan.width, most, total)
+            if most < min(total, 2 * budget + 1) and not budgets.draws_in_order(method):
+                budget = most  # a second choice would not fit
         if budget is not None:
             ready(method, budget, plan.seed)
         elif not hasattr(method, "budget_"):
@@ -134,10 +137,21 @@ class Evaluation:
             name = self.method.name
             self.stuck = f"{name} gave no interval: the width is not reached"
             return False
-        width, budget = high - low, self.method.budget_
-        given = width, self.plan.width, len(self.items), self.plan.most
-        larger = budgets.next_budget(budget, *given)
+        width, budget, total = high - low, self.method.budget_, len(self.items)
+        most = self.plan.most or total
+        larger = budgets.next_budget(budget, width, self.plan.width, total, most)
+        left = most - len({*chain(*self.rounds)})
+        begun = Path(self.folder or "/dev/null", f"stage-{larger}").is_dir()
+        if most < total and not begun and not budgets.draws_in_order(self.method):
+            larger = min(larger, left)
         if larger <= budget:
+            if width > self.plan.width and most < total:
+                self.stuck = "budget spent before the width was reached"
+                if left > 0:
+                    self.stuck = f"{left} items of the budget are left, too few for a "
+                    self.stuck += "new choice, and the width was not reached"
+                asked = f"{self.plan.width:g} was asked"
+                self.stuck += f": the interval is {width:.3f} wide, {asked}"
             return False
         try:
             self.stages.append(self._stage(larger))
@@ -160,6 +174,8 @@ class Evaluation:
                 larger = copy.deepcopy(first)
             else:
                 larger = type(first)(**parameters(first)).fit(source)
+            if budgets.draws_in_order(first):
+                larger.begins_with = self.method.coreset_
             return ready(larger, budget, self.plan.seed)
 
     def __repr__(self) -> str:

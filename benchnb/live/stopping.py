@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .budgets import draws_in_order
 from .evaluation import Evaluation
 from .paired import who_scores_more
 from benchnb.stats.confidence_sequences import (
@@ -101,9 +102,8 @@ def answers_in_order(
     run: Evaluation,  # of a method that draws its items at random
 ) -> list[str]:  # names of the items answered, in the order of the draw
     "The answers without a gap"
-    method, weight = run.method, run.items["weight"]
-    simple = method.design_based and getattr(method, "draw", "") == "random"
-    if not simple or weight.nunique() > 1:
+    method = run.method
+    if not draws_in_order(method):
         raise ValueError(
             f"{method.name} does not ask equal items in random order: stopping needs "
             "a method such as aipw or random"

@@ -69,13 +69,15 @@ class RandomSampling(Coreset):
     name = "random"
     design_based = True
     draw = "random"  # or stratified: not in random order
+    begins_with = ()  # positions of a smaller draw of equal items, to draw more
 
     def prepare(self, budget: int, rng: np.random.Generator) -> "RandomSampling":
         "Draw the items"
         super().prepare(budget, rng)
         strata = self.easiness_ if self.draw == "stratified" else None
-        drawn = draw_items(self.weights_, budget, rng, strata)
-        self.coreset_, self.share_ = drawn
+        drawn, self.share_ = draw_items(self.weights_, budget, rng, strata)
+        known = np.array(self.begins_with, dtype=int)
+        self.coreset_ = np.append(known, drawn[~np.isin(drawn, known)])[:budget]
         return self
 
     def inclusion_probabilities(self, asked: np.ndarray) -> RandomDraw:

@@ -161,7 +161,7 @@ def predict_held_out(
         return test[["model", "task", "score"]].assign(**facts)
 
     names, found = names or available_predictors(), []
-    work = [(name, *fold) for name in names for fold in enumerate(folds)]
+    work = [(name, *fold) for fold in enumerate(folds) for name in names]
     pool = Parallel(n_jobs=n_jobs, return_as="generator")
     with progress_bar(len(work), "predictors fitted", progress) as bar:
         for part in pool(delayed(one)(*piece) for piece in work):

@@ -79,6 +79,12 @@ class BoostedTrees(FeaturePredictor):
     seed: int = 0
     features: tuple = ()  # further columns of the records, names or numbers
 
+    def regress(self, x, y, dev):
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1):  # on few records, more wait for each other
+            super().regress(x, y, dev)
+
     def regressor(self, n_estimators, seed, **settings):
         from sklearn.ensemble import HistGradientBoostingRegressor
 

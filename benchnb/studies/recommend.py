@@ -198,7 +198,7 @@ def recommend_tasks(
     seed: int = 0,
     progress: bool | None = None,
     transfer: object = None,  # a transfer matrix, or its file: chosen by it beside
-) -> dict:  # errors: a row per number of tasks; keep, drop: names; held_out
+) -> dict:  # errors: a row per number of tasks; keep, drop: names; counts
     "Which tasks to keep, and how well they predict the mean over all tasks"
     table = as_scores(scores).by_task()
     table.models = table.models.drop(columns="full_score", errors="ignore")
@@ -219,6 +219,9 @@ def recommend_tasks(
         methods["transfer"] = get_method("bento_sim", correct="line", transfer=transfer)
     held, how = small_table(table, "random", seed=seed)
     frame = compare(held, methods, tried, trials, seed=seed, progress=progress, **how)
+    sizes = frame.groupby("trial")["target"].transform("nunique")
+    several = sizes > min(1, sizes.max() - 1)  # one model has no rank
+    frame, sizes = frame[several], sizes[several]
     means = over_trials(summary(frame)).set_index(["budget", "method"])
     wide = means[["mae", "mae_se", "kendall", "kendall_se"]].unstack()
     errors = pd.DataFrame({"tasks": wide.index}, wide.index)
@@ -233,8 +236,9 @@ def recommend_tasks(
     kept = ready(methods["chosen"].fit(table), count, seed).coreset_
     names = list(table.items.index[kept])
     rest = [name for name in table.items.index if name not in names]
-    size = int(frame.groupby("trial")["target"].nunique().min())
-    return {"errors": errors, "keep": names, "drop": rest, "held_out": size}
+    size = {"trials": frame["trial"].nunique(), "held_out": int(sizes.min())}
+    size["most_held_out"] = int(sizes.max())
+    return {"errors": errors, "keep": names, "drop": rest} | size
 
 # %% ../../nbs/studies/recommend.ipynb #8e79cdd9
 def default_method(

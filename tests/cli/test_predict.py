@@ -147,3 +147,21 @@ def test_what_is_not_shown_is_counted_beside_a_file(truth, capsys):
     ):
         assert main(["predict", "records.csv", *QUICK, *more]) == 0
         assert f"and {len(truth) - 12} more rows{end}" in capsys.readouterr().out
+
+
+def test_the_file_has_the_columns_and_the_scale_of_the_input(truth, capsys):
+    table = pd.read_csv("records.csv").query("shots == 0")
+    table = table[["task", "score", "model"]].assign(note=range(len(table)))
+    table["score"] *= 100
+    table.columns = ["exam", "points", "name", "note"]
+    table.to_csv("own.csv", index=False)
+    words = ["own.csv", "--columns", "model=name,task=exam,score=points", *QUICK]
+    words += ["--scale", "percent", "--out", "a.csv"]
+    assert main(["predict", *words]) == 0
+    filled, gaps = pd.read_csv("a.csv"), table[table["points"].isna()]
+    ends = ["predicted", "low", "high"]
+    assert [*filled] == ["exam", "name", "note", *ends]
+    assert filled["note"].tolist() == gaps["note"].tolist()
+    assert 20 < filled["predicted"].median() < 80 and filled["high"].max() <= 100
+    one = filled.iloc[0]
+    assert "{:.1f}  {:.1f} to {:.1f}".format(*one[ends]) in capsys.readouterr().out

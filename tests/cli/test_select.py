@@ -113,3 +113,18 @@ def test_of_few_models_it_says_how_many_the_rank_agreement_orders(matrix, capsys
     found = json.loads(capsys.readouterr().out)
     assert found["held_out"] == 2 and "kendall_se" in found["errors"][0]
     assert f"±{found['errors'][0]['kendall_se']:.3f}".replace("0.", ".") in out
+
+
+def test_trials_that_hold_out_a_single_model_do_not_count(matrix, capsys):
+    table = results().select(models=np.arange(8))
+    table.values[7] = table.values[6]  # near-copies are held out together
+    table.to_parquet("few.parquet")
+    assert main(["recommend", "few.parquet", "--tasks", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["trials"] < 10 and found["held_out"] == 2
+    assert main(["recommend", "few.parquet", "--tasks"]) == 0
+    out = capsys.readouterr().out
+    least, most = found["held_out"], found["most_held_out"]
+    held = f"{least} to {most} models" if most > 2 else "2 models"
+    assert f"{found['trials']} trials; {held} held out in each" in out
+    assert f"Kendall's tau, of {held} at a time" in out

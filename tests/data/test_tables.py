@@ -1,6 +1,7 @@
 """Plain tables: every shape and format gives the same scores, whole or in pieces, and
 what is wrong in a file is one line."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -252,6 +253,7 @@ def test_what_was_understood_is_one_line(tmp_path, capsys):
         "frame": (LONG, f"{read}; 2 tasks from column 'task'"),
         "file": (path, f"{path}: {read}; 2 tasks from column 'task'"),
         "array": (np.eye(2), f"{read}; one task"),
+        "row": (np.eye(1), "1 model x 1 item; one task"),
     }.values():
         as_scores(form)
         assert capsys.readouterr() == ("", f"benchnb: read {line}\n")
@@ -267,7 +269,10 @@ def test_a_data_frame_that_cannot_be_read_is_one_line():
     refused(lambda: as_scores(items), "look like items", "columns={'item': 'index'}")
     refused(lambda: load_table(items.reset_index(drop=True)), "rows have no names")
     partial = pd.DataFrame(np.full((3, 4), 0.5), [*"abc"], [*"wxyz"])
-    refused(lambda: as_scores(partial), "whole tasks", "columns_are='items'")
+    both = "columns_are='items') or load_table(table, columns_are='tasks')"
+    with pytest.raises(ValueError, match=re.escape(both)) as failed:
+        as_scores(partial)
+    assert "whole tasks" in str(failed.value) and failed.value.__suppress_context__
     assert load_table(partial, columns_are="tasks").items["task"].nunique() == 4
     refused(lambda: load_table(np.zeros(3)), "models x items")
     for columns in (["a", "a"], pd.MultiIndex.from_product([["t"], ["a", "b"]])):

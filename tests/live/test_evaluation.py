@@ -481,6 +481,26 @@ def test_every_method_reaches_a_width_or_is_refused_at_once(name, tmp_path):
     assert wide <= 0.2 and len(sizes) > 1 or sum(sizes) == 60 or found.notes
 
 
+@pytest.mark.parametrize("weight", [1, 2], ids=["equal items", "unequal items"])
+@pytest.mark.parametrize("name", GROWING)
+def test_a_budget_caps_all_items_on_the_way_to_a_width(name, weight, tmp_path):
+    right = np.random.default_rng(0).integers(0, 2, (25, 300)).astype(float)
+    items = pd.DataFrame({"weight": np.r_[np.ones(150), np.full(150, weight)]})
+    source, folder = Scores(right[:24], items), tmp_path / "new"
+    known, rounds = dict(zip(source.items.index, right[24], strict=True)), []
+    method = get_method(name).fit(source)
+    Evaluation(method, 100, width=0.1, folder=folder, source=source)
+    while asked := (live := Evaluation.load(folder)).ask():
+        rounds.append(len(asked))
+        live.tell({item: known[item] for item in asked[:30]})  # a part at a time
+    spent, (low, high) = len(live.answers), live.conversation.estimate.interval
+    full = weight == 1 and name in ("random", "difference", "aipw")
+    assert (spent == 100 if full else spent <= 100) and len(rounds) > 2
+    text = "budget spent before" if spent == 100 else "too few for a new choice"
+    asked = f"the interval is {high - low:.3f} wide, 0.1 was asked"
+    assert text in live.report()["notes"][-1] and asked in live.report()["notes"][-1]
+
+
 # What is said in the end -------------------------------------------------------
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchnb.prediction.held_out import (
     group_folds,
@@ -102,6 +104,25 @@ def test_a_column_of_your_own_is_learned_from(made):
         for given in ([], ["hint", "lab"])
     ]
     assert errors[1]["mae"].item() < errors[0]["mae"].item() / 3
+
+
+def test_few_records_are_boosted_by_one_thread_and_slow_fits_are_spread(
+    made, monkeypatch
+):
+    "More threads wait for each other; the time to go is that of all predictors"
+    seen, fit = [], HistGradientBoostingRegressor.fit
+
+    def threads(self, *given):
+        seen.append({one["num_threads"] for one in threadpool_info()})
+        return fit(self, *given)
+
+    monkeypatch.setattr(HistGradientBoostingRegressor, "fit", threads)
+    names = ["model_task", "boosted_trees"]
+    with threadpool_limits(2):
+        found = predict_held_out(made[:90], group_folds(made[:90])[:2], names)
+    assert seen == [{1}, {1}]
+    assert [*found["predictor"].unique()] == names
+    assert (found["fold"].diff().dropna() >= 0).all()
 
 
 @pytest.mark.slow
