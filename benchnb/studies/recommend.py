@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['QUICK_FORM', 'INSTANT', 'TRIED', 'LEGEND', 'held_out_errors', 'is_safe', 'too_few', 'choose_method',
-           'relative_errors', 'clearly_better', 'Advice', 'candidates', 'recommend', 'recommend_tasks',
+           'error_ratios', 'clearly_better', 'Advice', 'candidates', 'recommend', 'recommend_tasks',
            'default_method', 'error_columns', 'format_advice']
 
 # %% ../../nbs/studies/recommend.ipynb #b4d9029a
@@ -101,7 +101,7 @@ def choose_method(
     return both[both.index.isin(safe)].idxmin()
 
 
-def relative_errors(
+def error_ratios(
     found: pd.DataFrame,  # what held_out_errors returned
 ) -> pd.DataFrame:  # a row per method: mean and se of the relative error
     "Ratios to the mean error of random items, whose own error is in the standard error"
@@ -201,7 +201,7 @@ def recommend(
         file = journal and Path(f"{journal}.{split}")
         given = (scores, budget, split, methods, trials, seed, quick)
         found = held_out_errors(*given, journal=file, progress=progress, **run)
-        shown = relative_errors(found).loc[[*methods]]
+        shown = error_ratios(found).loc[[*methods]]
         parts |= {split: shown["mean"], f"{split}_se": shown["se"]}
         tests[split] = found[found["method"].isin(methods)]
     chosen = choose_method(**tests, safe=safe or enough)

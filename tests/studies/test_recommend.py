@@ -22,7 +22,7 @@ from benchnb.studies.recommend import (
     held_out_errors,
     is_safe,
     recommend,
-    relative_errors,
+    error_ratios,
     too_few,
 )
 
@@ -49,10 +49,10 @@ def test_a_lucky_draw_of_random_items_decides_nothing():
     rows = [("a", t, 1.0) for t in range(3)]
     rows += [("random", t, mae) for t, mae in enumerate([1.0, 3.0] * 8)]
     given = pd.DataFrame(rows, columns=["method", "trial", "mae"])
-    mean, error = relative_errors(given).loc["a"]
+    mean, error = error_ratios(given).loc["a"]
     spread = np.std([1.0, 3.0] * 8, ddof=1) / 4
     assert mean == 0.5 and error == pytest.approx(spread / 4)  # of the baseline
-    np.testing.assert_array_equal(relative_errors(given).loc["random"], [1, np.nan])
+    np.testing.assert_array_equal(error_ratios(given).loc["random"], [1, np.nan])
     assert "no harm" not in LEGEND["safe"]
 
 
