@@ -19,10 +19,10 @@ from benchnb.studies.recommend import (
     candidates,
     clearly_better,
     default_method,
+    error_ratios,
     held_out_errors,
     is_safe,
     recommend,
-    error_ratios,
     too_few,
 )
 
