@@ -150,16 +150,11 @@ def about_sources(
     table,  # Scores
 ) -> str:  # lines of at most 78 columns
     "How many, how old and how alike the sources are, in words"
-    from benchnb.stats.irt import LEAST_SOURCES
+    from benchnb.stats.irt import FEW_SOURCES, LEAST_SOURCES
 
     text = textwrap.fill(f"sources: {table.likeness()}", 78, subsequent_indent="  ")
     if len(table) < LEAST_SOURCES:
-        text += "\n" + textwrap.fill(
-            f"{len(table)} sources are few. Below {LEAST_SOURCES}, no item response "
-            "model is recommended, and an interval that comes from errors on sources "
-            "left out can be 0 to 1; AIPW's comes from a random draw of the items.",
-            78,
-        )
+        text += "\n" + textwrap.fill(FEW_SOURCES.format(len(table)), 78)
     return text
 
 # %% ../../nbs/cli/commands.ipynb #52b4b695

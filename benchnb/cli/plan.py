@@ -100,7 +100,7 @@ def calibrate(
 
 def fit_on_table(
     table: Scores,
-    method: str | None,  # None: guarded_irt_static or aipw, as measured
+    method: str | None,  # None: guarded_irt_static, aipw or random
     folds: int,  # parts without which it is fitted; 0: none
     how: dict,  # of the evaluation; gets the sources and their errors
     json: bool = False,  # print nothing
@@ -208,7 +208,7 @@ def plan_command(
     scores: str,  # zoo, a named data set, a file, or a published folder
     *,
     out: str | None = None,  # a new folder for the evaluation (required)
-    method: str | None = None,  # name (default: the better of two, as measured)
+    method: str | None = None,  # name (default: the best of three, as measured)
     transfer: str | None = None,  # a transfer matrix, for bento_sim and bento_le
     budget: str | None = None,  # items, or 20ktokens, 15min, 20usd
     width: float | None = None,  # ask until so narrow, --budget items at most

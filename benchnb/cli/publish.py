@@ -58,7 +58,7 @@ def bundles_command(
 # %% ../../nbs/cli/publish.ipynb #f9788a86
 @command(
     "publish",
-    "benchnb publish scores.parquet --method kmeans --budget 60 --out small",
+    "benchnb publish scores.parquet --method aipw --budget 60 --out small",
     more="Fit a method, choose its items, and write them with the fitted estimator to "
     "one folder. The table of sources stays here. Others begin an evaluation with "
     "benchnb plan FOLDER --out my_model.",

@@ -21,9 +21,15 @@ from ..data.files import replace_file
 from ..data.render import render
 from ..data.scores import Scores
 from ..data.untrusted import write_csv
+from ..evaluation.compare import SURE
 from ..evaluation.method import Coreset
 from ..evaluation.registry import find_class
-from ..studies.recommend import format_advice, recommend, recommend_tasks
+from benchnb.studies.recommend import (
+    INSTANT,
+    format_advice,
+    recommend,
+    recommend_tasks,
+)
 
 # %% ../../nbs/cli/recommend.ipynb #16444dc8
 def print_tasks(
@@ -127,7 +133,8 @@ def recommend_command(
     else:
         asked = f"{paid} items" if isinstance(paid, int) else str(paid)
         tests = count(advice.trials, "trial")
-        print(f"{asked}, {tests} of each test; ± is the standard error\n")
+        print(f"{asked}, {tests} of each test ({SURE} of {', '.join(INSTANT)});")
+        print("± is the standard error\n")
         words = [shlex.quote(scores), "--method", shlex.quote(advice.method)]
         words = " ".join([*words, "--budget", str(advice.budget)])
         print(f"{format_advice(advice)}\n\nthen: benchnb plan {words} --out my_model")

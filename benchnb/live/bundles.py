@@ -7,6 +7,7 @@ __all__ = ['NOT_MEASURED', 'CERTIFIED', 'HARNESS_TASK', 'kept_tables', 'bundle_f
            'bundle_plan', 'load_bundle', 'shipped', 'find_bundle']
 
 # %% ../../nbs/live/bundles.ipynb #dc93f276
+import copy
 import json
 import shlex
 import textwrap
@@ -39,6 +40,7 @@ from .certificate import Certificate, certificate_page, read_certificate
 from .evaluation import Evaluation
 from .folder import check_new, read_errors, write_errors
 from .report import measured
+from ..stats.irt import FEW_SOURCES, LEAST_SOURCES
 
 # %% ../../nbs/live/bundles.ipynb #bc94505a
 def kept_tables(
@@ -63,8 +65,10 @@ CERTIFIED = (
     "| `certificate.json`, `left_out_*.parquet` | the certificate, its errors |\n"
 )
 HARNESS_TASK = """
-`{0}.yaml` is a task of lm-evaluation-harness that prints the estimate; give
-`--include_path` only once, the harness heeds no other:
+`{0}.yaml` is a task of lm-evaluation-harness that prints `estimate`, the score of the
+whole benchmark; the mean of the items asked (`acc` or another metric), which the
+harness prints beside it, is not the score. Give `--include_path` only once, the
+harness heeds no other:
 
     lm_eval --include_path . --tasks {0} --model hf --model_args pretrained=org/new
 """
@@ -95,16 +99,18 @@ def bundle_files(
         logs += "       # its columns: item,score" * (harness.name == "list")
     tasks = method.items_["task"].nunique()
     given = ", ".join(f"{k} = {v!r}" for k, v in parameters(method).items()) or "none"
-    page, more = NOT_MEASURED, ""
+    n_models, page, more = len(method.source_scores_), NOT_MEASURED, ""
     if certificate is not None:
         page, more = certificate_page(certificate), CERTIFIED
         files["certificate.json"] = json.dumps(asdict(certificate)) + "\n"
+    if n_models < LEAST_SOURCES:
+        page = f"{FEW_SOURCES.format(n_models)}\n\n{page}"
     text = resource_path("bundle.md").read_text("utf-8")
     facts = {"title": title, "method": method, "subset": subset, "listed": listed}
     facts |= {"n_asked": len(subset), "n_items": len(method.items_), "reader": reader}
     facts |= {"n_tasks": f"{tasks} task{'s' * (tasks > 1)}", "version": __version__}
     facts["task"] = "".join(HARNESS_TASK.format(Path(file).stem) for file in task_files)
-    facts |= {"n_models": len(method.source_scores_), "logs": logs, "more": more}
+    facts |= {"n_models": n_models, "logs": logs, "more": more}
     facts |= {"certificate": page, "seed": getattr(method, "seed_", 0)}
     facts |= {"first": next(iter(subset.names.values()))[0]}
     facts |= {"parameters": "\n".join(textwrap.wrap(given, 66))}
@@ -140,6 +146,11 @@ def publish(
             f"{method.name} keeps the table of its sources ({kept[0]}): say "
             "with_sources=True if it may be published"
         )
+    if "call" in method.items_:  # where a task's file lies is its maker's business
+        names = {c: Path(c).name for c in method.items_["call"].dropna().unique()}
+        names = {call: name for call, name in names.items() if Path(call).is_absolute()}
+        method = copy.copy(method)
+        method.items_ = method.items_.replace({"call": names})
     names = list(method.items_.index[method.coreset_])
     subset = make_subset(method.items_, names, method.fingerprint_)
     with new_folder(folder) as place:

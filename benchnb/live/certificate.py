@@ -7,6 +7,7 @@ __all__ = ['NEW_MODELS', 'FIGURES', 'HEADER', 'split_figures', 'release_dates', 
            'measured_text', 'valid_for', 'figures_text', 'outside_certificate', 'certificate_page']
 
 # %% ../../nbs/live/certificate.ipynb #3eabc669
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 from ..data.files import naming, read_object
 from ..data.scores import Scores, item_means
-from ..evaluation.compare import compare, summary
+from ..evaluation.compare import SURE, compare, summary
 from ..evaluation.guard import usual_range
 from ..evaluation.method import Coreset, Flag, Method, parameters
 from ..harnesses.harness import make_subset
@@ -37,23 +38,27 @@ def split_figures(
     errors: pd.DataFrame,  # from left_out_errors
 ) -> dict:  # figure -> mean, figure_se -> standard error over the trials
     "Error, coverage, order and smallest difference on models that were left out"
-    rivals = {"method": method, "random": "random"}
-    frame = compare(table, rivals, [budget], split=split, **how)
+    frame = compare(table, {"method": method}, [budget], split=split, **how)
     without = frame["low"].isna()
     ends = [conformal_interval(score, errors) for score in frame["score"][without]]
-    if (0.0, 1.0) not in ends:  # else no interval is shown
-        frame.loc[without, ["low", "high"]] = np.reshape(ends, (-1, 2))
-    figures = summary(frame).set_index(["method", "trial"])
-    off = (frame["score"] - frame["truth"]).groupby([frame["method"], frame["trial"]])
+    frame.loc[without, ["low", "high"]] = np.reshape(ends, (-1, 2))
+    empty = (frame["low"] <= 0) & (frame["high"] >= 1)  # which is not shown
+    frame.loc[empty, ["low", "high"]] = np.nan
+    figures = summary(frame).set_index("trial")
+    how = how | {"trials": SURE}
+    chance = summary(compare(table, ["random"], [budget], split=split, **how))["mae"]
+    off = (frame["score"] - frame["truth"]).groupby(frame["trial"])
     figures["difference"] = 1.96 * 2**0.5 * off.std()
+    width = figures["width"].mean()
     figures = figures.rename(columns={"mae": "error"})[[*FIGURES]]
-    mean, error = (getattr(figures.groupby("method"), how)() for how in ("mean", "sem"))
+    mean, error = figures.mean(), figures.sem()
     found = {"models": int(frame["target"].nunique())}
-    found["trials"] = int(frame["trial"].nunique())
-    for name in mean:
-        found[name] = rounded(mean.loc["method", name])
-        found[f"{name}_se"] = rounded(error.loc["method", name])
-    return found | {"random_error": rounded(mean.loc["random", "error"])}
+    found |= {"trials": int(frame["trial"].nunique()), "estimates": len(frame)}
+    found |= {"usable": int((~empty).sum()), "width": rounded(width)}
+    for name in FIGURES:
+        found |= {name: rounded(mean[name]), f"{name}_se": rounded(error[name])}
+    chance = {"random_error": chance.mean(), "random_error_se": chance.sem()}
+    return found | {name: rounded(value) for name, value in chance.items()}
 
 # %% ../../nbs/live/certificate.ipynb #8485f7bc
 def release_dates(
@@ -140,14 +145,23 @@ def read_certificate(
 
 # %% ../../nbs/live/certificate.ipynb #726f8992
 def measured_text(certificate: dict) -> str:  # a certificate as plain values
-    "What was measured, and where random items do as well"
+    "What was measured, and where random items do better, by two standard errors"
     if not (kinds := certificate["measured"]):
         return f"not measured: too few sources ({certificate['models']})"
     text = (
         f"measured in {max(x['trials'] for x in kinds.values())} trials of each split"
     )
-    bad = [name for name, x in kinds.items() if x["error"] > x["random_error"]]
-    return text + f"; no better than random items: models {', '.join(bad)}" * bool(bad)
+    bad = []
+    for name, x in kinds.items():
+        errors = (x.get(f"{kind}_se") or 0 for kind in ("error", "random_error"))
+        if x["error"] - x["random_error"] > 2 * math.hypot(*errors):
+            both = (
+                f"{100 * x['error']:.1f} against {100 * x['random_error']:.1f} points"
+            )
+            alike = NEW_MODELS.get(name) == "random"
+            who = f"models {name}" if alike else f"{name} models"
+            bad.append(f"for {who} ({both})")
+    return text + f"; worse than random items {', '.join(bad)}" * bool(bad)
 
 
 def valid_for(certificate: dict) -> str:  # a certificate as plain values
@@ -176,7 +190,7 @@ def outside_certificate(certificate: dict) -> tuple[Flag, str]:  # as plain valu
 # %% ../../nbs/live/certificate.ipynb #05716074
 HEADER = """Earlier models played the new ones: the method was fitted without them, \
 chose its {} items, and estimated them.
-Means over the trials ± standard error; the same with random items beside them.
+Means over the trials ± standard error; random items were measured in {} trials.
 
 | models | number | mean error, points | of random items \
 | intervals that hold, % | rank correlation | smallest difference, points |
@@ -196,10 +210,15 @@ def certificate_page(
             texts = [f"{scale * x:.{digits}f}" for x in numbers if x is not None]
             cells.append(" ± ".join(texts))
         cells.insert(3, f"{100 * found['random_error']:.1f}")
+        tried, usable = found["estimates"], found["usable"]
+        if usable:
+            cells[4] += f" ({usable} of {tried} usable, {found['width']:.2f} wide)"
+        else:
+            cells[4] = f"no usable interval in {tried} of {tried}"
         rows.append(f"| {' | '.join(cells)} |")
     text = f"{measured_text(c).capitalize()}.\n\n"
     if rows:
-        text += HEADER.format(c["budget"]) + "\n".join(rows) + "\n\n"
+        text += HEADER.format(c["budget"], SURE) + "\n".join(rows) + "\n\n"
         text += "The smallest difference is that between two models' estimates which "
         text += "cannot well be chance (95%).\n**Valid for** "
         text += f"{valid_for(c)}. `benchnb estimate` flags other models.\n"

@@ -38,7 +38,7 @@ from ..harnesses.harness import Round, make_subset, subset_files
 from . import budgets
 from . import folder as disk
 from .certificate import outside_certificate
-from .report import make_report, rounded
+from .report import make_report, rounded, without_empty
 
 # %% ../../nbs/live/evaluation.ipynb #8dec90ee
 class Evaluation:
@@ -342,7 +342,7 @@ def estimate(
     "The result, its interval and flags; of the last stage that is complete"
     conversation, notes = self._complete()
     found = self.guard(conversation, level)(conversation)
-    return replace(found, notes=(*found.notes, *notes))
+    return without_empty(replace(found, notes=(*found.notes, *notes)))
 
 
 @patch

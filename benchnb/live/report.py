@@ -139,7 +139,6 @@ def make_report(
     ease: np.ndarray | None = None,  # mean score of the sources on each item
 ) -> dict:  # plain values, ready for JSON
     "What an evaluation found, how sure it is, and what was spent"
-    estimate = without_empty(estimate)
     if estimate.kind is IntervalKind.NONE and Flag.MISFIT in estimate.flags:
         errors = None  # nor do they justify an interval of a task
     source_scores, cost = method.source_scores_[:, 0], method.items_.get("cost")
@@ -174,7 +173,6 @@ def log_metrics(
     estimate: Estimate,
 ) -> dict[str, float]:  # NaN: none; a rank only where there is one
     "An estimate as metrics of a harness's log"
-    estimate = without_empty(estimate)
     low, high = estimate.interval
     found = {"estimate": estimate.score, "low": low, "high": high}
     if estimate.rank is not None:

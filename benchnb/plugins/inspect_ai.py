@@ -32,7 +32,7 @@ from ..live.answers import names_by_id
 from ..live.bundles import load_bundle
 from ..live.evaluation import Evaluation
 from ..live.folder import holds_evaluation
-from ..live.report import log_metrics, without_empty
+from ..live.report import log_metrics
 
 # %% ../../nbs/plugins/inspect_ai.ipynb #9e44859b
 @lru_cache(maxsize=2)
@@ -211,7 +211,7 @@ def full_score(
             if name := names.get(str(one.sample_id)):
                 runs = heard.setdefault(name, {})
                 runs[str(len(runs) + 1)] = score_value(one.score.value)
-        found = without_empty(replay(live, heard))
+        found = replay(live, heard)
         if live.items.reindex(columns=["hash"]).isna().all(axis=None):
             found.notes += (UNCHECKED,)
         ESTIMATE.set(found)

@@ -24,7 +24,7 @@ from ..harnesses.harness import Subset, make_subset, task_word
 from ..harnesses.logs import choose, recorded
 from ..harnesses.parsing import as_number
 from ..live.bundles import load_bundle, read_bundle
-from ..live.report import log_metrics, without_empty
+from ..live.report import log_metrics
 
 # %% ../../nbs/plugins/lm_eval.ipynb #09bc3b2e
 HEADLINE = ("estimate", "low", "high", "rank")
@@ -45,7 +45,7 @@ def task_file(
     names = method.items_.index[method.coreset_]
     tasks = [task_word(task) for task in make_subset(method.items_, list(names)).ids]
     name = task_word(Path(folder).resolve().name)
-    facts = {"size": len(names), "folder": folder, "name": name}
+    facts = {"size": len(names), "folder": Path(folder).name, "name": name}
     facts |= {"tasks": ", ".join(tasks), "install": pip_install()}
     return {f"{name}.yaml": TASK_FILE.format(**facts)}
 
@@ -60,7 +60,7 @@ def bundle_estimate(
     live.tell(dict(answers))
     if live.ask():
         return {}
-    found = without_empty(live.estimate())
+    found = live.estimate()
     if found.notes:
         logging.getLogger(__name__).warning(
             "%s: %s", folder.name, "; ".join(found.notes)
@@ -212,7 +212,7 @@ def find_tasks(
     beside = {name: folder.parent / f"{name}.yaml" for name in names}
     for name in names:
         if not beside[name].is_file() and calls.get(name, "").endswith(".yaml"):
-            beside[name] = Path(calls[name]).absolute()
+            beside[name] = folder.parent / calls[name]
     others = [name for name, path in beside.items() if not path.is_file()]
     manager = TaskManager(include_defaults=bool(others), metadata=metadata)
     if unknown := [name for name in others if name not in manager.all_subtasks]:

@@ -15,10 +15,18 @@ from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.evaluation import registry
 from benchnb.evaluation.compare import compare, over_trials, summary
+from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import find_bundle, load_bundle, publish
+from benchnb.live.certificate import (
+    certificate_page,
+    certify,
+    measured_text,
+)
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.folder import read_errors
+from benchnb.live.report import without_empty
+from benchnb.plugins.lm_eval import task_file
 
 
 @pytest.mark.parametrize(
@@ -27,7 +35,7 @@ from benchnb.live.folder import read_errors
 def test_a_bundle_gives_the_estimate_without_the_sources(name, tmp_path):
     target = halves()[1]
     method = prepared(fitted(name), 15)
-    expected = estimates(method, target, None)[0]
+    expected = without_empty(estimates(method, target, None)[0])
     publish(method, tmp_path / "bundle", "A test")
     files = files_in(tmp_path / "bundle")
     assert {"README.md", "method.json", "arrays.npz", "subset.json"} <= set(files)
@@ -38,7 +46,7 @@ def test_a_bundle_gives_the_estimate_without_the_sources(name, tmp_path):
     row = dict(zip(target.items.index, target.values[0].astype(float), strict=True))
     run.tell({n: row[n] for n in run.ask()})
     assert run.estimate().score == expected.score
-    assert run.estimate().interval == expected.interval
+    np.testing.assert_array_equal(run.estimate().interval, expected.interval)
 
 
 def test_few_sources_measure_nothing_and_have_no_interval(
@@ -123,7 +131,9 @@ def test_a_bundle_carries_its_accuracy(tmp_path):
     said = json.loads((tmp_path / "small" / "certificate.json").read_text())
     near = compare(source, ["kmeans"], [20], trials=4, seed=3)
     mean = over_trials(summary(near)).loc[0, "mae"]
-    assert said["measured"]["like the sources"]["error"] == pytest.approx(mean, 1e-3)
+    like = said["measured"]["like the sources"]
+    assert like["error"] == pytest.approx(mean, 1e-3) and like["width"] < 1
+    assert like["usable"] == like["estimates"]
     assert said["sources"] == source.fingerprint() and "newer" in said["measured"]
     kept = read_errors(tmp_path / "small", 20)
     assert not {*kept.index} & {*source.models.index}  # no names of models
@@ -191,3 +201,43 @@ def test_an_array_that_was_emptied_is_damage(tmp_path):
         (folder / "method.json").write_text(json.dumps(raw))
         with pytest.raises(ValueError, match="is damaged, copy the bundle again"):
             load_bundle(folder)
+
+
+def test_a_published_folder_holds_no_path_of_its_maker(tmp_path):
+    source = table(3)
+    source.items["call"] = f"{tmp_path}/tasks/sums.yaml"
+    method = prepared(get_method("aipw").fit(source), 15)
+    files = task_file(method, tmp_path / "small")
+    publish(method, tmp_path / "small", files=files)
+    found = files_in(tmp_path / "small")
+    assert b'"sums.yaml"' in found["method.json"] and "small.yaml" in found
+    assert not [name for name, data in found.items() if str(tmp_path).encode() in data]
+    assert method.items_["call"].iloc[0] == f"{tmp_path}/tasks/sums.yaml"
+    assert "is not the score" in found["README.md"].decode()
+    assert "sources are few" not in found["README.md"].decode()
+
+
+def test_an_interval_of_0_to_1_holds_nothing(tmp_path):
+    "Nor does a bundle's README keep quiet about few sources, or Python about a note"
+    few = table(3).select(models=np.arange(0, 24, 2))
+    method = prepared(get_method("kmeans").fit(few), 12)
+    errors = left_out_errors(get_method("kmeans"), few, 12, 6, progress=False)
+    certificate = certify(method, few, errors, trials=2)
+    kinds = certificate.measured.values()
+    assert all(x["usable"] == 0 and x["coverage"] is None for x in kinds)
+    assert "no usable interval in 6 of 6" in certificate_page(certificate)
+    publish(method, tmp_path / "small", errors=errors, certificate=certificate)
+    assert "12 sources are few" in (tmp_path / "small/README.md").read_text()
+    live = load_bundle(tmp_path / "small")
+    live.tell(dict.fromkeys(live.ask(), 1.0))
+    assert live.report()["notes"] == list(live.estimate().notes)
+    assert "no usable 95% interval" in repr(live.estimate())
+
+
+def test_worse_than_random_items_by_two_standard_errors():
+    figures = {"trials": 9, "error": 0.137, "error_se": 0.02, "random_error": 0.038}
+    fields = {"measured": {"stronger": figures, "like the sources": figures}}
+    text = "worse than random items for stronger models (13.7 against 3.8 points), for"
+    assert f"{text} models like the sources (" in measured_text(fields)
+    figures["random_error_se"] = 0.05
+    assert "worse" not in measured_text(fields)

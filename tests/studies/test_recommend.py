@@ -7,17 +7,19 @@ import pandas as pd
 import pytest
 from helpers.small import table
 
-from benchnb.evaluation.compare import compare, summary
+from benchnb.evaluation.compare import SURE, compare, summary
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready
 from benchnb.live.bundles import publish
 from benchnb.methods.sampling import RandomSampling
 from benchnb.studies.planning import small_table
 from benchnb.studies.recommend import (
+    LEGEND,
     QUICK_FORM,
     candidates,
     clearly_better,
     default_method,
+    error_ratios,
     held_out_errors,
     is_safe,
     recommend,
@@ -34,10 +36,36 @@ def errors_of(**errors):
 def test_a_test_is_a_comparison_on_held_out_sources():
     found = held_out_errors(table(), 20, "random", ["aipw"], trials=3)
     held, how = small_table(table(), "random")
-    figures = summary(compare(held, ["random", "aipw"], [20], 3, **how))
+    figures = summary(compare(held, ["random", "aipw"], [20], SURE, **how))
     np.testing.assert_allclose(found["mae"], figures["mae"])
     chance = figures.loc[figures["method"] == "random", "mae"].mean()
     np.testing.assert_allclose(found["relative"], figures["mae"] / chance)
+
+
+def test_a_lucky_draw_of_random_items_decides_nothing():
+    found = held_out_errors(table(), 20, "ability", ["aipw", "kmeans"], trials=3)
+    counts = found["method"].value_counts().to_dict()
+    assert counts == {"random": SURE, "aipw": SURE, "kmeans": 3}
+    rows = [("a", t, 1.0) for t in range(3)]
+    rows += [("random", t, mae) for t, mae in enumerate([1.0, 3.0] * 8)]
+    given = pd.DataFrame(rows, columns=["method", "trial", "mae"])
+    mean, error = error_ratios(given).loc["a"]
+    spread = np.std([1.0, 3.0] * 8, ddof=1) / 4
+    assert mean == 0.5 and error == pytest.approx(spread / 4)  # of the baseline
+    np.testing.assert_array_equal(error_ratios(given).loc["random"], [1, np.nan])
+    assert "no harm" not in LEGEND["safe"]
+
+
+def test_the_default_is_random_where_nothing_is_better(monkeypatch):
+    errors = {"random": 1.0, "aipw": 1.1, "guarded_irt_static": 1.2}
+    rows = [(m, t, x, x, 0.1) for m, x in errors.items() for t in range(3)]
+    columns = ["method", "trial", "mae", "relative", "seconds"]
+    found = pd.DataFrame(rows, columns=columns)
+    monkeypatch.setattr(
+        "benchnb.studies.recommend.held_out_errors", lambda *_, **__: found
+    )
+    name, why = default_method(table(), 20)
+    assert name == "random" and "neither of the others is better" in why
 
 
 SAFE = ["random", "stratified", "difference", "aipw", "guarded_irt"]
@@ -101,11 +129,11 @@ def test_the_quick_form_looks_at_less(monkeypatch):
         return compare(scores, *given, **how)
 
     monkeypatch.setattr("benchnb.studies.recommend.compare", watch)
-    recommend(table(0, 60), 10, ["aipw"])
-    recommend(table(0, 60), 10, ["aipw"], quick=False, trials=2)
-    assert [trials for _, trials in seen] == [5, 5, 2, 2]
-    assert all(items == 30 and models <= 40 for (models, items), _ in seen[:2])
-    assert all(items == 60 for (_, items), _ in seen[2:])
+    recommend(table(0, 60), 10, ["aipw", "kmeans"])
+    recommend(table(0, 60), 10, ["aipw", "kmeans"], quick=False, trials=2)
+    assert [trials for _, trials in seen] == [SURE, 5] * 2 + [SURE, 2] * 2
+    assert all(items == 30 and models <= 40 for (models, items), _ in seen[:4])
+    assert all(items == 60 for (_, items), _ in seen[4:])
 
 
 def test_a_bad_budget_and_a_small_table_are_refused():
@@ -123,9 +151,10 @@ def test_the_method_where_none_is_named():
     assert name == "aipw" and "only 5 models" in why
     name, why = default_method(table(1, 46), 20)
     assert name in ("aipw", "guarded_irt_static")  # one round: no program drives it
-    head, *rows, legend = why.splitlines()
-    figures = {row.split()[0]: re.findall(r"\d\.\d+", row) for row in rows}
-    sums = {row: float(f[0]) + float(f[2]) for row, f in figures.items()}
+    head, *rows = why.splitlines()[:4]
+    figures = {row.split()[0]: re.findall(r"(?<!± )\d\.\d+", row) for row in rows}
+    sums = {row: float(f[0]) + float(f[1]) for row, f in figures.items()}
+    assert figures["random"] == ["1.00", "1.00"]
     assert sums[name] <= min(sums.values()) + 0.021  # as rounded
     assert max(map(len, why.splitlines())) <= 80
     assert default_method(table(1, 46), 20)[1] == why
@@ -146,4 +175,5 @@ def test_below_20_sources_no_item_response_model_is_recommended():
     with pytest.raises(ValueError, match="guarded_irt needs 20 sources, there are 19"):
         recommend(few, 20, ["guarded_irt"], trials=1)
     name, why = default_method(few, 20)
-    assert name == "aipw" and "guarded_irt_static needs 20 sources" in why
+    assert name in ("aipw", "random") and "guarded_irt_static needs 20 sources" in why
+    assert "\naipw" in why and "\nguarded" not in why
