@@ -16,6 +16,7 @@ import shlex
 import sys
 import tarfile
 import textwrap
+import tomllib
 from collections.abc import Iterable
 from datetime import date
 from importlib.metadata import packages_distributions
@@ -31,6 +32,7 @@ from benchnb.data.files import (
     write_text,
 )
 from ..evaluation.registry import LIBRARY
+from ..harnesses.parsing import dig
 from ..live.folder import check_new
 
 # %% ../../nbs/cli/new.ipynb #0b5223f4
@@ -225,6 +227,11 @@ def copy_command(
         if place.parent == nbs:
             print("         every command knows them once pyproject.toml has, under")
             print('         [project.entry-points."benchnb.methods"], a line for each:')
-            print(f'         {name} = "PACKAGE.{name}:CLASS"')
+            project = Path(folder, "pyproject.toml")
+            facts = tomllib.loads(project.read_text()) if project.is_file() else {}
+            where = dig(facts, "tool", "nbdev", "lib_path") or "PACKAGE"
+            for method, own in new_names(chapter, name).items():
+                cls = LIBRARY[method].partition(":")[2]
+                print(f'         {own} = "{where}.{name}:{cls}"')
     print(f"then:    pip install jupyter nbdev\n         {pip_install('plots,papers')}")
     print(f"         jupyter lab {shlex.quote(str(place))}")

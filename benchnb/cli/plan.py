@@ -41,6 +41,7 @@ from benchnb.harnesses.harness import (
     running_harnesses,
     subset_files,
 )
+from ..harnesses.lm_eval import include_words, own_tasks
 from ..harnesses.logs import Choices, record
 from ..live.budgets import most_rounds
 from ..live.bundles import bundle_plan, find_bundle, read_bundle, shipped
@@ -267,4 +268,8 @@ def plan_command(
     live = Evaluation(fitted, folder=out, **how)
     if not json:
         print(textwrap.fill(expectation(live), 79), end="\n\n")
+        calls = make_subset(live.items, live.ask()).calls
+        if live.plan.harness == "lm-eval" and not include_words([*calls.values()]):
+            if own := own_tasks(calls):
+                print(textwrap.fill(f"note: {own}", 79), end="\n\n")
     print_next(live, out, json)

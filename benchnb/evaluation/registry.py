@@ -127,7 +127,8 @@ def find_class(
     place = entry.value if entry else place
     if ":" not in place:
         more = "'benchnb methods' lists all"
-        raise unknown_name("method", name, list_methods(), more)
+        odd = unknown_name("method", name, list_methods(), more)
+        raise ValueError(f"{odd} (one of your own: its plugin file, or module:Class)")
     module, _, attribute = place.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['metric_names', 'row_kind', 'doc_hash', 'read_samples', 'read_results', 'model_name', 'sample_run', 'task_source',
-           'include_words', 'LMEval']
+           'original_documents', 'own_tasks', 'include_words', 'LMEval']
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #5f086b10
 import hashlib
@@ -159,6 +159,30 @@ def task_source(
     return path if known and "lm_eval/tasks/" not in Path(path).as_posix() else ""
 
 
+def original_documents(
+    results: dict,  # from read_results
+    task: str,  # perhaps one that benchnb publish wrote
+    ids: list,  # of its documents
+) -> dict[str, dict]:  # original task -> place in ids -> id there
+    "Of which tasks the documents are, by the names that the sources have"
+    known, found = dig(results, "configs", task, "metadata", "benchnb"), {}
+    if not isinstance(known, dict):
+        return {task: dict(enumerate(ids))}
+    for place, number in enumerate(ids):
+        original, own = known[str(number)]
+        found.setdefault(str(original), {})[place] = own
+    return found
+
+
+def own_tasks(
+    calls: dict[str, str],  # task -> how it is called, perhaps by such a file
+) -> str:  # "": the harness knows all
+    "What to do about tasks outside the harness, whose files are not here"
+    names = [task for task, call in calls.items() if call.endswith(".yaml")]
+    what = f"the harness knows no task {', '.join(names)}: get its file from its maker"
+    return f"{what}, and add --include_path FOLDER to the command" if names else ""
+
+
 def include_words(
     calls: list[str],  # how the tasks are called, perhaps by such a file
 ) -> list[str]:
@@ -201,9 +225,15 @@ class LMEval(Harness):
         if None in scores:
             odd = f"{metric} of item {ids[scores.index(None)]!r} in {where}"
             raise FileError(f"{odd} is no number: choose another metric")
-        log = Log(model, task, as_ids(ids), scores, hashes, facts=facts, file=where)
-        log.metric, log.filter, log.call = metric, filter, task_source(results, task)
-        return [log]
+        with naming(path):
+            parts = original_documents(results, task, ids)
+        call, logs = task_source(results, task) if len(parts) == 1 else "", []
+        for name, part in parts.items():
+            found = as_ids([*part.values()]), np.array(scores)[[*part]], hashes[[*part]]
+            log = Log(model, name, *found, facts=facts, file=where)
+            log.metric, log.filter, log.call = metric, filter, call
+            logs.append(log)
+        return logs
 
     def subset(self, subset: Subset) -> str:
         "JSON, task to document numbers; other ids are refused"

@@ -237,9 +237,12 @@ def check_hashes(
         return common
     first = rows[wrong].iloc[0]
     odd, count = group[int(first["log"])], (wrong & (rows["log"] == first["log"])).sum()
+    others, most = {log.file for log in group} - {odd.file}, "most files"
+    if len(others) == 1:  # no file is right: each differing item has one wrong row
+        count, most = int(wrong.sum()), others.pop()
     problem = (
         f"item {odd.task}/{ids[int(first['item'])]} is another document in {odd.file} "
-        f"({count} of {len(odd.ids)} items differ) than in most files: an edited task, "
+        f"({count} of {len(odd.ids)} items differ) than in {most}: an edited task, "
         "or an unsorted list of samples; leave the file out, or say match='hash'"
     )
     raise AmbiguousFile(problem, "match", ["hash"])

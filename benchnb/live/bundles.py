@@ -36,6 +36,7 @@ from benchnb.harnesses.harness import (
     running_harnesses,
     subset_files,
 )
+from ..harnesses.lm_eval import own_tasks
 from .certificate import Certificate, certificate_page, read_certificate
 from .evaluation import Evaluation
 from .folder import check_new, read_errors, write_errors
@@ -111,6 +112,8 @@ def bundle_files(
     facts |= {"n_tasks": f"{tasks} task{'s' * (tasks > 1)}", "version": __version__}
     facts["task"] = "".join(HARNESS_TASK.format(Path(file).stem) for file in task_files)
     facts |= {"n_models": n_models, "logs": logs, "more": more}
+    own = own_tasks(subset.calls)
+    facts["own"] = f"\nThis needs its task: {own}.\n" if own else ""
     facts |= {"certificate": page, "seed": getattr(method, "seed_", 0)}
     facts |= {"first": next(iter(subset.names.values()))[0]}
     facts |= {"parameters": "\n".join(textwrap.wrap(given, 66))}

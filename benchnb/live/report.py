@@ -180,5 +180,5 @@ def log_metrics(
     if estimate.unscored:
         found["as_wrong"], found["as_right"] = estimate.bounds
     counts = {"asked": estimate.items, "unscored": estimate.unscored}
-    counts["flags"] = estimate.flags
-    return found | {name: float(len(part)) for name, part in counts.items()}
+    flags = {flag.replace(" ", "_"): 1.0 for flag in sorted(estimate.flags)}
+    return found | flags | {name: float(len(part)) for name, part in counts.items()}

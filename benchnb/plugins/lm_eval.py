@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['HEADLINE', 'TASK_FILE', 'task_file', 'bundle_estimate', 'aggregate', 'Document', 'Small', 'task_choices',
-           'chosen_documents', 'find_tasks', 'bundle_folder', 'SmallTask', 'LoadedOnce', 'keep_models',
+           'chosen_documents', 'TaskMissing', 'find_tasks', 'bundle_folder', 'SmallTask', 'LoadedOnce', 'keep_models',
            'call_in_process']
 
 # %% ../../nbs/plugins/lm_eval.ipynb #86b2be5b
@@ -200,6 +200,10 @@ def chosen_documents(
     return found
 
 # %% ../../nbs/plugins/lm_eval.ipynb #f94978d4
+class TaskMissing(SystemExit, ValueError):
+    "An original task that is nowhere; where nobody catches it, it is one line"
+
+
 def find_tasks(
     names: list[str],  # of the original tasks
     folder: Path,  # of the bundle
@@ -217,7 +221,7 @@ def find_tasks(
     manager = TaskManager(include_defaults=bool(others), metadata=metadata)
     if unknown := [name for name in others if name not in manager.all_subtasks]:
         problem = f"the harness knows no task {unknown[0]!r}: lay {unknown[0]}.yaml"
-        raise ValueError(f"{problem} and the folder {folder.name!r} side by side")
+        raise TaskMissing(f"{problem} and the folder {folder.name!r} side by side")
     wanted = [name if name in others else str(beside[name]) for name in names]
     return [next(iter(manager.load([one])["tasks"].values())) for one in wanted]
 
@@ -262,6 +266,9 @@ class SmallTask:
             for n, part in enumerate(parts)
         ]
         made._config = copy.copy(made._config)
+        where = [*subset.ids]  # for who reads the log
+        known = {n: (where[doc.part], doc.number) for n, doc in made.doc_iterator()}
+        made._config.metadata = (made._config.metadata or {}) | {"benchnb": known}
         for number, part in enumerate(parts):  # the harness keeps requests by name
             part._config.task = f"{config['task']}_{number}"
         return made
@@ -306,6 +313,8 @@ def call_in_process(
     try:
         cli_evaluate()
     except SystemExit as stop:
+        if isinstance(stop, ValueError):
+            raise
         if stop.code:
             raise ValueError(f"lm_eval stopped with status {stop.code}") from stop
     finally:

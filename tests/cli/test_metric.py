@@ -178,7 +178,7 @@ def test_run_inherits_all_and_finds_the_tasks(give, harness):
     assert ran()[1].count("--include_path") == 1
     Path("tasks/method.json").touch()  # a published folder, perhaps a stranger's
     shutil.rmtree("new")
-    assert "--include_path" not in plan(give)
+    assert "--include_path tasks" not in plan(give)
 
 
 def test_what_run_is_told_is_remembered_and_no_run_is_lost(give, harness):

@@ -109,6 +109,25 @@ def test_a_mistake_is_one_line(line, tmp_path, monkeypatch, capsys):
     assert [p.name for p in tmp_path.rglob("*")] == ["full", "a.txt"]
 
 
+def test_a_method_without_its_entry_point_is_noticed(project):
+    text = (project / "our_exam" / "my_method.py").read_text()
+    (project / "our_exam" / "my_other.py").write_text(
+        text.replace('"my_method"', '"my_other"')
+    )
+    argv = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "entry_point"]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, [project, ROOT]))}
+    command = [sys.executable, *argv, "tests"]
+    done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True)
+    (project / "our_exam" / "my_other.py").unlink()
+    assert done.returncode == 1 and "'my_other'" in done.stdout, done.stdout
+
+
+def test_a_copied_methods_entry_point_is_printed_whole(project, capsys):
+    assert main(["copy", "stratified", str(project)]) == 0
+    line = 'my_stratified = "our_exam.my_stratified:StratifiedSampling"'
+    assert line in capsys.readouterr().out
+
+
 def test_a_copy_goes_to_a_projects_notebooks(project, capsys):
     assert main(["copy", "irt", str(project)]) == 0
     copy = project / "nbs" / "my_irt.ipynb"

@@ -26,6 +26,7 @@ from helpers.logs import (
     write_rows,
 )
 
+from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.harnesses.harness import get_harness, import_logs
 from benchnb.harnesses.logs import Choices, find_logs
@@ -280,3 +281,15 @@ def test_a_large_file_takes_little_memory(tmp_path):
     tracemalloc.stop()
     assert peak < 20e6
     assert isinstance(scores, Scores) and scores.shape == (1, 2000)
+
+
+def test_two_files_of_other_questions_say_so_and_are_not_paired(tmp_path, capsys):
+    for name, task in (("o/a", "t"), ("o/b", "u")):
+        place = write_lm_eval(tmp_path / name[-1], name, {task: [1, 0, 1, 0]})
+        for path in place.glob("samples_u_*"):
+            path.rename(str(path).replace("samples_u_", "samples_t_"))
+    places = [tmp_path / "a", tmp_path / "b"]
+    refused(lambda: import_logs("lm-eval", places), "(4 of 4 items differ) than in '")
+    argv = ["paired", *map(str, places), "--format", "lm-eval"]
+    assert main(argv) == 2
+    assert "is another document in A than in B (4 of 4" in capsys.readouterr().err

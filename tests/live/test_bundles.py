@@ -5,6 +5,7 @@ import pickle
 import re
 import shlex
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,6 +76,17 @@ def test_few_sources_measure_nothing_and_have_no_interval(
         "outside the certificate" not in printed
         and "rank " not in printed.replace("no rank", "").partition("task ")[0]
     )
+
+
+def test_a_task_of_the_makers_own_is_to_be_obtained(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = halves()[0]
+    table.items["call"] = "elsewhere/sums.yaml"
+    table.to_parquet("s.parquet")
+    argv = "publish s.parquet --method kmeans --budget 12 --folds 0 --out small"
+    assert main(argv.split()) == 0 and main("plan small --out new".split()) == 0
+    for text in (Path("small/README.md").read_text(), capsys.readouterr().out):
+        assert "the harness knows no task" in text and "--include_path FOLDER" in text
 
 
 def test_its_readme_names_the_task_of_the_harness(tmp_path, capsys):

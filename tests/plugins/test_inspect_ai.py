@@ -70,6 +70,7 @@ def guess():
             sample_active().interrupt("cancel")
             await anyio.lowlevel.checkpoint()
         right = zlib.crc32(f"{name}{sample}".encode()) % 100 < 15 + 12 * len(name)
+        right = int(sample) > 40 if name == "odd" else right  # only what is hard
         state.output = ModelOutput.from_content(name, "yes" if right else "no")
         return state
     return solve
@@ -286,7 +287,8 @@ def test_the_log_of_a_model_above_all_sources_says_so(world, sources, format):
     place, _ = world
     best = "a" * 8  # always right
     both = small([best, "aaaa"], f"best_{format}", "--log-format", format)
-    inspect(world, ({}, both))
+    odd = small(["odd"], f"best_{format}", "-T", "method=guarded_irt_static")
+    inspect(world, ({}, both), ({}, [*odd, "--log-format", format]))
     live = Evaluation(get_method("guarded_irt").fit(sources), BUDGET, source=sources)
     while asked := live.ask():
         live.tell(dict.fromkeys(asked, 1.0))
@@ -299,6 +301,8 @@ def test_the_log_of_a_model_above_all_sources_says_so(world, sources, format):
     said = found[best]["metadata"]["benchnb"]
     assert said["flags"] == sorted(wanted.flags)
     assert said["notes"] == list(wanted.notes)
+    odd = found["odd"]["metadata"]["benchnb"]
+    assert "misfit" in odd["flags"] and odd["notes"]
     assert "benchnb" not in found["aaaa"].get("metadata", {})
     plain = Scores(sources.values, sources.items.drop(columns="text"), sources.models)
     plain.to_parquet(place / "plain.parquet")
@@ -308,7 +312,8 @@ def test_the_log_of_a_model_above_all_sources_says_so(world, sources, format):
     (note,) = log_parts(path)[0]["metadata"]["benchnb"]["notes"]
     assert "questions could not be checked" in note
     scores = results(place, f"best_{format}/*.{format}")
-    assert scores[best]["flags"] == len(wanted.flags) and scores["aaaa"]["flags"] == 0
+    assert scores[best]["out_of_range"] == scores["odd"]["misfit"] == 1
+    assert "flags" not in scores["aaaa"] and "misfit" not in scores["aaaa"]
 
 
 def test_what_is_missing_is_one_line(world):
