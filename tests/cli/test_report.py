@@ -203,7 +203,7 @@ def test_the_exact_score_leads_where_all_items_have_results(call):
     scores = np.array([i % 3 == 0 for i in range(60)], dtype=float)
     for task in run.items["task"].unique():
         own = scores[run.items["task"] == task]
-        assert f"| {task} | {len(own)} | {own.mean():.3f} | - |" in text
+        assert f"| {task} | {len(own)} | {own.mean():.3f} | exact |" in text
 
 
 def test_a_score_that_its_check_contradicts_is_not_to_be_relied_on(call):
