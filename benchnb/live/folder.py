@@ -217,6 +217,7 @@ def check_new(folder: str | Path) -> None:
         if place.exists() and not place.is_dir():
             raise FileExistsError(f"{str(place)!r} is a file: name a new folder")
     place = Path(os.path.realpath(folder))
+    clear_unfinished(place)
     if holds_evaluation(folder):
         raise FileExistsError(
             f"{str(folder)!r} is not empty: it holds an evaluation, go on with "

@@ -80,11 +80,12 @@ def check(name, mode, stops, wanted, old):
                 assert sets[0] <= sets[1] <= sets[2], f"{where} lost answers"
                 continue  # an answer is on disk before anything is made of it
             assert content in versions, f"{where}: {file}"
-        if name.startswith(("plan", "publish")):  # a folder: all of it or nothing
-            made = new.keys() & stop.between.keys()
-            assert not made or made == new.keys(), f"{where}: only {sorted(made)}"
-        assert mode == "kill" or not stop.left, f"{where} left {stop.left}"
+        made = new.keys() & stop.between.keys()
         done = stop.first.status == 0  # it could write all that matters: a plan stands
+        if name.startswith(("plan", "publish")):  # a folder: all of it or nothing
+            assert not made or made == new.keys(), f"{where}: only {sorted(made)}"
+            done |= bool(made)  # and is not made again
+        assert mode == "kill" or not stop.left, f"{where} left {stop.left}"
         assert done or stop.again.status == 0, f"{where}: {stop.again.err}"
         assert stop.after == wanted, where
         assert not stop.left_after, f"{where} leaves {stop.left_after} for ever"
