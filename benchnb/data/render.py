@@ -66,7 +66,8 @@ class Table:
         rows = [row("td", cells) for cells in self.cells.to_numpy()]
         head = f"<thead>{row('th', self.cells)}</thead>" if self.head else ""
         title = f"<b>{escape(self.title)}</b>" if self.title else ""
-        notes = "".join(f"<div>{escape(note)}</div>" for note in self.notes)
+        notes = [escape(note).replace("*", "&#42;") for note in self.notes]
+        notes = "".join(f"<div>{note}</div>" for note in notes)  # * opens no list
         table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
         return f"<div>{title}{table}{notes}</div>"
 

@@ -221,7 +221,7 @@ def test_a_project_passes_its_own_gates(extra, wheel, tmp_path):
     project, python = tmp_path / "my_benchmark", programs / "python"
     install(python, "-e", f"{project}[{extra}]")
     run(python, "-m", "pip", "check", cwd=project)
-    assert "7 passed" in run(python, "-m", "pytest", "-q", cwd=project)
+    assert "8 passed" in run(python, "-m", "pytest", "-q", cwd=project)
     module = project / "my_benchmark" / "my_method.py"
     text = module.read_text().replace("likes: int = 20", "likes: int = 3")
     module.write_text(text)  # a changed method

@@ -236,10 +236,12 @@ from inspect_ai.dataset import Sample
 from inspect_ai.scorer import includes, match
 
 table = Scores.from_parquet("scores.parquet")
+table.items = table.items.drop(columns="text", errors="ignore")
+table.to_parquet("plain.parquet")
 table.items["metric"] = "match"
 table.to_parquet("match.parquet")
 data = [Sample(input="yes?", target="yes", id=n + 1) for n in range(len(table.items))]
-cases = ("match.parquet", None), ("scores.parquet", None), ("match.parquet", "includes")
+cases = ("match.parquet", None), ("plain.parquet", None), ("match.parquet", "includes")
 for name, metric in cases:
     task = Task(dataset=data, scorer=[includes(), match()], name="arith")
     try:
