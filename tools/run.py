@@ -64,12 +64,17 @@ def run(path, flags=(), store=False):
     return len(ran)
 
 
-def run_apart(path, flags=(), store=False):
-    "The same in a process of its own, forked from one that has imported WARM"
+def apart(function, *args):
+    "Call a function in a process of its own, forked from one that has imported WARM"
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(WARM.split())
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(run, path, flags, store).result()
+        return pool.submit(function, *args).result()
+
+
+def run_apart(path, flags=(), store=False):
+    "Run a notebook in a process of its own"
+    return apart(run, path, flags, store)
 
 
 if __name__ == "__main__":
