@@ -18,7 +18,7 @@ from benchnb.live.evaluation import Evaluation
 from benchnb.studies.recommend import recommend
 
 EMBEDDED = ["swebench_verified", "gso", "terminal_bench"]
-DATA = ["helm_gsm", "ifeval", "mmlu_pro"]
+DATA = ["helm_gsm8k", "ifeval", "mmlu_pro"]
 TABLES = EMBEDDED + [pytest.param(name, marks=pytest.mark.slow) for name in DATA]
 
 
