@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['FAMILIES', 'PATTERNS', 'SCENARIOS', 'PUBLIC', 'TAILORED', 'OPENAI', 'GSM8K_FILES', 'READERS', 'SOURCES', 'TableLike',
            'CATALOG', 'from_bytes', 'family', 'named_models', 'harness_order', 'gsm8k_scores', 'join_scenarios',
-           'read_gsm8k', 'read_open_llm', 'read_mmlu_tasks', 'read_mmlu_items', 'task_segments', 'read_benchpred',
-           'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_file', 'load_table', 'as_scores',
-           'Fetch', 'offline_error', 'plan_fetch', 'copy_columns', 'fetch_source']
+           'read_gsm8k', 'read_open_llm', 'mmlu_pro_texts', 'read_mmlu_tasks', 'read_mmlu_items', 'task_segments',
+           'read_benchpred', 'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_file', 'load_table',
+           'as_scores', 'Fetch', 'offline_error', 'plan_fetch', 'copy_columns', 'fetch_source']
 
 # %% ../../nbs/data/sources.ipynb #fff06d91
 import hashlib
@@ -159,6 +159,16 @@ def read_open_llm(folder: Path, name: str) -> Scores:
     models["full_score"] = full.astype(np.float64)
     items = pd.DataFrame({"task": one}, [f"{one}/{item}" for item in items])
     return Scores(from_bytes(values), items, models)
+
+
+def mmlu_pro_texts(folder: Path, known: pd.Series) -> pd.Series:
+    "The texts of all questions of MMLU-Pro, where a folder has those that do not ship"
+    path = folder / "mmlu-pro" / "items.parquet"
+    if not path.is_file():
+        return known
+    facts = read_parquet(path, ["question_id", "question", "options"]).to_pandas()
+    text = facts["question"] + "\n" + facts["options"].map("\n".join)
+    return text.set_axis("mmlu_pro/" + facts["question_id"].astype(str))[known.index]
 
 
 def read_mmlu_tasks(folder: Path, name: str) -> Scores:
@@ -326,6 +336,8 @@ def load(
         table = Scores.from_parquet(resource_path(f"{whole}.parquet"))
         if part == "questions":
             table = table.select(items=table.items["text"].notna())
+        elif name == "mmlu_pro" and (place := data_folder(folder)):
+            table.items["text"] = mmlu_pro_texts(place, table.items["text"])
         table.items = table.items.assign(**({"harness": harness} if harness else {}))
         return table
     folder = data_folder(folder)
