@@ -119,8 +119,9 @@ def read_answers(
     logs = read_logs(harness, files, choices)
     answers = log_answers(logs, live.items, choices)
     if odd := [log.file for log in logs if not log.whole]:  # nor what was run
-        text = f"{odd[0]} names no item that failed: what is asked and not resolved "
-        warnings.warn(f"{text}counts as wrong, also if it was never run", stacklevel=2)
+        text = f"{odd[0]} does not say all that was run: what is asked and not "
+        text += "resolved counts as wrong, also if it was never run"
+        warnings.warn(text, stacklevel=2)
         asked = {*live.ask(), *live.answers}
         answers = {name: x for name, x in answers.items() if x or name in asked}
     return answers, logs[0].model if logs else None

@@ -24,7 +24,7 @@ from benchnb.harnesses.harness import (
     get_harness,
     import_logs,
 )
-from ..harnesses.logs import find_logs
+from ..harnesses.logs import MEASURED, find_logs
 
 # %% ../../nbs/cli/import_.ipynb #b1c5d654
 def import_figures(
@@ -100,7 +100,7 @@ def import_command(
     for name in ("lowest", "highest"):
         line, at = f"{name} score: {found[name]['score']:.3f}", found[name]["model"]
         print(f"{line} ({at})" if len(line + at) < 78 else f"{line}\n  {escaped(at)}")
-    for name in {"metric", "filter"} & {*scores.items}:
+    for name in filter(scores.items.__contains__, MEASURED):
         print(f"{name}: {', '.join(scores.items[name].dropna().unique())}")
     costs = f"costs in {found['cost_unit']}" if found["cost_unit"] else "costs"
     for name, what in (("cost", costs), ("hash", "hashes of documents")):

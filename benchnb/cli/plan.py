@@ -252,6 +252,8 @@ def plan_command(
     if fitted is not None:
         fitted.items_ = record(fitted.items_, read)
     if fitted is None and how["budget"] is None and width is None:
+        if not Path(scores).exists():
+            read_scores(scores, **kwargs)  # a slip in its name is refused first
         raise ValueError(
             "give --budget 40, 50ktokens or 20usd, or --width 0.1; how many says "
             f"benchnb forecast {shlex.quote(scores)} --plus-minus 0.05"

@@ -36,8 +36,8 @@ from ..live.evaluation import Evaluation
 from ..live.folder import holds_evaluation, running
 
 # %% ../../nbs/cli/run.ipynb #8bed3a80
-END = "read x; kill -TERM -$1; for i in 1 2 3 4 5 6 7 8 9; do kill -0 -$1 || exit; "
-END += "sleep 1; done; kill -KILL -$1"  # after the input of this script has ended
+END = "read p || exit; read x; kill -TERM -$p; for i in 1 2 3 4 5 6 7 8 9; do "
+END += "kill -0 -$p || exit; sleep 1; done; kill -KILL -$p"  # after its input ended
 
 
 def run_program(
@@ -60,21 +60,25 @@ def run_program(
             except BlockingIOError:
                 text = f"the command of an earlier run still runs in {str(folder)!r}"
                 raise ValueError(f"{text}: end it") from None
-        child = subprocess.Popen(words, stdout=2, pass_fds=[held], **how)  # to stderr
-        end = ["sh", "-c", END, "sh", str(child.pid)]
-        how |= {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
-        with subprocess.Popen(end, stderr=subprocess.DEVNULL, **how) as guard, child:
+        pipes = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+        pipes["stdin"] = subprocess.PIPE
+        with subprocess.Popen(["sh", "-c", END], **pipes, **how) as guard:
+
+            def report():  # in the child, before it is the command
+                os.write(guard.stdin.fileno(), b"%d\n" % os.getpid())
+
+            how |= {"stdout": 2, "pass_fds": [held], "preexec_fn": report}
             try:
-                return child.wait()
-            except KeyboardInterrupt:  # as the terminal would have told the command
-                os.killpg(child.pid, signal.SIGINT)
-                raise
+                with subprocess.Popen(words, **how) as child:
+                    try:
+                        return child.wait()
+                    except KeyboardInterrupt:  # as the terminal would tell the command
+                        os.killpg(child.pid, signal.SIGINT)
+                        raise
+                    finally:
+                        guard.stdin.close()
             finally:
                 guard.stdin.close()
-    except KeyboardInterrupt:  # perhaps before the guard was there
-        with contextlib.suppress(NameError, ProcessLookupError):
-            os.killpg(child.pid, signal.SIGTERM)
-        raise
     finally:
         os.close(held)
 
@@ -95,11 +99,12 @@ class Rounds:
         live.command()
         last = max(int(p.stem[7:]) for p in live.folder.glob("subset_*.json"))
         items = get_harness(live.plan.harness or "list").items.format(f"_{last}")
-        asked = live.items.loc[live.ask()].reindex(columns=["task", "call"])
+        asked = live.items.loc[live.ask()].reindex(columns=["task", "call", "shots"])
         tasks = ",".join(asked["task"].map(str).unique())
         place = {"items": str(live.folder / items), "tasks": tasks, "logs": str(part)}
         place |= {"answers": str(part / "answers.csv"), "folder": str(live.folder)}
-        place["calls"] = "\n".join(asked["call"].dropna().unique())
+        for name in ("call", "shots"):
+            place[name] = "\n".join(asked[name].dropna().unique())
         return self.harness.round_words(self.typed, place)
 
     def whole(self) -> list[Path]:  # in order

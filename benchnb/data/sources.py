@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['FAMILIES', 'PATTERNS', 'SCENARIOS', 'PUBLIC', 'TAILORED', 'OPENAI', 'GSM8K_FILES', 'READERS', 'SOURCES', 'TableLike',
            'CATALOG', 'from_bytes', 'family', 'named_models', 'harness_order', 'gsm8k_scores', 'join_scenarios',
-           'read_gsm8k', 'read_open_llm', 'read_mmlu_pro', 'read_mmlu_tasks', 'read_mmlu_items', 'task_segments',
-           'read_benchpred', 'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_file', 'load_table',
-           'as_scores', 'Fetch', 'offline_error', 'plan_fetch', 'copy_columns', 'fetch_source']
+           'read_gsm8k', 'read_open_llm', 'read_mmlu_tasks', 'read_mmlu_items', 'task_segments', 'read_benchpred',
+           'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_file', 'load_table', 'as_scores',
+           'Fetch', 'offline_error', 'plan_fetch', 'copy_columns', 'fetch_source']
 
 # %% ../../nbs/data/sources.ipynb #fff06d91
 import hashlib
@@ -161,21 +161,6 @@ def read_open_llm(folder: Path, name: str) -> Scores:
     return Scores(from_bytes(values), items, models)
 
 
-def read_mmlu_pro(folder: Path, name: str) -> Scores:
-    "MMLU-Pro: tasks are its categories; `subject` where an item comes from MMLU"
-    arrays = read_arrays(folder / "mmlu_pro.npz", ["correct", "models", "question_id"])
-    columns = ["question_id", "category", "src", "question", "options"]
-    facts = read_parquet(folder / "items.parquet", columns).to_pandas()
-    if not np.array_equal(facts["question_id"], arrays["question_id"]):
-        raise FileError(f"the two files in {str(folder)!r} differ: copy them again")
-    options = facts["options"].map("\n".join)
-    items = pd.DataFrame({"task": facts["category"], "doc_id": facts["question_id"]})
-    items["subject"] = facts["src"].str.extract("^ori_mmlu-(.*)", expand=False)
-    items["text"] = facts["question"] + "\n" + options  # what a model reads
-    items.index = [f"mmlu_pro/{number}" for number in facts["question_id"]]
-    return Scores(from_bytes(arrays["correct"]), items, named_models(arrays["models"]))
-
-
 def read_mmlu_tasks(folder: Path, name: str) -> Scores:
     "Accuracies on the subjects of MMLU: items are tasks, weighted by their size"
     path = folder / "mmlu_model_by_subject_accuracy.csv"
@@ -216,7 +201,7 @@ def task_segments(
 
 
 def read_benchpred(folder: Path, name: str) -> Scores:
-    "One of the seven matrices of the benchmark-prediction study"
+    "One of the four matrices of the benchmark-prediction study that do not ship"
     path, key = folder / "benchpred.npz", name.removeprefix("helm_")
     if key in ("mrpc", "rte"):  # published without model names
         values = read_arrays(path, [key])[key]
@@ -291,7 +276,6 @@ def download_gsm8k() -> Scores:
 READERS = {
     "gsm8k/gsm8k.npz": read_gsm8k,
     "openllm-v1-union/openllm_v1_union.npz": read_open_llm,
-    "mmlu-pro/mmlu_pro.npz": read_mmlu_pro,
     "mmlu-ict/mmlu_model_by_subject_accuracy.csv": read_mmlu_tasks,
     "mmlu-ict/mmlu_items_5models.npz": read_mmlu_items,
     "benchpred/benchpred.npz": read_benchpred,
@@ -338,7 +322,10 @@ def load(
         raise unknown_name("data set", name, SOURCES.index, more)
     file, public, harness = SOURCES.loc[name, ["file", "public", "harness"]]
     if not file:
-        table = Scores.from_parquet(resource_path(f"{name}.parquet"))
+        whole, _, part = name.partition("/")
+        table = Scores.from_parquet(resource_path(f"{whole}.parquet"))
+        if part == "questions":
+            table = table.select(items=table.items["text"].notna())
         table.items = table.items.assign(**({"harness": harness} if harness else {}))
         return table
     folder = data_folder(folder)

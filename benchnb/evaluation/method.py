@@ -300,6 +300,7 @@ class Method:
     guarded = False  # True: a random sample decides whether its model is used
     fresh_per_target = False  # True: run gets other random numbers for every target
     counts_costs = False  # True: it stops by itself before an amount is overspent
+    item_pairs = ()  # fitted arrays of items x items: their rows are no sources
     stretch_ = 1.0  # by which prepare widens its intervals
     radius_ = np.nan  # half their width, where prepare sets one for all models
 

@@ -46,6 +46,7 @@ class Subset:
     names: dict[str, list]  # task -> the items' names in the table, in the same order
     sources: str = ""  # fingerprint of the table that they were chosen with
     calls: dict[str, str] = field(default_factory=dict)  # task -> how it is called
+    shots: dict[str, str] = field(default_factory=dict)  # task -> examples, if known
 
     def __len__(self) -> int:
         return sum(map(len, self.ids.values()))
@@ -82,10 +83,11 @@ def make_subset(
         if group["id"].duplicated().any():
             raise ValueError(f"two chosen items of task {task!r} have the same id")
         ids[task], names[task] = group["id"].tolist(), group["name"].tolist()
-    calls = facts.get("call", pd.Series(None, facts.index, object))
-    calls = dict(zip(columns["task"], calls, strict=True))
-    calls = {task: call for task, call in calls.items() if isinstance(call, str)}
-    return Subset(ids, names, sources, calls)
+    known = facts.reindex(columns=["call", "shots"])
+    known.index, more = columns["task"], []
+    for name in known:  # of tasks
+        more.append(known[name].dropna().groupby(level=0).first().to_dict())
+    return Subset(ids, names, sources, *more)
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0005
 @dataclass(frozen=True)

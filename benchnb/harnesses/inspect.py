@@ -35,6 +35,7 @@ from benchnb.harnesses.parsing import (
     as_cost,
     as_ids,
     as_number,
+    as_word,
     dig,
     read_json,
     text_hash,
@@ -256,6 +257,7 @@ class Inspect(Harness):
             about = model, task, ids, scores, hashes, cost, facts, where
             log = Log(*about, failures=[*failed.values()])
             log.metric = metric
+            log.version = as_word(dig(header, "eval", "task_version"))
             file = dig(header, "eval", "task_file")
             if isinstance(file, str) and file and "/" not in task:
                 log.call = f"{file}@{task}"

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['metric_names', 'row_kind', 'doc_hash', 'read_samples', 'read_results', 'model_name', 'sample_run', 'task_source',
-           'original_documents', 'own_tasks', 'include_words', 'LMEval']
+           'original_documents', 'own_tasks', 'include_words', 'shot_words', 'LMEval']
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #5f086b10
 import hashlib
@@ -27,6 +27,7 @@ from benchnb.harnesses.parsing import (
     as_hashes,
     as_ids,
     as_number,
+    as_word,
     dig,
     read_json,
     typed_lines,
@@ -195,6 +196,13 @@ def include_words(
     return ["--include_path", os.path.relpath(os.path.commonpath(folders))]
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #6474d16b
+def shot_words(
+    shots: list[str],  # examples before each question of each task, where known
+) -> list[str]:  # []: the tasks know, or differ
+    "The option with which the new model is asked as the sources were"
+    return ["--num_fewshot", shots[0]] if len({*shots}) == 1 else []
+
+
 class LMEval(Harness):
     "lm-evaluation-harness"
 
@@ -232,6 +240,9 @@ class LMEval(Harness):
             found = as_ids([*part.values()]), np.array(scores)[[*part]], hashes[[*part]]
             log = Log(model, name, *found, facts=facts, file=where)
             log.metric, log.filter, log.call = metric, filter, call
+            if name == task:
+                log.shots = as_word(dig(results, "n-shot", task))
+                log.version = as_word(dig(results, "versions", task))
             logs.append(log)
         return logs
 
@@ -253,12 +264,15 @@ class LMEval(Harness):
         words = ["lm_eval", "--model", kind, "--model_args", args]
         words += ["--tasks", ",".join(map(task_word, subset.ids)), "--samples", file]
         words += include_words([*subset.calls.values()])
+        words += shot_words([*subset.shots.values()])
         return shlex.join([*words, "--log_samples", "--output_path", round.logs])
 
     def round_words(self, typed: list[str], place: dict[str, str]) -> list[str]:
         "What was typed, with the documents of this round"
         keep_out(typed, "--limit", "-L", "--samples", "-E")
         if not any(word.startswith("--include_path") for word in typed):
-            typed = [*typed, *include_words(place["calls"].splitlines())]
+            typed = [*typed, *include_words(place["call"].splitlines())]
+        if not any(re.match("--num_fewshot|-f", word) for word in typed):
+            typed = [*typed, *shot_words(place["shots"].splitlines())]
         end = ["--tasks", place["tasks"], "--samples", place["items"], "--log_samples"]
         return [*typed, *end, "--output_path", place["logs"]]

@@ -94,11 +94,14 @@ def submission_scores(
 ) -> tuple[dict[str, float], bool]:  # False: some may never have been run
     "What a submission to SWE-bench Verified resolved"
     names, resolved = load("swebench_verified").items.index, report["resolved"]
-    check_outcomes(report, "resolved", "unresolved")
+    for name in ("unresolved", "no_generation"):
+        check_outcomes(report, "resolved", name)
     lists = (part for part in report.values() if isinstance(part, list))
     named = set().union(*lists)  # also in no_generation, no_logs, ...
     verified = "verified" in path.absolute().parts
-    if not verified and not (10 <= len(named) <= len(names)):
+    leaderboard = {"no_generation", "no_logs"} <= report.keys()
+    few = len(named) < 10 and not leaderboard
+    if not verified and (few or len(named) > len(names)):
         why = "it names only what was resolved; the rest is known of Verified only"
         raise ValueError(f"{why}, in a folder 'verified'")
     if odd := [name for name in named if name not in names]:

@@ -51,6 +51,8 @@ def kept_tables(
     n_items, n_models = len(method.items_), len(method.source_scores_)
     found = []
     for name, value in vars(method).items():
+        if name in method.item_pairs:
+            continue
         parts = value if isinstance(value, (list, tuple)) else [value]
         for part in parts:
             if isinstance(part, Method) and hasattr(part, "items_"):

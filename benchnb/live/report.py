@@ -15,6 +15,7 @@ import pandas as pd
 from ..evaluation.guard import design_estimate, is_half_empty
 from ..evaluation.left_out import task_errors
 from ..evaluation.method import Estimate, Flag, IntervalKind, Method
+from ..harnesses.logs import MEASURED
 from ..stats.conformal import conformal_interval
 from ..stats.metrics import rank_among
 
@@ -69,9 +70,9 @@ def measured(
     items: pd.DataFrame,  # facts about them
     choices: dict | None = None,  # of an evaluation: how its logs are read
 ) -> dict[str, str]:  # what is known; several with commas
-    "Metric, filter and harness of the items"
+    "Metric, filter, shots, version and harness of the items"
     found = {}
-    for name in ("metric", "filter", "harness"):
+    for name in (*MEASURED, "harness"):
         known = items[name].dropna() if name in items else [(choices or {}).get(name)]
         names = ",".join(filter(None, dict.fromkeys(known))).split(",")
         found[name] = ",".join(dict.fromkeys(names))

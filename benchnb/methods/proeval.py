@@ -102,6 +102,7 @@ class ProEval(Coreset):
     folds: int = param(5, "parts left out; 0: none", low=0, whole=True, barred=(1,))
 
     name = "proeval"
+    item_pairs = ("cross_",)
 
     def estimates_only(self) -> "ProEval":
         "A copy, not fitted, with the same estimates: the folds serve only the interval"

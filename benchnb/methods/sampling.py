@@ -266,6 +266,7 @@ class AIPW(Informed):
     )
 
     name = "aipw"
+    item_pairs = ("cross_",)
 
     def fit(self, source: Scores, side: object = None) -> "AIPW":
         "Keep the sources' scores for `prepare`; they are not saved with the method"

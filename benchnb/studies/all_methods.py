@@ -34,8 +34,8 @@ def relative_errors(
 FIELD = {  # data set to trials: fewer where one trial is long
     "zoo": 10,
     "gsm8k": 10,
-    "helm_gsm": 20,
-    "helm_med_qa": 20,
+    "helm_gsm8k": 20,
+    "helm_medqa": 20,
     "helm_mmlu": 20,
     "mrpc": 20,
     "rte": 20,

@@ -46,7 +46,9 @@ def select_tasks(
     "Greedy facility location (equation 5); among equal gains the lowest position"
     serves = square(similarity).T  # candidates x tasks
     if not isinstance(k, (int, np.integer)) or not 1 <= k <= len(serves):
-        raise ValueError(f"k is {k!r}: choose a whole number from 1 to {len(serves)}")
+        raise ValueError(
+            f"{k!r} to choose: give a whole number from 1 to {len(serves)}"
+        )
     low = min(0.0, serves.min())  # a task without any representative
     served, left = np.full(len(serves), low), np.arange(len(serves))
     steps, within = [], 0.0

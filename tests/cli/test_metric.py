@@ -10,7 +10,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.logs import TIME, lm_eval_row, right_or_wrong, write_results, write_rows
+from helpers.logs import (
+    TIME,
+    inspect_log,
+    lm_eval_row,
+    right_or_wrong,
+    write_eval,
+    write_results,
+    write_rows,
+)
 
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores
@@ -29,7 +37,7 @@ def rows_of(task, number, right):
     return [lm_eval_row(task, number, x, "exact_match", f) for f, x in pairs]
 
 
-def log(folder, model, ids, row, tasks="tasks"):
+def log(folder, model, ids, row, tasks="tasks", **more):
     "What lm-evaluation-harness writes for two tasks"
     place = Path(folder, model.replace("/", "__"))
     for task, numbers in ids.items():
@@ -37,7 +45,7 @@ def log(folder, model, ids, row, tasks="tasks"):
         lines = [r for n in numbers for r in rows_of(task, n, int(right[n]))]
         write_rows(place / f"samples_{task}_{TIME}.jsonl", lines)
     where = {t: {"metadata": {"config_source": f"{tasks}/{t}.yaml"}} for t in ids}
-    write_results(place, model, ids, configs=where)
+    write_results(place, model, ids, configs=where, **more)
 
 
 ALL = {"sums": range(40), "gen": range(20)}
@@ -130,6 +138,57 @@ def test_plan_can_say_it_for_a_table_from_elsewhere(give):
     how = "--method random --budget 12 --folds 0 --out x --metric acc_norm"
     err = give(f"plan s.parquet {how}", wrong=True)
     assert "'acc_norm'" in err and "the sources" in err and not Path("x").exists()
+
+
+def run_as(shots, version):
+    "What the results file says of how the tasks were run"
+    return {"n-shot": {"sums": shots, "gen": 5}, "versions": {"sums": version}}
+
+
+def test_other_shots_or_another_version_than_the_sources_are_refused(give, harness):
+    for number in range(8):
+        log("logs", f"m{number}", ALL, number, **run_as(5, 2.0))
+    read = "--metric acc,exact_match --filter none,strict"
+    out = give(f"import lm-eval logs --out s.parquet {read}")
+    assert "shots: 5\nversion: 2\n" in out
+    assert "--num_fewshot 5" in plan(give)
+    for one, said in (run_as(0, 2), "shots 0"), (run_as(5, 3), "version 3"):
+        log("new/logs", "o/new", asked(), 8, **one)
+        err, what = give("tell new new/logs", wrong=True), said.split()[0]
+        own = {"shots": "5", "version": "2"}[what]
+        assert f"task sums has {said} in '" in err and err.count("\n") == 1
+        assert f"but {own} in the sources: leave one out, or run it again" in err
+        assert not Evaluation.load("new").answers
+        give("publish s.parquet --method kmeans --budget 12 --folds 0 --out small")
+        log("whole", "o/new", ALL, 8, **one)
+        err = give("estimate whole --bundle small --format lm-eval", wrong=True)
+        assert said in err and "the sources" in err
+        shutil.rmtree("small")
+        log("logs", "m3", ALL, 3, **one)
+        err = give(f"import lm-eval logs --out t.parquet {read}", wrong=True)
+        assert said in err and f"but {own} in 'logs/m0/" in err
+    log("new/logs", "o/new", asked(), 8, **run_as(5, 2))
+    give("tell new new/logs")
+    check_answers()
+    for more in "", " -f 5":
+        shutil.rmtree("new")
+        plan(give)
+        give("run new -- lm_eval --model hf" + more)
+        assert ("--num_fewshot 5" in ran()[-1]) == (not more)
+    log("logs", "m3", ALL, 3)  # older versions do not say it
+    give(f"import lm-eval logs --out t.parquet {read}")
+
+
+def test_another_version_of_a_task_of_inspect_is_refused(give):
+    for number in range(3):
+        head, samples = inspect_log(f"m{number}", "quiz", ["C", "I"])
+        head["eval"]["task_version"] = 1 + number // 2
+        write_eval(f"evals/{number}.eval", head, samples)
+    err = give("import inspect evals --out q.parquet", wrong=True)
+    assert "task quiz has version 2 in 'evals/2.eval', but 1 in 'evals/0.eval'" in err
+    Path("evals/2.eval").unlink()
+    give("import inspect evals --out q.parquet")
+    assert {*Scores.from_parquet("q.parquet").items["version"]} == {"1"}
 
 
 PROGRAM = """#!{python}

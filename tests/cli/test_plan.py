@@ -18,7 +18,7 @@ from benchnb.live.evaluation import Evaluation
 from benchnb.studies.recommend import recommend
 
 EMBEDDED = ["swebench_verified", "gso", "terminal_bench"]
-DATA = ["helm_gsm", "ifeval", "mmlu_pro"]
+DATA = ["helm_gsm8k", "ifeval", "mmlu_pro"]
 TABLES = EMBEDDED + [pytest.param(name, marks=pytest.mark.slow) for name in DATA]
 
 
@@ -173,3 +173,8 @@ def test_a_key_is_neither_kept_nor_printed(tmp_path, monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert "--model-args holds api_key: leave it out" in err
     assert "yzzy" not in out + err and not Path("new").exists()
+
+
+def test_a_slip_in_the_tables_name_is_named_before_the_budget(tmp_path, capsys):
+    assert main(["plan", str(tmp_path / "none"), "--out", str(tmp_path / "x")]) == 2
+    assert "no file or data set" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The commands of README.md, given in their order in an empty folder."""
+"""The commands of README.md and of First steps, in their order, in an empty folder."""
 
 import json
 import os
@@ -18,8 +18,13 @@ from helpers.logs import right_or_wrong, write_lm_eval
 
 from benchnb.cli.app import main, parse
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-BLOCKS = "".join(re.findall(r"```sh\n(.*?)```", README, flags=re.S)).splitlines()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+STEPS = json.loads((ROOT / "nbs/tutorials/first_steps.ipynb").read_text("utf-8"))
+TEXTS = [README, *("".join(cell["source"]) for cell in STEPS["cells"])]
+BLOCKS = "".join(
+    re.findall(r"```sh\n(.*?)```", "\n".join(TEXTS), flags=re.S)
+).splitlines()
 COMMANDS = [shlex.split(x, comments=True)[1:] for x in BLOCKS if x[:8] == "benchnb "]
 SLOW = ("compare", "recommend", "forecast")  # their options are checked alone
 

@@ -190,6 +190,43 @@ def test_a_command_ends_with_its_run(by, place):
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
 
 
+STARTS = """
+import os, signal, subprocess, sys
+from benchnb.cli.app import main
+
+class Popen(subprocess.Popen):
+    def __init__(self, words, **how):
+        super().__init__(words, **how)
+        if words[1:2] == ["first.py"]:
+            os.kill(os.getpid(), signal.SIG)  # it runs, and nobody knows its number
+
+if not os.path.exists("stayed.txt"):
+    subprocess.Popen = Popen
+sys.exit(main())
+"""
+PAUSES = """
+import signal, sys
+from pathlib import Path
+if not Path("stayed.txt").exists():
+    Path("stayed.txt").touch()
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("by", ["SIGKILL", "SIGTERM", "SIGINT"])
+def test_a_command_that_is_starting_ends_with_its_run(by, place):
+    folder, wanted = place
+    (folder / "first.py").write_text(PAUSES + PROGRAM)
+    words = [sys.executable, "-c", STARTS.replace("SIG)", f"{by})"), *FIRST]
+    done = subprocess.run(words, capture_output=True, timeout=60)
+    number = getattr(signal, by)
+    assert done.returncode == (130 if by == "SIGINT" else -number), done.stderr
+    assert by != "SIGINT" or not (folder / "mine" / "run.lock").exists()
+    (folder / "stayed.txt").touch()  # it may have ended before
+    assert main(FIRST) == 0
+    assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
+
+
 def test_a_command_that_got_away_is_not_joined(place, capsys):
     "It keeps the folder of the logs, in which nobody else may write"
     part = place[0] / "mine" / "logs" / "round_1.part"

@@ -65,7 +65,7 @@ def test_a_table_and_a_picture(matrix, capsys):
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["matrix.csv", "--tasks", "9"], "choose a whole number from 1 to 4"),
+        (["matrix.csv", "--tasks", "9"], "give a whole number from 1 to 4"),
         (["matrix.csv", "--method", "kmeans"], "--method must be bento_sim or"),
         (["."], "name the matrix, a CSV"),
         (["other.csv"], "no file 'other.csv'"),

@@ -182,7 +182,7 @@ def test_a_folder_comes_before_a_download(server, gsm8k, tmp_path, monkeypatch):
     np.testing.assert_array_equal(far.values[:4], source)
     monkeypatch.delenv("BENCHNB_DATA")
     where = sources.data_sets()["where"]
-    assert where["gsm8k"] == "download" and where["zoo"] == "embedded"
+    assert where["gsm8k"] == "download" and where["ifeval"] == "embedded"
 
 
 class Trap:
@@ -226,12 +226,12 @@ def test_files_that_do_not_fit(gsm8k, part, content, message):
 def test_unknown_names_and_sets_that_are_not_here(tmp_path, monkeypatch):
     monkeypatch.delenv("BENCHNB_DATA", raising=False)
     refused(lambda: load("openllm_v1/ark"), "did you mean 'openllm_v1/arc'\\?")
-    words = "ifeval.*benchmark-prediction.*BENCHNB_DATA.*benchpred.npz"
-    refused(lambda: load("ifeval", folder=tmp_path), words, FileNotFoundError)
+    words = "musr.*benchmark-prediction.*BENCHNB_DATA.*benchpred.npz"
+    refused(lambda: load("musr", folder=tmp_path), words, FileNotFoundError)
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path / "slip"))
     for call in (partial(load, "gsm8k"), sources.data_sets):
         refused(call, "BENCHNB_DATA is .*slip", FileNotFoundError)
-    assert len(load("zoo")) > 0  # needs no folder
+    assert len(load("ifeval")) > 0  # needs no folder
 
 
 def test_damaged_npz_never_passes_and_is_named(tmp_path):
@@ -295,23 +295,20 @@ def test_openllm_joined_and_in_parts(tmp_path):
         sources.join_scenarios({"a": part, "b": part})
 
 
-def test_mmlu_pro_with_questions_of_another_order_is_refused(tmp_path):
-    folder = tmp_path / "mmlu-pro"
-    folder.mkdir()
-    matrix = np.array([[1, 255], [0, 1]], np.uint8)
-    ids, models = np.array([7, 9], np.int32), np.array(["Yi-6B", "b"])
-    np.savez(folder / "mmlu_pro.npz", correct=matrix, models=models, question_id=ids)
-    facts = {"question_id": [7, 9], "category": ["law", "health"]}
-    facts |= {"src": ["ori_mmlu-jurisprudence", "stemez-Biology"]}
-    facts |= {"question": ["Which?", "Who?"], "options": [["a"], ["me", "you"]]}
-    facts = pd.DataFrame(facts)
-    facts.to_parquet(folder / "items.parquet")
-    table = load("mmlu_pro", folder=tmp_path)
-    assert list(table.items["subject"].fillna("-")) == ["jurisprudence", "-"]
-    assert table.items["text"]["mmlu_pro/9"] == "Who?\nme\nyou"
-    assert np.isnan(table.values[0, 1])
-    facts[::-1].to_parquet(folder / "items.parquet")
-    refused(lambda: load("mmlu_pro", folder=tmp_path), "the two files in .* differ")
+def test_language_models_that_ship_need_no_folder(monkeypatch):
+    monkeypatch.delenv("BENCHNB_DATA", raising=False)
+    table, part = load("mmlu_pro"), load("mmlu_pro/questions")
+    assert np.isnan(table.values).sum() == 1713 and not np.isnan(part.values).any()
+    assert part.items["text"].notna().all() and part.items["task"].nunique() == 14
+    counts = part.items["task"].value_counts()
+    assert counts.min() == 100 and len(part.items) == table.items["text"].notna().sum()
+    assert table.items["subject"].nunique() == 56
+    same = table.select(items=part.items.index)
+    np.testing.assert_array_equal(same.values, part.values)
+    for name in ("helm_gsm8k", "helm_medqa", "ifeval"):
+        where = sources.data_sets().loc[name]
+        assert where["where"] == "embedded"
+        assert load(name).shape == (where["models"], where["items"])
 
 
 # names

@@ -143,7 +143,22 @@ def test_a_submission_without_patches_or_logs_says_so(tmp_path, capsys):
     assert main(["estimate", "--bundle", "swebench-verified-50", str(path)]) == 0
     said = capsys.readouterr()
     assert "4 of 50 results ended in an error" in " ".join(said.out.split())
-    assert "names no item that failed" in said.err  # they may not have been run
+    assert "does not say all that was run" in said.err  # they may not have been run
+
+
+def test_a_weak_agents_submission_is_read(tmp_path, capsys):
+    "Of the leaderboard's layout, with one task solved; a bare list may be of anything"
+    live = load_bundle(find_bundle("swebench-verified-50"))
+    one = {"resolved": live.ask()[:1]}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(one | {"no_generation": [], "no_logs": []}))
+    call = ["estimate", "--bundle", "swebench-verified-50", str(path)]
+    assert main(call) == 0 and "score" in capsys.readouterr().out
+    path.write_text(json.dumps(one))
+    assert main(call) == 2 and "only what was resolved" in capsys.readouterr().err
+    path.write_text(json.dumps(one | {"no_generation": one["resolved"]}))
+    assert main(call) == 2
+    assert "both in resolved and no_generation" in capsys.readouterr().err
 
 
 def test_a_submission_that_names_all_it_ran_leaves_out_the_rest(tmp_path, capsys):

@@ -253,3 +253,11 @@ def test_worse_than_random_items_by_two_standard_errors():
     assert f"{text} models like the sources (" in measured_text(fields)
     figures["random_error_se"] = 0.05
     assert "worse" not in measured_text(fields)
+
+
+@pytest.mark.parametrize("name", ["aipw", "proeval"])
+def test_as_many_items_as_sources_are_no_table_of_sources(name, tmp_path):
+    table = Scores(np.random.default_rng(0).integers(0, 2, (12, 40)).astype(float))
+    method = get_method(name).fit(table).prepare(12, np.random.default_rng(0))
+    publish(method, tmp_path / "small")
+    assert {p.name for p in (tmp_path / "small").iterdir()} >= {"subset.json"}

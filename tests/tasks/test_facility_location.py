@@ -75,8 +75,8 @@ def test_rounding_changes_nothing(seed):
     "matrix, k, message",
     [
         (np.ones((3, 4)), 2, r"got the shape \(3, 4\)"),
-        (np.eye(3), 0, "k is 0: choose a whole number from 1 to 3"),
-        (np.eye(3), 2.0, "k is 2.0"),
+        (np.eye(3), 0, "0 to choose: give a whole number from 1 to 3"),
+        (np.eye(3), 2.0, "2.0 to choose"),
     ],
 )
 def test_faults(matrix, k, message):
