@@ -317,7 +317,7 @@ def of_mmlu_size(
 
 
 def seconds_table(
-    trials: int = 2,  # runs of every method
+    trials: int = 5,  # runs of every method
 ) -> pd.DataFrame:  # one row per method and run, seconds
     "Table 3 on this machine"
     from threadpoolctl import threadpool_limits
@@ -379,5 +379,5 @@ def measured_cells(
     names = [*FIGURE_5, "SWE-bench, by date"]
     errors = pd.concat([errors_by_ratio(name, runs) for name in names])
     swept = sweeps(names[-1], replace(runs, trials=min(runs.trials, 3)))
-    seconds = seconds_table(min(runs.trials, 2))
+    seconds = seconds_table(min(runs.trials, 5))
     return filtering_cells(errors, item_descriptions(runs), seconds, swept)
