@@ -11,7 +11,6 @@ __all__ = ['AGREES', 'DISAGREES', 'BY_HAND', 'COLOURS', 'DARK', 'COUNTED', 'How'
 import html
 import importlib
 import re
-from collections.abc import Iterator
 from enum import StrEnum
 from itertools import combinations, product
 from pathlib import Path
