@@ -107,7 +107,8 @@ def test_cells_find_their_printed_neighbours(tmp_path):
     errors = pd.DataFrame(errors, columns=["method", "ratio", "trial", "mae"])
     errors = errors.assign(weighted=0.2, rank=3.0, setting="s")
     cells = chapter.filtering_cells(errors, described, seconds, swept())
-    store_results(cells.assign(paper="collaborative_filtering"), "cf", tmp_path)
+    name = "collaborative_filtering"
+    store_results(cells.assign(paper=name), name, tmp_path)
     both = table_cells("collaborative_filtering", tmp_path).set_index(["row", "column"])
     cell = both.loc["clustering / historical results", "performance / mae"]
     assert cell["difference"] == pytest.approx(0.005) and cell["trials"] == 2

@@ -73,6 +73,7 @@ def test_bigbenchs_own_file_makes_the_papers_numbers(big_bench):
     store_results(complete_cells(found, PAPER), PAPER, big_bench)
     key = ["table", "row", "column"]
     cells = table_cells("predicting_big_bench", big_bench).set_index(key)
+    cells = cells.drop(index="figure 7", level="table")  # read off a picture, kept
     measured = cells[cells["reproduced"].notna()]
     assert set(measured["data"]) == {"bigbench", "arithmetic"}
     table_6 = cells.loc["table 6"].dropna(subset="published")

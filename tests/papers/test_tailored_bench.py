@@ -74,7 +74,7 @@ def test_scatter_is_the_deviation_that_the_errors_imply():
     cell = dict(table="table 6", row="GSM8K / Random", column="20 items / kendall")
     facts = dict(data="gsm8k, given split", reason="why", trials=4)
     cells = pd.DataFrame([cell | facts | dict(stderr=trials.sem(), reproduced=0.84)])
-    found = scatter(cells)
+    found = scatter(cells, "figure 7")
     assert found["reproduced"].item() == pytest.approx(trials.std())
     assert found["stderr"].item() == pytest.approx(trials.std() / np.sqrt(6))
     assert found["column"].item() == "20 items / kendall sd"
