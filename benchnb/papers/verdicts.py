@@ -288,7 +288,7 @@ def complete_cells(
     done: pd.DataFrame,  # measured cells: table, row, column, reproduced, and facts
     paper: str,  # short name in PAPERS
 ) -> pd.DataFrame:  # as store_results wants them, with the cells that were not measured
-    "Give measured cells the reasons of the paper's file, and add what it says of others"
+    "Give measured cells the reasons of the paper's file; add what it says of others"
     usual = dict(trials=1, data="", verdict="", reason="")  # where nothing is given
     done = done.reindex(columns=[*RESULT_COLUMNS, *WAY]).fillna(usual)
     done = done.assign(paper=paper).reset_index(drop=True)
