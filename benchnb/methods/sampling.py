@@ -54,7 +54,7 @@ def draw_items(
     rng: np.random.Generator,
     easiness: np.ndarray | None = None,  # stratify by this; None: random order
 ) -> tuple[np.ndarray, np.ndarray]:  # items drawn, and the share of each; they sum to 1
-    "Draw items in proportion to weight; shares as in equation 2"
+    "Draw items in proportion to weight; shares as in equation 1"
     probabilities = inclusion_probabilities(weight, budget)
     order = rng.permutation(len(weight))
     if easiness is not None:
@@ -165,7 +165,7 @@ def task_means(
 def neighbour_variance(
     seen: np.ndarray,  # scores in the order of the strata, shape (n,)
 ) -> float | None:  # variance within strata; None for a single score
-    "Half the mean squared difference of neighbours (equation 3)"
+    "Half the mean squared difference of neighbours (equation 2)"
     return float((np.diff(seen) ** 2).mean() / 2) if len(seen) > 1 else None
 
 
@@ -192,19 +192,19 @@ class StratifiedSampling(Informed):
     name = "stratified"
 
     def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
-        "The mean varies only within strata (equation 3)"
+        "The mean varies only within strata (equation 2)"
         return super().conclude(sample, neighbour_variance(sample.seen))
 
 # %% ../../nbs/methods/sampling.ipynb #5859b929
 @register
 @dataclass(eq=False)
 class DifferenceEstimator(Informed):
-    "The sources' mean over all items plus the mean difference on the drawn (eq. 4)"
+    "The sources' mean over all items plus the mean difference on the drawn (eq. 3)"
 
     name = "difference"
 
     def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
-        "Equation 4, with an interval from the variance of the differences"
+        "Equation 3, with an interval from the variance of the differences"
         guess, apart = self.easiness_, sample.seen - self.easiness_[sample.items]
         chance = self.inclusion_probabilities(sample.items).probabilities
         known = (self.weights_, chance, guess, sample.items, sample.seen)
@@ -233,7 +233,7 @@ def ridge_loo(
     seen: np.ndarray,  # answers, shape (n,)
     penalties: tuple = RIDGE_PENALTIES,  # to choose from
 ) -> tuple[np.ndarray, np.ndarray]:  # dual coefficients, leave-one-out residuals (n,)
-    "Ridge regression with an intercept; residuals by equation 7, penalty by them"
+    "Ridge regression with an intercept; residuals by equation 5, penalty by them"
     penalty = np.array(penalties) * max(values.mean(), 1e-6)
     centred = seen - seen.mean()
     rotated = vectors.T @ centred
@@ -259,7 +259,7 @@ def cross_kernel(
 @register
 @dataclass(eq=False)
 class AIPW(Informed):
-    "Ridge predictions from the sources, corrected by leave-one-out residuals (eq. 8)"
+    "Ridge predictions from the sources, corrected by leave-one-out residuals (eq. 6)"
 
     penalty: float | None = param(
         None, "of the ridge; None: chosen for each target", low=0
@@ -303,7 +303,7 @@ class AIPW(Informed):
         return self.predict(sample)[1]
 
     def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
-        "Equation 8, with an interval from the leave-one-out residuals"
+        "Equation 6, with an interval from the leave-one-out residuals"
         guess, left_out = self.predict(sample)
         chance = self.inclusion_probabilities(sample.items).probabilities
         known = (self.weights_, chance, guess, sample.items, sample.seen)
