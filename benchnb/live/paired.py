@@ -127,7 +127,7 @@ def spanning(
     ends = min(ends), max(ends)
     return replace(found, interval=ends, better=better, note="; ".join(notes))
 
-# %% ../../nbs/live/paired.ipynb #e6b57832
+
 def paired(
     a: dict[str, float],  # item -> score of A; NaN: not scored
     b: dict[str, float],  # the same of B

@@ -22,7 +22,7 @@ def _check_range(name, values, low, high, hint=""):
         raise ValueError(text.strip())
     return values
 
-# %% ../../nbs/stats/intervals.ipynb #4214972f
+
 def normal_quantile(
     level: float = 0.95,  # promised coverage, from 0.01 to 0.999
 ) -> float:  # z, in standard errors
@@ -36,7 +36,7 @@ def wilson_interval(
     size: float,  # items asked, at least 1; inf if the true score is known
     level: float = 0.95,  # promised coverage, from 0.01 to 0.999
 ) -> np.ndarray:  # lower and upper ends, in [0, 1]; shape (2,) + shape of score
-    "True scores for which `score` is no surprise (Wilson 1927; equation 5)"
+    "True scores for which `score` is no surprise (Wilson 1927; equation 4)"
     hint = "Divide the number right by the number asked."
     score = _check_range("score", score, 0, 1, hint)
     q = normal_quantile(level) ** 2 / _check_range("size", size, 1, np.inf)
@@ -49,7 +49,7 @@ def effective_size(
     asked: int,  # items asked, from 1 to total
     total: int,  # items in the benchmark
 ) -> float:  # n*, at least asked; inf when every item was asked
-    "Items of an endless benchmark that tell as much as `asked` of `total` (equation 6)"
+    "Items of an endless benchmark that tell as much as `asked` of `total` (equation 5)"
     _check_range("asked", asked, 1, total, "No item is asked twice.")
     return math.inf if asked == total else asked * (total - 1) / (total - asked)
 
@@ -69,7 +69,7 @@ def inclusion_probabilities(
             return np.where(sure, 1.0, chance)
         sure |= heavy
 
-# %% ../../nbs/stats/intervals.ipynb #c0ffee07
+
 def systematic_sample(
     order: np.ndarray,  # item positions, in the order in which they lie
     probabilities: np.ndarray,  # of each item, shape (items,)
@@ -87,7 +87,7 @@ def weighted_size(
     weight: np.ndarray,  # what its item counts in the benchmark; over all items: 1
     total: int,  # items in the benchmark that count, at least n
 ) -> float:  # n*, at least 1; inf when every item was asked
-    "Equally weighted items of an endless benchmark that tell as much (equation 7)"
+    "Equally weighted items of an endless benchmark that tell as much (equation 6)"
     share = _check_range("share", share, 0, 1, "The shares of the answers sum to 1.")
     weight = _check_range("weight", weight, 0, 1, "The weights of all items sum to 1.")
     unseen = np.maximum(share * (share - weight), 0).sum()
@@ -100,7 +100,7 @@ def spread_ratio(
     seen: np.ndarray,  # scores of the items asked, in [0, 1], shape (n,)
     left: float,  # variance of what is unexplained in them, s_r^2, at least 0
 ) -> float:  # rho: 1 when the predictions are of no use, towards 0 when perfect
-    "Share of the answers' variance that predictions leave unexplained (equation 9)"
+    "Share of the answers' variance that predictions leave unexplained (equation 7)"
     seen = _check_range("seen", seen, 0, 1, "Drop the items that have no score.")
     _check_range("left", left, 0, np.inf)
     middle = (2 + seen.sum()) / (seen.size + 4)
@@ -113,10 +113,10 @@ def residual_interval(
     score: float,  # the estimate; values outside [0, 1] are clipped
     seen: np.ndarray,  # scores of the items asked, in [0, 1], shape (n,)
     left: float | None = None,  # their unexplained variance; None: all of it
-    size: float = math.inf,  # effective size of the sample, equation 6 or 7
+    size: float = math.inf,  # effective size of the sample, equation 5 or 6
     level: float = 0.95,  # promised coverage, from 0.01 to 0.999
 ) -> np.ndarray:  # lower and upper ends, in [0, 1]; a point only if size is inf
-    "Interval for an estimate that leaves `left` of the variance unexplained (eq. 9)"
+    "Interval for an estimate that leaves `left` of the variance unexplained (eq. 7)"
     seen = _check_range("seen", seen, 0, 1, "Drop the items that have no score.")
     ratio = 1.0 if left is None else spread_ratio(seen, left)
     score = float(np.clip(score, 0, 1))
@@ -137,7 +137,7 @@ def run_noise(
     share: np.ndarray,  # what each counts in the estimate, sums to 1
     weight: np.ndarray,  # what its item counts in the benchmark
 ) -> float:  # a variance; 0 where no item was run twice
-    "What the noise of runs adds to the variance of an estimate (equation 11)"
+    "What the noise of runs adds to the variance of an estimate (equation 8)"
     often = trials > 1
     if not often.any():
         return 0.0
@@ -145,22 +145,22 @@ def run_noise(
     once = np.where(often, once, once[often].mean())
     return float((share * weight) @ (once / trials))
 
-# %% ../../nbs/stats/intervals.ipynb #a6bf8434
+
 def runs_interval(
     score: float,  # the estimate; values outside [0, 1] are clipped
     seen: np.ndarray,  # mean scores of the items asked, shape (n,)
     noise: float,  # from run_noise
     left: float | None = None,  # their unexplained variance; None: all of it
-    size: float = math.inf,  # effective size of the sample, equation 6 or 7
+    size: float = math.inf,  # effective size of the sample, equation 5 or 6
     level: float = 0.95,  # promised coverage, from 0.01 to 0.999
 ) -> np.ndarray:  # lower and upper ends, in [0, 1]
-    "Wilson's interval for the expected score over runs (equation 11)"
+    "Wilson's interval for the expected score over runs (equation 8)"
     seen = _check_range("seen", seen, 0, 1, "Drop the items that have no score.")
     if left is None:
         left = seen.var(ddof=1) if seen.size > 1 else 0.25
     middle = (2 + seen.sum()) / (seen.size + 4)
     unit = middle * (1 - middle)
-    apart = (seen.size - 1) * left + 2 * unit  # two imaginary items, as in equation 9
+    apart = (seen.size - 1) * left + 2 * unit  # two imaginary items, as in equation 7
     ratio = apart / (seen.size * seen.mean() * (1 - seen.mean()) + 2 * unit)
     variance = ratio / size + noise / unit  # in units of one right or wrong answer
     size = max(1.0, 1 / variance) if variance > 0 else math.inf
@@ -172,7 +172,7 @@ def conformal_radius(
     level: float = 0.95,  # promised coverage, from 0.01 to 0.999
     independent: float | None = None,  # errors that they are worth; None: all
 ) -> float:  # the interval is estimate +- radius; inf when m is too small
-    "Radius that holds the next error with probability `level` or more (equation 10)"
+    "Radius that holds the next error with probability `level` or more (equation 9)"
     hint = "Drop models without a score."
     errors = _check_range("errors", errors, -np.inf, np.inf, hint)
     _check_range("level", level, 0.01, 0.999, "Write 0.95 for 95%.")
