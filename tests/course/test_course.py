@@ -27,7 +27,8 @@ FIGURES = {  # sentences of the solutions, with what the right answers give
         "'for a new'.format(*honest().values())"
     ],
     "shift": [
-        "'{:.2f} and {:.2f} for `difference`'.format(*two_columns()['difference'].values())",
+        "'{:.2f} and {:.2f} for `difference`'"
+        ".format(*two_columns()['difference'].values())",
         "'{:.2f} and {:.2f} for `anchor_points`'"
         ".format(*two_columns()['anchor_points'].values())",
     ],
