@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['task_queue', 'chosen_means', 'fitted_line', 'TaskSelection', 'RandomTasks', 'TaskList', 'published_list',
-           'ordered_matrix', 'SimilarTasks', 'BentoSim', 'chosen_dims', 'BentoLe', 'choose_tasks', 'plot_tasks',
-           'Bm25Sim', 'Bm25Le', 'ResultsSim']
+           'SimilarTasks', 'ResultsSim', 'ordered_matrix', 'BentoSim', 'chosen_dims', 'BentoLe', 'choose_tasks',
+           'plot_tasks', 'Bm25Sim', 'Bm25Le']
 
 # %% ../../nbs/tasks/bento.ipynb #dc305321
 from collections.abc import Sequence
@@ -210,6 +210,63 @@ def published_list(
         raise ValueError(f"no list {benchmark}/{name}: there are {there}")
     return lists[benchmark, name]
 
+# %% ../../nbs/tasks/bento.ipynb #bae01fc2
+@dataclass(eq=False)
+class SimilarTasks(TaskSelection):
+    "Tasks by facility location on what the variants' `similarity` returns"
+
+    scale: str = param(
+        "relative", "of the columns (centred: eq. 2)", choices=alike.SCALES
+    )
+    metric: str = param(
+        "euclidean", "distance between rows", choices=alike.TASK_DISTANCES
+    )
+    t: float = param(1.5, "c as a multiple of the largest distance", low=1, high=1e6)
+
+    def closeness(self, rows: np.ndarray) -> np.ndarray:
+        "From a row of numbers per task to similarities; ones if all are the same"
+        distance = alike.task_distances(rows, self.metric)
+        if distance.max() <= 1e-12:
+            return np.ones_like(distance)
+        return self.t * distance.max() - distance
+
+    def order(self, source, side):
+        names = np.array(self.tasks_)
+        first = np.lexsort([names, -self.task_weights_])  # of equal gains the heavier
+        similar = self.similarity(source, side)[np.ix_(first, first)]
+        return first[select_tasks(similar, len(names)).order]
+
+# %% ../../nbs/tasks/bento.ipynb #b4a2dd15
+@register
+@dataclass(eq=False)
+class ResultsSim(SimilarTasks):
+    "BENTo-sim with the sources' results in place of transfer"
+
+    scale: str = param(
+        "none", "centred: without difficulty", choices=("none", "centred")
+    )
+    correct: str = param(
+        "line", "how sources correct", choices=("none", "difference", "line")
+    )
+
+    name = "results_sim"
+    learns = True
+
+    def similarity(self, source, side):
+        table = source.performance(by="task")[self.tasks_].to_numpy(copy=True)
+        table[:, np.isnan(table).all(axis=0)] = 0  # scored by no model: all the same
+        gaps = np.isnan(table)
+        rows = table[~gaps.any(axis=1)].T
+        if not rows.size:
+            worst = self.tasks_[gaps.sum(axis=0).argmax()]
+            raise ValueError(
+                f"{self.name} needs sources with a score for every task: leave out "
+                f"task {worst!r}, which {gaps.sum(axis=0).max()} sources lack"
+            )
+        if self.scale == "centred":  # only what is left beside a task's difficulty
+            rows = rows - rows.mean(axis=1, keepdims=True)
+        return self.closeness(rows)
+
 # %% ../../nbs/tasks/bento.ipynb #757df785
 def ordered_matrix(
     side: object,  # a Transfer, its file, a frame with names, or an array
@@ -237,33 +294,7 @@ def ordered_matrix(
     found = [names.index(task) for task in tasks]
     return values[..., found, :][..., found]
 
-# %% ../../nbs/tasks/bento.ipynb #bae01fc2
-@dataclass(eq=False)
-class SimilarTasks(TaskSelection):
-    "Tasks by facility location on what the variants' `similarity` returns"
-
-    scale: str = param(
-        "relative", "of the columns (centred: eq. 2)", choices=alike.SCALES
-    )
-    metric: str = param(
-        "euclidean", "distance between rows", choices=alike.TASK_DISTANCES
-    )
-    t: float = param(1.5, "c as a multiple of the largest distance", low=1, high=1e6)
-
-    def closeness(self, rows: np.ndarray) -> np.ndarray:
-        "From a row of numbers per task to similarities; ones if all are the same"
-        distance = alike.task_distances(rows, self.metric)
-        if distance.max() <= 1e-12:
-            return np.ones_like(distance)
-        return self.t * distance.max() - distance
-
-    def order(self, source, side):
-        names = np.array(self.tasks_)
-        first = np.lexsort([names, -self.task_weights_])  # of equal gains the heavier
-        similar = self.similarity(source, side)[np.ix_(first, first)]
-        return first[select_tasks(similar, len(names)).order]
-
-
+# %% ../../nbs/tasks/bento.ipynb #00ac8e07
 @register
 @dataclass(eq=False)
 class BentoSim(SimilarTasks):
@@ -420,34 +451,3 @@ class Bm25Le(Bm25Sim, BentoLe):
     "BENTo-le with the words of the tasks in place of transfer (BM25-le)"
 
     name = "bm25_le"
-
-# %% ../../nbs/tasks/bento.ipynb #b4a2dd15
-@register
-@dataclass(eq=False)
-class ResultsSim(SimilarTasks):
-    "BENTo-sim with the sources' results in place of transfer"
-
-    scale: str = param(
-        "none", "centred: without difficulty", choices=("none", "centred")
-    )
-    correct: str = param(
-        "line", "how sources correct", choices=("none", "difference", "line")
-    )
-
-    name = "results_sim"
-    learns = True
-
-    def similarity(self, source, side):
-        table = source.performance(by="task")[self.tasks_].to_numpy(copy=True)
-        table[:, np.isnan(table).all(axis=0)] = 0  # scored by no model: all the same
-        gaps = np.isnan(table)
-        rows = table[~gaps.any(axis=1)].T
-        if not rows.size:
-            worst = self.tasks_[gaps.sum(axis=0).argmax()]
-            raise ValueError(
-                f"{self.name} needs sources with a score for every task: leave out "
-                f"task {worst!r}, which {gaps.sum(axis=0).max()} sources lack"
-            )
-        if self.scale == "centred":  # only what is left beside a task's difficulty
-            rows = rows - rows.mean(axis=1, keepdims=True)
-        return self.closeness(rows)

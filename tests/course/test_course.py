@@ -13,6 +13,26 @@ from tools.run import ROOT
 COURSE = ROOT / "nbs/course"
 UNITS = sorted(path.stem for path in COURSE.glob("*.ipynb"))
 BLANK = "...  # your code"
+FIGURES = {  # sentences of the solutions, with what the right answers give
+    "coresets": [
+        "'{medoids} points for 30 medoids and {random} for'.format(**coreset_errors())",
+        "'{:.2f} with all sources and {:.2f} with the native third, which is better '"
+        "'for {:.0%} of'.format(*relatives().values())",
+    ],
+    "tasks": [
+        "'With one task both have {:.1f} points'.format(task_errors(1)['greedy'])"
+    ],
+    "records": [
+        "'{:.2f} for a new pair of known parts, {:.2f} for a new scaffold, and {:.2f} '"
+        "'for a new'.format(*honest().values())"
+    ],
+    "shift": [
+        "'{:.2f} and {:.2f} for `difference`'"
+        ".format(*two_columns()['difference'].values())",
+        "'{:.2f} and {:.2f} for `anchor_points`'"
+        ".format(*two_columns()['anchor_points'].values())",
+    ],
+}
 
 
 def code_cells(path):
@@ -83,4 +103,7 @@ def test_blanks_and_typical_mistakes_get_hints_and_solutions_are_right(unit):
         lines = [line.strip() for line in solution.splitlines()[2:]]
         longest = max(lines, key=len).removeprefix("return ")
         assert not any(longest in cell for cell in cells), "the solution is given away"
+    text = sections(COURSE / "solutions.qmd")[unit]
+    for sentence in FIGURES.get(unit, ()):
+        assert eval(sentence, names) in text
     plt.close("all")
