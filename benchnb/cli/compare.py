@@ -97,11 +97,12 @@ def comparison_lines(
         yield "\n" * (not at) + textwrap.fill(text, 78, subsequent_indent="  ")
 
 
-MORE = """SCORES is a named data set such as helm_gsm8k (see benchnb data), or a file: Parquet of Scores.to_parquet, or a long table (Parquet, CSV, JSONL)
+MORE = """SCORES is a named data set such as helm_gsm8k (see benchnb data), or
+a file: Parquet of Scores.to_parquet, or a long table (Parquet, CSV, JSONL)
 with the columns model, item, score, or a wide one: a row for each model, its
-name in the first column, then a column for each item. Optional columns of a long
-one: task, weight, cost, text of the item; family, released, part, n_params,
-full_score of the model.
+name in the first column, then a column for each item. Optional columns of a
+long one: task, weight, cost, text of the item; family, released, part,
+n_params, full_score of the model.
 
 Every trial splits the models into sources, which a method may learn from, and
 targets, which it estimates from a few items each. Exact duplicates and other

@@ -121,5 +121,6 @@ def test_a_method_whose_package_is_missing_is_left_out_with_what_to_install(
     for name in lacking:
         with pytest.raises(ImportError, match=r'pip install "benchnb\[papers\]'):
             get_method(name).fit(load("helm_gsm8k"))
-    assert main(["compare", "helm_gsm8k", "--methods", "metabench", "--trials", "1"]) == 2
+    given = ["helm_gsm8k", "--methods", "metabench", "--trials", "1"]
+    assert main(["compare", *given]) == 2
     assert "pygam is not installed: pip install" in capsys.readouterr().err
