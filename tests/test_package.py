@@ -1,6 +1,6 @@
 """What people install: a package that starts fast, and ships its data.
 
-The wheel holds benchnb/resources: the zoo's table and the published ones."""
+The wheel holds benchnb/resources: the embedded data sets and the published tables."""
 
 import ast
 import json
@@ -159,7 +159,7 @@ from benchnb.cli.new import read_chapters
 from benchnb.data.sources import load
 from benchnb.papers.published import published_cells
 print(pathlib.Path(benchnb.__file__).parent)
-print(len(load("zoo").values), len(published_cells()))
+print(len(load("helm_gsm8k").values), len(published_cells()))
 print(zlib.crc32(json.dumps(read_chapters(), sort_keys=True).encode()))
 """
 
@@ -172,7 +172,7 @@ def test_the_wheel_ships_modules_data_and_chapters(installed):
     names = {path.relative_to(ROOT).as_posix() for path in files if path.is_file()}
     there = {path.relative_to(installed).as_posix() for path in installed.rglob("*")}
     template = "benchnb/resources/project/template"
-    assert {"benchnb/resources/zoo.parquet", f"{template}/.gitignore"} <= names
+    assert {"benchnb/resources/helm_gsm8k.parquet", f"{template}/.gitignore"} <= names
     assert not names - there
     where, *found = python(FOUND, installed).splitlines()
     assert where == str(installed / "benchnb")

@@ -322,7 +322,7 @@ def test_the_explorer_is_used_with_the_keyboard(explorer):
     assert explorer.inner_text("#summary") != before
     explorer.focus(".explorer summary")
     explorer.keyboard.press("Enter")
-    explorer.select_option("#data", "zoo")
+    explorer.select_option("#data", "ifeval")
     explorer.select_option("#budget", "50")
     count = explorer.locator("#bars circle").count()
     explorer.focus("#methods input")

@@ -322,7 +322,7 @@ BODY = '<tr><td data-quarto-table-cell-role="th">random</td><td>0.1</td></tr>'
 
 @pytest.mark.parametrize(
     "over, kept",
-    [("<th></th><th>mae</th>", 1), ("<th>data</th><th>zoo</th>", 1)]
+    [("<th></th><th>mae</th>", 1), ("<th>data</th><th>ifeval</th>", 1)]
     + [("<th>budget</th><th>20</th>", 2)],  # a number by itself is no name
 )
 def test_names_of_labels_stand_in_one_row_with_the_others(over, kept):

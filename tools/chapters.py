@@ -22,7 +22,7 @@ DETAILS = (
     "|As JSON and in the terminal|A quick check|Cells that could not be measured"
     "|Reproducing the published row|Check: three models made again|Making all of it"
     "|BenchPress's matrix|A row of a published table|In-sample residuals .*|How sure?"
-    "|Every row on the same scale|Nothing leaks|Falling curves|Results on the zoo"
+    "|Every row on the same scale|Nothing leaks|Falling curves"
     "|A table that was not used in development|What each part contributes"
     "|How large should K be?|Without a model: BM25|Pictures of many tasks"
     "|Settings|One trial|One experiment, one line|How the work is organised"

@@ -43,7 +43,7 @@ def make_app(
     "The command line"
     app = typer.Typer(
         help="Score language models on few benchmark items.",
-        epilog="example: benchnb compare zoo --methods random,aipw --budgets 20,40",
+        epilog="example: benchnb compare ifeval --methods random,aipw --budgets 20,40",
         rich_markup_mode="rich" if rich else None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )

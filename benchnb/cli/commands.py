@@ -101,7 +101,7 @@ def listed(
 
 # %% ../../nbs/cli/commands.ipynb #56b13a90
 def read_scores(
-    scores: str,  # zoo, a named data set, or a file
+    scores: str,  # a named data set, or a file
     *,
     dollars: str | None = None,  # price of an item (agents: 1), or 3/Mtokens, 2/h
     columns: str | None = None,  # which is which: model=NAME,item=NAME,score=NAME

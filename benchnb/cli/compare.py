@@ -97,12 +97,12 @@ def comparison_lines(
         yield "\n" * (not at) + textwrap.fill(text, 78, subsequent_indent="  ")
 
 
-MORE = """SCORES is zoo (the embedded leaderboard), a named data set (see benchnb data),
-or a file: Parquet of Scores.to_parquet, or a long table (Parquet, CSV, JSONL)
+MORE = """SCORES is a named data set such as helm_gsm8k (see benchnb data), or
+a file: Parquet of Scores.to_parquet, or a long table (Parquet, CSV, JSONL)
 with the columns model, item, score, or a wide one: a row for each model, its
-name in the first column, then a column for each item. Optional columns of a long
-one: task, weight, cost, text of the item; family, released, part, n_params,
-full_score of the model.
+name in the first column, then a column for each item. Optional columns of a
+long one: task, weight, cost, text of the item; family, released, part,
+n_params, full_score of the model.
 
 Every trial splits the models into sources, which a method may learn from, and
 targets, which it estimates from a few items each. Exact duplicates and other
@@ -112,8 +112,8 @@ run that was stopped goes on when the same command is given again.
 
 Methods: see benchnb methods. per_task(NAME) runs one in every task;
 module:Class is a method of your own."""
-EXAMPLE = """benchnb compare zoo --methods random,aipw,tailored_bench --budgets 20,40 \\
-    --trials 10 --split random --jobs 2 --out out/zoo.csv --plot out/zoo.png"""
+EXAMPLE = """benchnb compare ifeval --methods random,aipw,gp_irt --budgets 20,40 \\
+    --trials 10 --split random --jobs 2 --out out/a.csv --plot out/a.png"""
 
 
 def method_names(
@@ -130,7 +130,7 @@ def method_names(
 @command("compare", EXAMPLE, more=MORE, plugins=True, resumes=True)
 @delegates(read_scores)
 def compare_command(
-    scores: str,  # zoo, a named data set, or a file
+    scores: str,  # a named data set, or a file
     *,
     methods: str | None = None,  # names with commas (default: all)
     budgets: str = "20,30,40",  # items asked of each target, or 20ktokens,5usd,15min

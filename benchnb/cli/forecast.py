@@ -98,13 +98,13 @@ FORECAST = (
 
 @command(
     "forecast",
-    "benchnb forecast zoo --mae 0.02 --methods random,aipw,kmeans --split ability",
+    "benchnb forecast ifeval --mae 0.02 --methods random,aipw --split ability",
     more=FORECAST,
     plugins=True,
 )
 @delegates(read_scores)
 def forecast_command(
-    scores: str,  # zoo, a named data set, or a file
+    scores: str,  # a named data set, or a file
     *,
     width: float = 0.04,  # wanted width of the interval
     plus_minus: float | None = None,  # half of the width, instead

@@ -206,7 +206,7 @@ SECRET = re.compile(
 )
 @delegates(read_scores)
 def plan_command(
-    scores: str,  # zoo, a named data set, a file, or a published folder
+    scores: str,  # a named data set, a file, or a published folder
     *,
     out: str | None = None,  # a new folder for the evaluation (required)
     method: str | None = None,  # name (default: the best of three, as measured)

@@ -66,7 +66,7 @@ def bundles_command(
 )
 @delegates(read_scores)
 def publish_command(
-    scores: str,  # zoo, a named data set, or a file
+    scores: str,  # a named data set, or a file
     *,
     method: str,  # with one subset for all models
     transfer: str | None = None,  # a transfer matrix, for bento_sim and bento_le

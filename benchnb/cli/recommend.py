@@ -91,7 +91,7 @@ RECOMMEND = (
 )
 @delegates(read_scores)
 def recommend_command(
-    scores: str,  # zoo, a named data set, or a file
+    scores: str,  # a named data set, or a file
     *,
     budget: str | None = None,  # items asked of a new model, or 20usd (or tasks)
     methods: str | None = None,  # names with commas (the quick ones)

@@ -226,7 +226,7 @@ def read_object(
 
 # %% ../../nbs/data/files.ipynb #934765de
 def resource_path(
-    name: str,  # of a file in benchnb/resources, such as "zoo.parquet"
+    name: str,  # of a file in benchnb/resources, such as "ifeval.parquet"
 ) -> Path:  # inside the installed package
     "Where a file lies that comes with the package"
     return Path(str(files("benchnb")), "resources", name)

@@ -283,9 +283,9 @@ def test_colours_on_a_terminal_only(place, capsys, monkeypatch):
 
 
 MISTAKES = {
-    "compare zoo --methods guardd_irt": "did you mean 'guarded_irt'?",
-    "compare zoo --methods oracle": "'benchnb methods' lists all",
-    "compare zooo": "did you mean 'zoo'?",
+    "compare ifeval --methods guardd_irt": "did you mean 'guarded_irt'?",
+    "compare ifeval --methods oracle": "'benchnb methods' lists all",
+    "compare ifevall": "did you mean 'ifeval'?",
     "compare nothing.csv": "'benchnb data' lists all",
     "compare Tabel.parquet": "did you mean 'table.parquet'?",
     "compare logs": "import them first: benchnb import lm-eval logs --out scores.pa",

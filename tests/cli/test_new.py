@@ -259,8 +259,16 @@ def test_copied_chapters_run_and_become_modules(wheel, tmp_path):
         name = f"my_{chapter.rpartition('/')[2]}"
         run(programs / "python", "-c", RUN, f"{name}.ipynb", cwd=tmp_path / "mine")
         run(programs / "python", "-c", f"import {name}", cwd=tmp_path / "mine")
-    table = ["compare", "zoo", "--methods", "my_guarded_irt,guarded_irt", "--budgets"]
-    table += ["30", "--trials", "1", "--plugin", "mine/my_guarded_irt.py", "--json"]
+    table = ["compare", "helm_gsm8k", "--methods", "my_guarded_irt,guarded_irt"]
+    table += [
+        "--budgets",
+        "30",
+        "--trials",
+        "1",
+        "--plugin",
+        "mine/my_guarded_irt.py",
+        "--json",
+    ]
     rows = json.loads(run(programs / "benchnb", *table, cwd=tmp_path))
     assert {row["method"] for row in rows} == {"my_guarded_irt", "guarded_irt"}
     assert len({row["mae"] for row in rows}) == 1  # the same items are drawn

@@ -471,8 +471,8 @@ def test_compare_simulate_and_recommend_take_what_load_table_takes(tmp_path, cap
     one, other = (recommend(form, **how).table for form in (wide, scores))
     pd.testing.assert_frame_equal(untimed(one), untimed(other))
     assert recommend_tasks(long, 1, 2)["keep"] == recommend_tasks(scores, 1, 2)["keep"]
-    with pytest.raises(ValueError, match="did you mean 'zoo'"):
-        compare("zooo", QUICK)
+    with pytest.raises(ValueError, match="did you mean 'ifeval'"):
+        compare("ifevall", QUICK)
     with pytest.raises(TypeError, match="fit needs Scores: load_table makes"):
         get_method("random").fit(wide)
 

@@ -173,9 +173,9 @@ def quiz(tmp_path, monkeypatch):
 
 
 def test_a_harness_in_one_file_imports_plans_and_runs(quiz, capsys):
-    zoo = load("zoo")
-    for number, values in enumerate(zoo.values[:80]):
-        row = pd.Series(values, zoo.items.index.str.replace("/", "_"))
+    table = load("helm_gsm8k")
+    for number, values in enumerate(table.values[:80]):
+        row = pd.Series(values, table.items.index.str.replace("/", "_"))
         name = f"logs/quiz_m{number}.csv" if number else "truth.csv"
         Path(name).parent.mkdir(exist_ok=True)
         row.to_csv(name, header=False)
@@ -187,7 +187,7 @@ def test_a_harness_in_one_file_imports_plans_and_runs(quiz, capsys):
     live = Evaluation.load("mine")
     assert live.plan.harness == "quiz" and len(live.answers) == 20
     assert len(list(Path("mine/logs").glob("round_*/quiz_new.csv"))) > 1
-    assert main(["estimate", "--bundle", "zoo-none", "mine/logs"]) == 2
+    assert main(["estimate", "--bundle", "helm-none", "mine/logs"]) == 2
     assert main(["import", "quizz", "logs", "--out", "x.parquet"]) == 2
     assert "no harness 'quizz': did you mean 'quiz'?" in capsys.readouterr().err
     check_harness(get_harness("quiz"))

@@ -177,8 +177,7 @@ def test_distinct_columns_of_both_kinds():
 
 
 def test_a_sample_of_everything_is_exact_and_a_small_one_is_close():
-    zoo = load("zoo").values[:, :800]
-    table = standardize(zoo)
+    table = standardize(load("helm_gsm8k").values[:, :800])
     exact = np.mean([k_medoids(item_distances(table), 15, s).loss for s in range(3)])
     whole = sampled_k_medoids(table, 15, 0, sample=800, repeats=1)
     part = sampled_k_medoids(table, 15, 0, fixed=[7, 700], sample=200)
