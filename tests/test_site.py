@@ -287,6 +287,7 @@ LINKS = {  # a link of nbdev, and what becomes of it on the page stats/irt.ipynb
         "[`compare`](../evaluation/compare.ipynb#compare)"
     ),
     f"[`own`]({SITE}stats/irt.html#own)": "[`own`](#own)",
+    f"[[`own`]({SITE}stats/irt.html#own)](irt.ipynb)": "[`own`](irt.ipynb)",
     "[`else`](https://example.com/x.html#else)": (
         "[`else`](https://example.com/x.html#else)"
     ),

@@ -36,6 +36,8 @@ DETAILS = (
 )
 FOLDED = re.compile(f"^## ({DETAILS.replace('?', '[?]')})$", flags=re.M)
 LINK = re.compile(r"\\?\[`([^`\]]+)`\]\((https?://[^)#\s]+)#([^)\s]+)\)")
+# nbdev links a backticked name also where it is the text of a link
+NESTED = re.compile(r"\[\[(`[^`]+`)\]\([^)\s]*\)\]\(([^)\s]+)\)")
 SCALAR = re.compile(r"np\.(?:(?:float|int|uint)\d+|str_)\((['\"]?)([^()]*?)\1\)")
 
 
@@ -151,7 +153,7 @@ def relink(text, here, site, known):
         to = "" if f"{page}.ipynb" == here else to
         return f"[`{name}`]({to}#{entry.anchor() if entry else anchor})"
 
-    return LINK.sub(link, text)
+    return NESTED.sub(r"[\1](\2)", LINK.sub(link, text))
 
 
 @cache
