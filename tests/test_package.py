@@ -197,7 +197,7 @@ def test_metadata_is_that_of_the_settings(installed):
         assert f"Classifier: Programming Language :: Python :: {one}\n" in metadata
         assert f'"{one}"' in workflow
     links = re.findall(r"\]\((.*?)\)", metadata)  # README.md, read somewhere else
-    assert f"{site}/live/evaluation.html" in links
+    assert f"{site}/tutorials/first_steps.html" in links
     assert [link for link in links if not link.startswith("https://")] == []
 
 
