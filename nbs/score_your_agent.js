@@ -134,8 +134,8 @@ function scoreYourAgent(place, data) {
   const verdict = node("p", { role: "status" }), caption = node("figcaption");
   const label = (text, input) => node("label", {}, text + " ", input);
   const order = names.map((_, i) => i).sort((a, b) => (data.agents[b] > data.agents[a] ? 1 : -1));
-  options(agent, order.map((i) => [i, names[i]]), order[5]);
-  agent.value = order.find((i) => truths[i] > 0.6) ?? order[0];
+  options(agent, order.map((i) => [i, names[i]]));
+  agent.value = order.find((i) => truths[i] > 0.6 && truths[i] < 0.75) ?? order[0];
   chart.setAttribute("role", "img");
   const controls = [label("Agent", agent), play, label("Tasks run", steps)];
   if (!small) controls.push(label("Dollars a task", cost), redraw, share, label("Or a report of SWE-bench", file));
@@ -184,11 +184,11 @@ function scoreYourAgent(place, data) {
     keep({ ...(own ? { name: own.name, answers: packed(answers) } : { agent: data.agents[agent.value] }), tasks: n, dollars: each });
   }
   function paint(n) {
-    const height = small ? 250 : 340, [width, put] = canvas(chart, height), side = 92;
-    const x = (k) => 38 + (k / Math.max(test.length, 10)) * (width - 38 - side), y = (v) => 12 + (1 - v) * (height - 54);
+    const height = small ? 250 : 340, [width, put] = canvas(chart, height), side = 108;
+    const x = (k) => 46 + (k / Math.max(test.length, 10)) * (width - 46 - side), y = (v) => 12 + (1 - v) * (height - 54);
     for (const t of [0, 0.25, 0.5, 0.75, 1]) {
       put("line", { x1: x(0), x2: width - side, y1: y(t), y2: y(t), class: "grid" });
-      put("text", { x: 32, y: y(t) + 4, "text-anchor": "end" }, `${100 * t}%`);
+      put("text", { x: 40, y: y(t) + 4, "text-anchor": "end" }, `${100 * t}%`);
     }
     for (const t of ticks(0, Math.max(test.length, 10))) put("text", { x: x(t), y: height - 24, "text-anchor": "middle" }, t);
     put("text", { x: x(test.length / 2), y: height - 6, "text-anchor": "middle" }, "tasks run");
@@ -200,9 +200,13 @@ function scoreYourAgent(place, data) {
       put("polyline", { points: line("score").join(" "), fill: "none", stroke, "stroke-width": 2.5 });
       put("circle", { cx: x(n), cy: y(part.at(-1).score), r: 4, fill: stroke });
     }
-    const labels = [...series.map(([all, , name]) => [name, all[n - 1].score]), ...(truth === null ? [] : [["true score", truth]])];
+    const labels = series.map(([all, stroke, name]) => [name, all[n - 1].score, { stroke, "stroke-width": 3 }]);
+    if (truth !== null) labels.push(["true score", truth, { class: "mark" }]);
     const at = apart(labels.map(([, v]) => y(v)), 17, 16, height - 50);
-    labels.forEach(([name], i) => put("text", { x: width - side + 8, y: at[i] + 5 }, name));
+    labels.forEach(([name, , look], i) => {
+      put("line", { x1: width - side + 6, x2: width - side + 22, y1: at[i], y2: at[i], ...look });
+      put("text", { x: width - side + 27, y: at[i] + 5 }, name);
+    });
   }
   const stop = () => (timer = clearInterval(timer));
   const fresh = (report) => (stop(), (complaint = ""), choose(report), show());

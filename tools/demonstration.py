@@ -1,4 +1,4 @@
-"""The data of "Score your agent": answers of 134 agents, and item curves that left them out"""
+"""The data of "Score your agent": answers of 134 agents, curves that left them out"""
 
 import base64
 
