@@ -10,6 +10,7 @@ import yaml
 from nbdev.config import get_config
 
 from tools.chapters import finish
+from tools.demonstration import demonstration
 from tools.reference import write_reference
 from tools.run import ROOT, notebooks
 
@@ -117,8 +118,8 @@ def add_reference(proc):
     (proc / "_quarto.yml").write_text(text, encoding="utf-8")
 
 
-def write_explorer(proc):
-    "The stored results behind the explorer, as one JSON file"
+def explorer_data():
+    "The stored results behind the explorer: columns, rows, names of the data sets"
     import pandas as pd
 
     stored = ROOT / "benchnb/resources"
@@ -135,8 +136,18 @@ def write_explorer(proc):
     rows = pd.concat([agents, field, plan]).reindex(columns=columns).round(5)
     table = json.loads(rows.to_json(orient="split", index=False))
     names = {n: f"{n} ({what})" for n, what in sets.set_index("name")["what"].items()}
-    found = {"columns": columns, "rows": table["data"], "names": names}
-    (proc / "explorer.json").write_text(json.dumps(found), encoding="utf-8")
+    return {"columns": columns, "rows": table["data"], "names": names}
+
+
+def write_data(proc):
+    "What the pages with scripts show, as scripts: they open from disk, too"
+    scripts = {
+        "explorer_data.js": ("EXPLORER", explorer_data()),
+        "score_your_agent_data.js": ("DEMONSTRATION", demonstration()),
+    }
+    for file, (name, found) in scripts.items():
+        text = json.dumps(found, separators=(",", ":"))
+        (proc / file).write_text(f"const {name} = {text};\n", encoding="utf-8")
 
 
 def process(folder):
@@ -150,5 +161,5 @@ def process(folder):
     for path in notebooks(folder / "_proc"):
         finish_page(path, folder / "_proc")
     add_reference(folder / "_proc")
-    write_explorer(folder / "_proc")
+    write_data(folder / "_proc")
     return folder / "_proc"
