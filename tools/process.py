@@ -9,7 +9,7 @@ import nbformat
 import yaml
 from nbdev.config import get_config
 
-from tools.chapters import finish
+from tools.chapters import code_address, finish
 from tools.reference import write_reference
 from tools.run import ROOT, notebooks
 
@@ -85,11 +85,16 @@ def sidebar(config):
 def finish_page(path, proc):
     "Fold, link and clean a processed notebook; its margin opens the source in Colab"
     nb, here = read_processed(path), path.relative_to(proc).as_posix()
-    site, repository, colab = addresses(here)
-    finish(nb, here, site, repository)
+    site, _, colab = addresses(here)
+    finish(nb, here, site)
     front = front_matter(nb)
+    code = {
+        "text": "Code of this page",
+        "icon": "code",
+        "href": code_address(here, here),
+    }
     link = {"text": "Open in Colab", "icon": "play-circle", "href": colab}
-    front["code-links"] = [link]
+    front["code-links"] = [code, link]
     if is_lecture(front):
         front |= {"format": {"revealjs": SLIDES}, "execute": {"echo": False}}
         front["subtitle"] = front["description"]
@@ -103,13 +108,15 @@ def add_reference(proc):
     titles = {
         path.relative_to(proc).as_posix(): front_matter(read_processed(path))["title"]
         for path in notebooks(proc)
+        if "slides" not in path.parts and path.stem != "index"
     }
     pages, parts = write_reference(proc, titles, addresses()[1]), {}
     for page in pages[1:]:
-        _, part, name = page.removesuffix(".qmd").split("/", 2)
+        *_, part, name = page.removesuffix(".qmd").split("/")
         parts.setdefault(part, []).append({"text": name, "href": page})
     contents = [{"section": part, "contents": rows} for part, rows in parts.items()]
-    contents.insert(0, {"text": "All names", "href": pages[0]})
+    library = {"text": "Library", "href": "data/scores.ipynb"}
+    contents = [library, {"text": "All names", "href": pages[0]}, *contents]
     side = {"id": "reference", "style": "docked", "collapse-level": 1}
     config = quarto_config(proc)
     config["website"]["sidebar"].append(side | {"contents": contents})
