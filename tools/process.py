@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 
 import nbformat
 import yaml
@@ -82,6 +83,35 @@ def sidebar(config):
     return [*pages(config["website"]["sidebar"])]
 
 
+@cache
+def book():
+    "Number and name of each chapter of the book, as the sidebar has them"
+    sides = quarto_config()["website"]["sidebar"]
+    parts = next(side for side in sides if side.get("id") == "book")["contents"]
+    rows = [row for part in parts for row in part.get("contents", ())]
+    return {row["href"]: row["text"].partition(". ")[::2] for row in rows}
+
+
+def effort(nb):
+    "Minutes that a chapter takes to read, and its exercises"
+    words = sum(len(c.source.split()) for c in nb.cells[1:])
+    blanks = sum("...  # your" in c.source for c in nb.cells)
+    return 5 * max(1, round(words / 130 / 5)), blanks
+
+
+def write_book(proc):
+    "The contents of the book: what each chapter tells, minutes and exercises"
+    lines = ["---", "title: The book", "toc: false", "---", ""]
+    lines += ["| chapter | what it tells | minutes | exercises |", "|:-|:--|-:|-:|"]
+    for path, (number, name) in book().items():
+        nb = read_processed(proc / path)
+        told = front_matter(nb)["description"].replace("|", "\\|")
+        minutes, blanks = effort(nb)
+        link = f"{number}. [{name}]({path})"
+        lines.append(f"| {link} | {told} | {minutes} | {blanks or ''} |")
+    (proc / "book.qmd").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def finish_page(path, proc):
     "Fold, link and clean a processed notebook; its margin opens the source in Colab"
     nb, here = read_processed(path), path.relative_to(proc).as_posix()
@@ -95,6 +125,11 @@ def finish_page(path, proc):
     }
     link = {"text": "Open in Colab", "icon": "play-circle", "href": colab}
     front["code-links"] = [code, link]
+    if here in book():
+        minutes, blanks = effort(nb)
+        told = f"Chapter {book()[here][0]} · {minutes} minutes"
+        told += f" · {blanks} exercise{'s' * (blanks > 1)}" if blanks else ""
+        front["subtitle"] = told
     if is_lecture(front):
         front |= {"format": {"revealjs": SLIDES}, "execute": {"echo": False}}
         front["subtitle"] = front["description"]
@@ -156,6 +191,7 @@ def process(folder):
         raise RuntimeError(f"docs processing stopped:\n{done.stderr[-2500:]}")
     for path in notebooks(folder / "_proc"):
         finish_page(path, folder / "_proc")
+    write_book(folder / "_proc")
     add_reference(folder / "_proc")
     write_explorer(folder / "_proc")
     return folder / "_proc"
