@@ -304,8 +304,8 @@ def markdown_page(
     def escape(text):
         return re.sub(r"([|<>~*_$])", r"\\\1", str(text))
 
-    head = ["", "what it shows, and one of its numbers", "published", "ours"]
-    lines = [[*head, "compared", "verdict", "why; data"], [":--"] * 7]
+    head = ["verdict", "table or figure", "printed", "ours", "compared", "why; data"]
+    lines = [head, [":--"] * 6]
     part = page[page["paper"] == paper]
     group = (part["shows"] != part["shows"].shift()).cumsum()
     for _, same in part.groupby(group, sort=False):
@@ -313,12 +313,12 @@ def markdown_page(
         name = item_names(same["item"].tolist())
         headline = " / ".join(filter(None, [line["row"], line["column"]]))
         shows = f"{escape(line['shows'])}: *{escape(headline)}*".removesuffix(": **")
-        claim = f" “{escape(line['claim'])}”" if line["claim"] else ""
+        claim = f"; “{escape(line['claim'])}”" if line["claim"] else ""
         why = "; ".join(filter(None, [line["reason"], line["data"]]))
-        cells = [f"[{name}](../{line['chapter']}.ipynb)", shows]
-        cells += [(escape(line["published"]) + claim).strip()]
-        cells += [escape(headline_text(line)), comparison_text(line)]
-        lines.append([*cells, f"**{line['verdict']}**", escape(why)])
+        cells = [f"**{line['verdict']}**"]
+        cells += [f"[{name}](../{line['chapter']}.ipynb): {shows}{claim}"]
+        cells += [escape(line["published"]), escape(headline_text(line))]
+        lines.append([*cells, comparison_text(line), escape(why)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -359,7 +359,7 @@ def squares(
             name = line.item.removeprefix("section: ")
             short = name[0].lower() + "".join(re.findall(r"\d+", name))
             says = html.escape(f"{name}: {line.verdict}", quote=True)
-            link = f'href="../{line.chapter}.html" title="{says}" aria-label="{says}"'
+            link = f'href="../{line.chapter}.html" title="{says}"'
             text.append(square(Verdict(line.verdict), short, link))
         text.append("</p>")
     text.append('<p style="margin:.5em 0">')
