@@ -32,7 +32,8 @@ MARKERS = "osD^vPX<>*"
 LINES = ["-", "--", ":", "-."]
 METHODS = """guarded_irt random stratified aipw tailored_bench p_irt gp_irt metabench
 adaptive_irt essence_bench guarded_irt_static random_tasks difference anchor_points
-anchor_irt kmeans kmeans_text sort_and_search collaborative_filtering faq proeval""".split()
+anchor_irt kmeans kmeans_text sort_and_search collaborative_filtering faq
+proeval""".split()
 
 
 def method_styles(
