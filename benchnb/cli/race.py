@@ -47,7 +47,8 @@ def race_folders(
     print(f"{render(frame)}\n")
     if winner is not None:
         text = f"{winner} is the best, or within {points(within)} of it"
-        return print(remark("winner", f"{text} ({level:.0%})"))
+        how = " by a heuristic" * learn
+        return print(remark("winner", f"{text} ({level:.0%}{how})"))
     todos = {name: runs[name].command() for name in stays}
     if not any(todos.values()):
         text = "all budgets are spent; benchnb paired says by how much two of them "
@@ -64,8 +65,9 @@ RACE = (
     "With --models the first place is a table (see benchnb compare), and the race is "
     "played on the known scores of the candidates. Without it the places are folders "
     "of benchnb plan --batch, planned alike. The winner is within the margin of the "
-    "best with the promised probability, however often you look; with --learn as often "
-    "as in races among the earlier models, which takes fewer runs."
+    "best with the promised probability, however often you look. --learn is a "
+    "heuristic that takes fewer runs: the winner is right as often as in races among "
+    "the earlier models, and for models unlike these nothing is promised."
 )
 RACE_EXAMPLE = "benchnb race scores.parquet --models a,b,c --within 0.02"
 
@@ -77,7 +79,7 @@ def race_command(
     models: str | None = None,  # candidates in the table, with commas
     within: float = 0.01,  # margin: the winner may be so much worse than the best
     level: float = 0.95,  # promised probability
-    learn: bool = False,  # keep the promise as in races among the earlier models
+    learn: bool = False,  # a heuristic: right as often as among the earlier models
     seed: int = 0,  # of the order of the items, on a table
     json: bool = False,  # print an object instead
 ) -> None:

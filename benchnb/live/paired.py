@@ -43,7 +43,7 @@ class Paired:
 
     difference: float  # score of A less that of B
     interval: tuple[float, float]
-    better: float  # probability that A is better on the whole benchmark
+    better: float  # of pairs with such answers, the share where A scores more on all
     items: int  # in common
     level: float
     note: str = ""  # what makes the interval less sure than it says
@@ -258,7 +258,8 @@ def compare_runs(
             if (low, high) != (-1.0, 1.0):
                 note, size = unlike_sources(a, b), len(errors[0])
                 how = (
-                    f"{a.method.name}'s own estimates, pairs of {size} left-out sources"
+                    f"a heuristic: {a.method.name}'s own estimates, "
+                    f"pairs of {size} left-out sources"
                 )
                 least = 0.5 / (1 + size / 2)  # as if half a source were beyond
                 ends = float(apart), (low, high), better, common, level
@@ -270,7 +271,7 @@ def compare_runs(
         halves = [max(x) / z(e.level) for x, e in zip(ends, found, strict=True)]
         error = math.hypot(*halves)
         if z(level) * error < 1:  # NaN: no interval; else it says nothing
-            how = "both estimates with their own intervals, as if independent"
+            how = "a heuristic: both estimates with their intervals, as if independent"
             note = f"wider than it could be: {why}"
             apart = found[0].score - found[1].score
             return normal_pair(apart, error, common, level, note=note, how=how)

@@ -47,6 +47,7 @@ class RaceResult:
     total: int  # items of the benchmark
     within: float
     level: float
+    learned: bool = False  # its capital was: a heuristic, which promises nothing
 
     @property
     def share(self) -> float:  # of the runs that all items would take
@@ -56,9 +57,10 @@ class RaceResult:
     def sentence(self) -> str:
         "The result in words"
         runs = sum(self.items.values())
+        how = " by a heuristic" * self.learned
         return (
             f"{self.best} is the best of {len(self.items)}, or within "
-            f"{points(self.within)} of it ({self.level:.0%}), after {runs:,} runs "
+            f"{points(self.within)} of it ({self.level:.0%}{how}), after {runs:,} runs "
             f"({self.share:.0%} of all)"
         )
 
@@ -80,7 +82,7 @@ def race(
     level: float = 0.95,  # promised probability of a right winner
     first: int = 20,  # items in the first batch
     seed: int = 0,  # of the order of the items
-    enough: float | None = None,  # capital that refutes a claim; None: by the level
+    enough: float | None = None,  # capital, from learned_capital; None: by the proof
 ) -> RaceResult:
     "Play a race on known scores"
     if len(candidates) < 2:
@@ -94,16 +96,16 @@ def race(
     values, names = candidates.values.astype(float), list(candidates.models.index)
     order = np.random.default_rng(seed).permutation(values.shape[1])
     asked, stay = np.zeros(len(names), dtype=int), np.arange(len(names))
-    enough = enough or (len(names) - 1) / (1 - level)
+    learned, proof = enough is not None, (len(names) - 1) / (1 - level)
     for count in batches(len(order), first):
         asked[stay] = count
         given = values[stay][:, order[:count]]
-        alive, leader, won = judge_race(given, len(order), enough, within)
+        alive, leader, won = judge_race(given, len(order), enough or proof, within)
         best, stay = names[stay[leader]], stay[alive]
         if won:
             break
     items = dict(zip(names, map(int, asked), strict=True))
-    return RaceResult(best, items, len(order), within, level)
+    return RaceResult(best, items, len(order), within, level, learned)
 
 # %% ../../nbs/live/race.ipynb #4d7ff803
 CAPITALS = tuple(2.0 ** (np.arange(2, 20) / 2))  # 2, 2.8, 4, ... 724
@@ -136,7 +138,7 @@ def learned_capital(
     races: int = 200,  # to play for each capital
     seed: int = 0,
 ) -> float:  # never more than the proof asks
-    "The least capital with which races among the sources keep the promise"
+    "A heuristic: the least capital with which races among the sources turn out right"
     if len(source) < 2 * number:
         raise ValueError(
             f"{len(source)} sources are too few to learn from races of {number}"

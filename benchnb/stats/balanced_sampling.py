@@ -4,15 +4,13 @@
 
 # %% auto #0
 __all__ = ['EPS', 'resolve_pair', 'neighbours', 'Undecided', 'local_pivotal_sample', 'ModelAssisted', 'model_assisted_estimate',
-           'rest_estimate', 'regression_estimate', 'towards_sample', 'shifted']
+           'rest_estimate', 'regression_estimate', 'shifted']
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #f45752b9
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
-
-from .logistic import target_curve
+from scipy.special import stdtrit
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #104180f5
 def resolve_pair(
@@ -145,7 +143,7 @@ def model_assisted_estimate(
 # %% ../../nbs/stats/balanced_sampling.ipynb #a1f00001
 def rest_estimate(
     weights: np.ndarray,  # of all items, summing to 1, shape (items,)
-    ease: np.ndarray,  # of all items: standardised logit of the sources' mean
+    predicted: np.ndarray,  # a score for each item, shape (items,)
     chance: np.ndarray,  # of each item to be drawn
     chosen: tuple[np.ndarray, np.ndarray],  # positions and scores of the chosen items
     drawn: tuple[np.ndarray, np.ndarray],  # positions and scores of the random ones
@@ -156,7 +154,7 @@ def rest_estimate(
     others = weights.copy()
     others[items] = 0
     mass = max(others.sum(), 1e-12)
-    predicted, chance = target_curve(ease, *drawn), np.maximum(chance, 1e-12)
+    chance = np.maximum(chance, 1e-12)
     found = model_assisted_estimate(others / mass, chance, predicted, *drawn)
     score = float(weights[items] @ seen + mass * found.score)
     return ModelAssisted(score, mass * found.se, found.share)
@@ -180,22 +178,6 @@ def regression_estimate(
     return float(
         weights[items] @ seen + rest.mean() + slope * (seen.mean() - mean.mean())
     )
-
-# %% ../../nbs/stats/balanced_sampling.ipynb #a1f00003
-def towards_sample(
-    score: float,  # by the model
-    half: float,  # half the length of its interval
-    sample: ModelAssisted,  # the random items' estimate
-    level: float,  # nominal coverage
-) -> tuple[float, float]:  # score and half the length of its interval
-    "Towards the sample, as far as the two are further apart than noise (equation 5)"
-    apart = sample.score - score
-    share = max(0.0, 1 - sample.se**2 / max(apart**2, 1e-12))
-    noise = sample.half(level)
-    between = ndtri((1 + level) / 2) * apart
-    model = (1 - share) * half**2 if share < 1 else 0.0
-    squared = share * noise**2 + model + share * (1 - share) * between**2
-    return float(score + share * apart), float(np.sqrt(squared))
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #a1f00004
 def shifted(

@@ -23,11 +23,13 @@ from benchnb.live.certificate import (
     certificate_page,
     certify,
     measured_text,
+    split_figures,
 )
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.folder import read_errors
 from benchnb.live.report import without_empty
 from benchnb.plugins.lm_eval import task_file
+from benchnb.stats.conformal import conformal_interval
 
 
 @pytest.mark.parametrize(
@@ -244,6 +246,22 @@ def test_an_interval_of_0_to_1_holds_nothing(tmp_path):
     live.tell(dict.fromkeys(live.ask(), 1.0))
     assert live.report()["notes"] == list(live.estimate().notes)
     assert "no usable 95% interval" in repr(live.estimate())
+
+
+def test_a_certificate_of_a_method_without_intervals_has_both_ends():
+    "Both from left-out errors; the upper end is not lost once the lower one is known"
+    scores = table(1, 60)
+    bare = get_method("kmeans", folds=0)
+    errors = left_out_errors(bare, scores, 15)
+    found = split_figures(scores, bare, 15, "random", {"trials": 3, "seed": 0}, errors)
+    frame = compare(scores, {"method": bare}, [15], trials=3)
+    assert frame["low"].isna().all()
+    ends = [conformal_interval(score, errors) for score in frame["score"]]
+    low, high = np.transpose(ends)
+    held = (low <= frame["truth"]) & (frame["truth"] <= high)
+    assert found["coverage"] == pytest.approx(held.mean(), abs=0.01) and held.mean() > 0
+    assert found["width"] == pytest.approx(np.mean(high - low), abs=1e-3)
+    assert found["usable"] == found["estimates"] == len(frame)
 
 
 def test_worse_than_random_items_by_two_standard_errors():

@@ -7,10 +7,13 @@ from helpers.evaluations import evaluate
 from helpers.small import table
 
 from benchnb.data.scores import Scores
+from benchnb.data.sources import load
+from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.paired import paired, paired_runs, residual_variance
+from benchnb.stats.conformal import pair_interval
 
 
 def test_two_runs_are_compared_by_their_method(tmp_path):
@@ -18,7 +21,8 @@ def test_two_runs_are_compared_by_their_method(tmp_path):
     found, back = paired_runs(*runs), paired_runs(*runs[::-1])
     estimates = [run.conversation.estimate.score for run in runs]
     assert found.difference == pytest.approx(estimates[0] - estimates[1])
-    assert "own estimates" in found.how and "drawn" not in found.note
+    assert found.how.startswith("a heuristic: kmeans's own estimates")
+    assert "drawn" not in found.note
     assert found.interval[0] == pytest.approx(-back.interval[1])
     assert found.better == pytest.approx(1 - back.better)
     count = len(runs[0].left_out(20))
@@ -33,7 +37,7 @@ def test_two_runs_are_compared_by_their_method(tmp_path):
     assert "own estimates" in paired_runs(runs[0], bare).how  # made when needed
     bare.source, bare.errors = None, {}
     found = paired_runs(runs[0], bare)
-    assert "own intervals" in found.how and "no sources were left out" in found.note
+    assert "their intervals" in found.how and "no sources were left out" in found.note
 
 
 def test_adaptive_runs_without_left_out_sources_are_compared_by_their_intervals():
@@ -48,7 +52,10 @@ def test_adaptive_runs_without_left_out_sources_are_compared_by_their_intervals(
         run.source = None
     found = paired_runs(strong, weak)
     one, two = strong.estimate(), weak.estimate()
-    assert found.how == "both estimates with their own intervals, as if independent"
+    assert (
+        found.how
+        == "a heuristic: both estimates with their intervals, as if independent"
+    )
     assert found.difference == pytest.approx(one.score - two.score)
     halves = [max(e.score - e.interval[0], e.interval[1] - e.score) for e in (one, two)]
     width = found.interval[1] - found.interval[0]
@@ -182,3 +189,51 @@ def test_answers_that_the_other_lacks_are_counted():
     found = paired_runs(a, short)
     assert found.items == 15 and "5 items of A and 0 of B are not used" in found.note
     assert "not used" not in paired_runs(a, b).note
+
+
+# The probability that A is better: the share of pairs with such answers ------------
+
+
+def as_said(said, right):
+    "In every band of probabilities, what is said to hold holds as often"
+    said, right = np.array(said), np.array(right)
+    right = np.where(said >= 0.5, right, 1 - right)
+    said = np.maximum(said, 1 - said)
+    for low, high in ((0.55, 0.75), (0.75, 0.9), (0.9, 0.97), (0.97, 1.0)):
+        some = (low <= said) & (said <= high)
+        assert some.sum() >= 20
+        noise = 3 * np.sqrt(said[some].mean() * (1 - said[some].mean()) / some.sum())
+        assert abs(said[some].mean() - right[some].mean()) < 0.02 + noise
+
+
+@pytest.mark.parametrize("name", ["helm_medqa", "ifeval", "swebench_verified"])
+def test_a_probability_from_single_items_is_right_as_often_as_it_says(name):
+    table, rng, said, right = load(name), np.random.default_rng(0), [], []
+    values, truth = table.values.astype(float), table.truth().to_numpy()
+    for size in (20, 50) * 400:
+        pair = rng.choice(len(values), 2, replace=False)
+        some = rng.choice(table.shape[1], size, replace=False)
+        a, b = (dict(zip(some, values[row, some], strict=True)) for row in pair)
+        said.append(paired(a, b, total=table.shape[1]).better)
+        right.append(np.sign(truth[pair[0]] - truth[pair[1]]) / 2 + 0.5)
+    as_said(said, right)
+
+
+def test_a_probability_from_estimates_is_right_as_often_as_it_says():
+    "Over pairs of models that had no part in the errors that it is made from"
+    said, right, rng = [], [], np.random.default_rng(0)
+    for name in ("helm_gsm8k", "helm_medqa", "swebench_verified"):
+        for method in ("kmeans", "p_irt"):
+            errors = left_out_errors(get_method(method, folds=0), load(name), 30, 5)
+            for _ in range(20):
+                drawn = rng.permutation(len(errors))
+                new, old = errors.iloc[drawn[:20]], errors.iloc[drawn[20:]]
+                for _, part in new.groupby("fold"):
+                    for one, two in zip(
+                        part.index[:-1:2], part.index[1::2], strict=True
+                    ):
+                        both = part[["estimate", "truth"]].astype(float)
+                        apart = both.loc[one] - both.loc[two]
+                        said.append(pair_interval(apart["estimate"], old)[2])
+                        right.append(np.sign(apart["truth"]) / 2 + 0.5)
+    as_said(said, right)
