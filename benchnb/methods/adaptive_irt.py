@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from ..data.costs import known_costs
 from ..data.scores import Scores, item_means, weighted_means
+from ..data.splits import copy_groups
 from ..evaluation.method import Estimate, Flag, IntervalKind, Method, param
 from ..evaluation.registry import register
 from ..evaluation.simulate import run_part
@@ -226,7 +227,8 @@ class AdaptiveIRT(Method):
         some = ~np.isnan(source.values).all(axis=1)
         values, trials = source.values[some], np.ones(source.shape, np.int8)[some]
         trials = trials if source.trials is None else source.trials[some]
-        enough = np.isfinite(conformal_radius(np.zeros(len(values)), self.level))
+        copies = copy_groups(values)
+        enough = np.isfinite(conformal_radius(0.0 * copies, self.level, copies))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the bank of all has warned already
             folds = self.folds if enough else 0
@@ -243,12 +245,13 @@ class AdaptiveIRT(Method):
         self.tie_seed_, self.factor_ = int(rng.integers(2**31)), np.inf
         if self.folds and self._held_out:
             errors = np.concatenate([self.surprises(*part) for part in self._held_out])
+            rows = np.concatenate([values for _, values, _ in self._held_out])
+            scores = weighted_means(rows, self.weights_[:, np.newaxis])[:, 0]
+            rows, scores = rows[~np.isnan(scores)], scores[~np.isnan(scores)]
             if self.interval_from == "stronger":
-                rows = np.concatenate([values for _, values, _ in self._held_out])
-                scores = weighted_means(rows, self.weights_[:, np.newaxis])[:, 0]
-                scores = scores[~np.isnan(scores)]
-                errors = errors[scores >= np.median(scores)]
-            self.factor_ = conformal_radius(errors, self.level)
+                some = scores >= np.median(scores)
+                errors, rows = errors[some], rows[some]
+            self.factor_ = conformal_radius(errors, self.level, copy_groups(rows))
         return self
 
     def test(

@@ -17,7 +17,7 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps
-from ..evaluation.method import Estimate, IntervalKind, Method, param
+from ..evaluation.method import Estimate, Flag, IntervalKind, Method, param
 from ..evaluation.per_task import shares, short_notes
 from ..evaluation.registry import register
 from ..evaluation.simulate import run_part
@@ -318,22 +318,31 @@ class CollaborativeFiltering(Method):
             total = view.answered + view.weights @ guess + view.synthetic[0]
             scores[task] = np.clip(total / (1 + view.synthetic[1]), 0, 1)
         predicted[asked[scored]] = seen[scored]
-        mass, known = np.bincount(self.task_, self.weights_), not np.isnan(self.radius_)
+        mass, radius = np.bincount(self.task_, self.weights_), not np.isnan(
+            self.radius_
+        )
         score = float(mass @ scores)
         if self.total == "calibrated":
             facts = self.values_, self.weights_, asked[scored], seen[scored]
             score += self.share_ * (regression_estimate(*facts) - score) - self.bias_
             score = float(np.clip(score, 0, 1))
         tasks = pd.Index(self.tasks_, name="task")
+        flags, notes = frozenset(), tuple(self.notes_)
+        known = self.values_[:, asked[scored]].mean(axis=1)  # of the items asked
+        low, high = known.min() - 1e-6, known.max() + 1e-6
+        if scored.any() and not low <= seen[scored].mean() <= high:
+            notes += ("on the items asked it is outside all sources' scores",)
+            flags = frozenset({Flag.OUT_OF_RANGE})
         return Estimate(
             score,
             (score - self.radius_, score + self.radius_),
             predicted,
             pd.Series(np.where(mass > 0, scores, np.nan), tasks),
             level=self.level,
-            kind=IntervalKind.CONFORMAL if known else IntervalKind.NONE,
-            how="errors on held-out sources" if known else "",
-            notes=tuple(self.notes_),
+            kind=IntervalKind.CONFORMAL if radius else IntervalKind.NONE,
+            how="errors on held-out sources" if radius else "",
+            flags=flags,
+            notes=notes,
         )
 
 # %% ../../nbs/methods/collaborative_filtering.ipynb #5ceaa5af
@@ -364,7 +373,9 @@ def choose_settings(self: CollaborativeFiltering, rng: np.random.Generator) -> N
     "Set `settings_` and `radius_` by sources that take the targets' place"
     counts = np.bincount(self._copies)[self._copies]
     able = self._complete[len(self.values_) - counts[self._complete] >= 2]
-    rows = rng.permutation(able)[: self.held_out]
+    able = rng.permutation(able)  # of near-copies, one takes the target's place
+    first = np.unique(self._copies[able], return_index=True)[1]
+    rows = able[np.sort(first)][: self.held_out]
     seeds = rng.integers(2**31, size=len(rows))
     if len(rows) < 2:
         self.notes_.append(

@@ -19,6 +19,7 @@ from ..data.files import resource_path
 from ..data.scores import Scores
 from ..evaluation.method import Coreset, Estimate, IntervalKind, param
 from ..evaluation.registry import register
+from ..stats.hold_out import hold_out
 from ..stats.intervals import conformal_radius
 from . import similarity as alike
 from .facility_location import select_tasks
@@ -131,14 +132,15 @@ class TaskSelection(Coreset):
 
     def radius(self, order: np.ndarray, rng: np.random.Generator) -> float:
         "Half the width of the interval, by the errors on sources; NaN: too few"
-        source, errors = self._source, []
+        source, errors, groups = self._source, [], []
+        copies = source.near_copies()
         work = [(source, source, self.coreset_)]
         if self.learns or self.correct != "none":  # learn by half, judge by the other
-            half, work = rng.permutation(len(source)) % 2, []
-            for side in (0, 1) if len(source) >= 4 else ():
-                known, new = (
-                    source.select(models=m) for m in (half != side, half == side)
-                )
+            work = []
+            parts = hold_out(source.values, 2, rng, groups=copies)
+            for fit, held in parts if len(source) >= 4 else ():
+                known, new = (source.select(models=m) for m in (fit, held))
+                groups += [*copies[held]]
                 order = self.order(known, self._side) if self.learns else order
                 queue = task_queue(self.task_, order, rng)
                 work.append((known, new, np.sort(queue[: self.budget_])))
@@ -146,8 +148,9 @@ class TaskSelection(Coreset):
             mean, _ = self.means(items, new.values[:, items].astype(float))
             guess = np.polyval(self.line(items, known), mean)
             errors += [*(guess - new.truth().to_numpy())]
-        errors = np.array(errors)
-        found = conformal_radius(errors[~np.isnan(errors)], self.level)
+        errors, groups = np.array(errors), np.array(groups or copies)
+        scored = ~np.isnan(errors)
+        found = conformal_radius(errors[scored], self.level, groups[scored])
         return found if np.isfinite(found) else np.nan
 
     def estimate(self, seen):
