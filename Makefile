@@ -7,6 +7,7 @@
 # make docs     the site, in _docs (Quarto, npm)
 # make look     the site in Chromium: lengths, what is cut off, contrast, the explorer
 # make harnesses   lm-evaluation-harness and Inspect, beside this environment, for their tests
+# make teachers the course with its blanks filled in, in out/teachers.zip
 # make bench    speed report                            make hooks  nbdev's git hooks
 
 # the first that is Python 3.11 or newer; or say it: make test PYTHON=/path/to/python
@@ -23,7 +24,7 @@ export OMP_NUM_THREADS ?= 1
 HARNESSES ?= .venv-harnesses
 HARNESS_VERSIONS = lm-eval==0.4.13 inspect_ai==0.3.285
 
-.PHONY: harnesses run test test-all bench hooks notebooks format docs look clean
+.PHONY: harnesses run test test-all teachers bench hooks notebooks format docs look clean
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python"; exit 1; }
@@ -62,6 +63,9 @@ test: $(VENV)/.dev
 
 test-all: test
 	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal --durations=25 -m slow
+
+teachers: $(VENV)/.core
+	$(BIN)/python -m tools.teachers
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tools.bench

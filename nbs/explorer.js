@@ -1,5 +1,5 @@
-// The explorer: charts and a table over explorer.json, which `make docs` writes from the
-// stored results. No library, nothing from elsewhere.
+// The explorer: charts and a table over explorer_data.js, which `make docs` writes from the
+// stored results (tools/process.py).
 "use strict";
 
 const SPLITS = {
@@ -13,36 +13,10 @@ const MEASURES = {
   mae: { name: "error, in points", scale: 100, best: Math.min },
   relative: { name: "error, random sampling = 1", scale: 1, best: Math.min, line: 1 },
   kendall: { name: "rank correlation (Kendall's tau)", scale: 1, best: Math.max },
-  coverage: { name: "coverage of the 95% interval", scale: 100, best: Math.max, line: 95 },
+  coverage: { name: "coverage of the 95% interval, percent", scale: 100, line: 95 },
   width: { name: "width of the interval, in points", scale: 100, best: Math.min },
 };
 const START = ["random", "stratified", "aipw", "tailored_bench", "p_irt", "guarded_irt"];
-const COLOURS = ["#0072b2", "#c04e00", "#00805d", "#b14a86", "#7a6a00", "#2a7fb8", "#777777"];
-const element = (id) => document.getElementById(id);
-const unique = (values) => [...new Set(values)];
-const shown = (value, digits = 2) => (value == null ? "" : value.toFixed(digits));
-
-function svg(name, attributes, text) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-
-function options(select, entries, wanted) {
-  const before = wanted ?? select.value;
-  select.replaceChildren(...entries.map(([value, text]) => new Option(text, value)));
-  if (entries.some(([value]) => String(value) === String(before))) select.value = before;
-}
-
-function ticks(low, high) {
-  const raw = (high - low) / 5 || 1;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].find((m) => m * power >= raw) * power;
-  const found = [];
-  for (let t = Math.ceil(low / step) * step; t <= high + 1e-9; t += step) found.push(t);
-  return found.map((t) => Number(t.toFixed(6)));
-}
 
 // range of values with their bars, from zero where that is near
 function range(rows, measure) {
@@ -53,122 +27,125 @@ function range(rows, measure) {
   return [low > 0 && low < 0.6 * high ? 0 : Math.floor(low * 20) / 20, high * 1.02];
 }
 
-function drawBars(rows, measure, colours) {
-  const { scale, line, name } = MEASURES[measure], chart = element("bars");
-  const [left, width, row] = [170, 640, 24], height = 40 + row * rows.length;
-  const [low, high] = range(rows, measure);
-  const x = (v) => left + ((v - low) / (high - low)) * (width - left - 20);
-  chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  chart.replaceChildren();
-  for (const t of ticks(low, high)) {
-    chart.append(svg("line", { x1: x(t), x2: x(t), y1: 5, y2: height - 35, class: "grid" }));
-    chart.append(svg("text", { x: x(t), y: height - 20, "text-anchor": "middle" }, t));
+function drawBars(rows, lacking, measure) {
+  const { scale, line, name } = MEASURES[measure], row = 24, left = 160;
+  const height = 45 + row * (rows.length + lacking.length), [width, put] = canvas(element("bars"), height);
+  const [low, high] = range(rows, measure), x = (v) => left + ((v - low) / (high - low)) * (width - left - 20);
+  for (const t of ticks(low, high, width < 500 ? 3 : 5)) {
+    put("line", { x1: x(t), x2: x(t), y1: 5, y2: height - 40, class: "grid" });
+    put("text", { x: x(t), y: height - 24, "text-anchor": "middle" }, t);
   }
-  if (line !== undefined)
-    chart.append(svg("line", { x1: x(line), x2: x(line), y1: 5, y2: height - 35, class: "mark" }));
+  if (line !== undefined) put("line", { x1: x(line), x2: x(line), y1: 5, y2: height - 40, class: "mark" });
+  [...rows.map((r) => r.method), ...lacking].forEach((method, i) => put("text", { x: left - 10, y: 22 + row * i, "text-anchor": "end" }, method));
+  lacking.forEach((method, i) => put("text", { x: left, y: 22 + row * (rows.length + i), class: "lacking" }, "not measured"));
   rows.forEach((r, i) => {
     const y = 18 + row * i, value = scale * r[measure], bar = 2 * scale * (r[measure + "_se"] || 0);
-    const colour = colours[r.method] || COLOURS[6];
-    chart.append(svg("text", { x: left - 10, y: y + 4, "text-anchor": "end" }, r.method));
-    chart.append(svg("line", { x1: x(value - bar), x2: x(value + bar), y1: y, y2: y, stroke: colour, "stroke-width": 2 }));
-    const dot = svg("circle", { cx: x(value), cy: y, r: 5, fill: colour, "data-method": r.method, "data-value": r[measure] });
-    dot.append(svg("title", {}, `${r.method}: ${shown(value)} ± ${shown(bar / 2)}`));
-    chart.append(dot);
+    put("line", { x1: x(value - bar), x2: x(value + bar), y1: y, y2: y, stroke: colour(r.method), "stroke-width": 2 });
+    const dot = put("circle", { cx: x(value), cy: y, r: 5, fill: colour(r.method), "data-method": r.method, "data-value": r[measure] });
+    dot.append(Object.assign(document.createElementNS("http://www.w3.org/2000/svg", "title"), { textContent: `${r.method}: ${shown(value)} ± ${shown(bar / 2)}` }));
   });
-  chart.append(svg("text", { x: (left + width) / 2, y: height - 3, "text-anchor": "middle" }, name));
+  put("text", { x: width / 2, y: height - 5, "text-anchor": "middle" }, name);
 }
 
-function drawLines(rows, measure, colours) {
-  const { scale, line, name } = MEASURES[measure], chart = element("lines");
-  const [left, width, height] = [50, 640, 340], budgets = unique(rows.map((r) => r.budget)).sort((a, b) => a - b);
-  const [low, high] = range(rows, measure), first = Math.log(budgets[0]), last = Math.log(budgets.at(-1));
-  const x = (b) => left + 15 + ((Math.log(b) - first) / (last - first || 1)) * (width - left - 160);
-  const y = (v) => 10 + ((high - v) / (high - low)) * (height - 60);
-  chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  chart.replaceChildren();
+// lines join neighbours on the axis alone: where nothing was measured there is a gap
+function drawLines(rows, budgets, measure) {
+  const { scale, line, name } = MEASURES[measure], height = 360, side = 150, left = 46;
+  const [width, put] = canvas(element("lines"), height), [low, high] = range(rows, measure);
+  const first = Math.log(budgets[0]), last = Math.log(budgets.at(-1));
+  const x = (b) => left + 12 + ((Math.log(b) - first) / (last - first || 1)) * (width - left - side - 20);
+  const y = (v) => 10 + ((high - v) / (high - low)) * (height - 62);
   for (const t of ticks(low, high)) {
-    chart.append(svg("line", { x1: left, x2: width - 130, y1: y(t), y2: y(t), class: "grid" }));
-    chart.append(svg("text", { x: left - 6, y: y(t) + 4, "text-anchor": "end" }, t));
+    put("line", { x1: left, x2: width - side, y1: y(t), y2: y(t), class: "grid" });
+    put("text", { x: left - 6, y: y(t) + 4, "text-anchor": "end" }, t);
   }
-  if (line !== undefined)
-    chart.append(svg("line", { x1: left, x2: width - 130, y1: y(line), y2: y(line), class: "mark" }));
-  for (const b of budgets) chart.append(svg("text", { x: x(b), y: height - 32, "text-anchor": "middle" }, b));
-  unique(rows.map((r) => r.method)).forEach((method, i) => {
-    const own = rows.filter((r) => r.method === method).sort((a, b) => a.budget - b.budget);
-    const stroke = colours[method] || COLOURS[6];
-    const points = own.map((r) => `${x(r.budget)},${y(scale * r[measure])}`).join(" ");
-    chart.append(svg("polyline", { points, fill: "none", stroke, "stroke-width": 2 }));
-    for (const r of own) {
-      const bar = 2 * scale * (r[measure + "_se"] || 0), value = scale * r[measure];
-      chart.append(svg("line", { x1: x(r.budget), x2: x(r.budget), y1: y(value - bar), y2: y(value + bar), stroke }));
-      chart.append(svg("circle", { cx: x(r.budget), cy: y(value), r: 3.5, fill: stroke }));
-    }
-    chart.append(svg("line", { x1: width - 122, x2: width - 106, y1: 20 + 18 * i, y2: 20 + 18 * i, stroke, "stroke-width": 3 }));
-    chart.append(svg("text", { x: width - 100, y: 24 + 18 * i, class: "small" }, method));
+  if (line !== undefined) put("line", { x1: left, x2: width - side, y1: y(line), y2: y(line), class: "mark" });
+  budgets.forEach((b, i) => (i % 2 && width < 500 && budgets.length > 4) || put("text", { x: x(b), y: height - 34, "text-anchor": "middle" }, b));
+  const methods = unique(rows.map((r) => r.method)), ends = [];
+  for (const method of methods) {
+    const own = new Map(rows.filter((r) => r.method === method).map((r) => [r.budget, r])), stroke = colour(method);
+    budgets.forEach((b, i) => {
+      const [r, next] = [own.get(b), own.get(budgets[i + 1])];
+      if (!r) return;
+      const value = scale * r[measure], bar = 2 * scale * (r[measure + "_se"] || 0);
+      if (next) put("line", { x1: x(b), y1: y(value), x2: x(next.budget), y2: y(scale * next[measure]), stroke, "stroke-width": 2 });
+      put("line", { x1: x(b), x2: x(b), y1: y(value - bar), y2: y(value + bar), stroke });
+      put("circle", { cx: x(b), cy: y(value), r: 3.5, fill: stroke });
+      ends[methods.indexOf(method)] = y(value);
+    });
+  }
+  const at = apart(ends, 17, 14, height - 55);
+  methods.forEach((method, i) => {
+    put("line", { x1: width - side + 4, x2: width - side + 18, y1: at[i], y2: at[i], stroke: colour(method), "stroke-width": 3 });
+    put("text", { x: width - side + 23, y: at[i] + 5 }, method);
   });
-  chart.append(svg("text", { x: (left + width - 130) / 2, y: height - 8, "text-anchor": "middle" }, `items asked; up: ${name}`));
+  put("text", { x: left, y: height - 12 }, `items asked; up: ${name}`);
 }
 
-function writeTable(rows, measure) {
+function writeTable(rows, complete) {
   const [head, body] = [element("numbers").tHead, element("numbers").tBodies[0]];
   const names = ["method", ...Object.values(MEASURES).map((m) => m.name), "trials"];
-  head.replaceChildren(document.createElement("tr"));
-  for (const name of names) head.rows[0].append(Object.assign(document.createElement("th"), { textContent: name, scope: "col" }));
-  const best = {};
-  for (const [key, m] of Object.entries(MEASURES)) {
+  head.replaceChildren(node("tr", {}, ...names.map((textContent) => node("th", { textContent, scope: "col" }))));
+  const best = Object.fromEntries(Object.entries(MEASURES).map(([key, m]) => {
     const values = rows.map((r) => r[key]).filter((v) => v != null);
-    best[key] = key === "coverage" ? undefined : m.best(...values);
-  }
+    return [key, complete && m.best ? m.best(...values) : undefined];
+  }));
   body.replaceChildren(...rows.map((r) => {
-    const line = document.createElement("tr");
-    line.append(Object.assign(document.createElement("th"), { textContent: r.method, scope: "row" }));
-    for (const [key, { scale }] of Object.entries(MEASURES)) {
-      const cell = line.insertCell(), se = r[key + "_se"];
-      const error = se == null ? "" : `\u00a0±\u00a0${shown(scale * se)}`;
-      cell.textContent = r[key] == null ? "" : shown(scale * r[key]) + error;
-      cell.style.fontWeight = r[key] === best[key] ? "bold" : "";
-    }
-    line.insertCell().textContent = r.trials;
-    return line;
+    const cells = Object.entries(MEASURES).map(([key, { scale }]) => {
+      const se = r[key + "_se"], error = se == null ? "" : `\u00a0±\u00a0${shown(scale * se)}`;
+      const cell = node("td", { textContent: r[key] == null ? "" : shown(scale * r[key]) + error });
+      cell.style.fontWeight = r[key] != null && r[key] === best[key] ? "bold" : "";
+      return cell;
+    });
+    return node("tr", {}, node("th", { textContent: r.method, scope: "row" }), ...cells, node("td", { textContent: r.trials }));
   }));
 }
 
 function explore(table) {
   const rows = table.rows.map((row) => Object.fromEntries(row.map((v, i) => [table.columns[i], v])));
-  const inputs = ["data", "split", "budget", "measure"].map(element), [data, split, budget, measure] = inputs;
-  options(data, unique(rows.map((r) => r.data)).map((d) => [d, table.names[d] || d]), "swebench_verified");
-  options(measure, Object.entries(MEASURES).map(([key, m]) => [key, m.name]));
-  const colours = Object.fromEntries(START.map((name, i) => [name, COLOURS[i]]));
-  const methods = unique(rows.map((r) => r.method)).sort();
-  element("methods").replaceChildren(...methods.map((name) => {
-    const box = Object.assign(document.createElement("input"), { type: "checkbox", value: name, checked: true });
-    const label = document.createElement("label");
-    label.append(box, ` ${name}`);
-    return label;
-  }));
-  function refresh() {
+  const [data, split, budget, measure] = ["data", "split", "budget", "measure"].map(element), old = state();
+  options(data, unique(rows.map((r) => r.data)).map((d) => [d, table.names[d] || d]), old.data || "swebench_verified");
+  options(measure, Object.entries(MEASURES).map(([key, m]) => [key, m.name]), old.measure);
+  const listed = old.methods?.split(",");
+  element("methods").replaceChildren(...unique(rows.map((r) => r.method)).sort().map((value) =>
+    node("label", {}, node("input", { type: "checkbox", value, checked: !listed || listed.includes(value) }), ` ${value}`)));
+  const boxes = [...element("methods").querySelectorAll("input")];
+  function refresh(wanted = {}) {
     const here = rows.filter((r) => r.data === data.value);
-    options(split, unique(here.map((r) => r.split)).map((s) => [s, SPLITS[s] || s]));
-    const kind = here.filter((r) => r.split === split.value);
+    options(split, unique(here.map((r) => r.split)).map((s) => [s, SPLITS[s] || s]), wanted.split);
+    const kind = here.filter((r) => r.split === split.value), field = unique(kind.map((r) => r.method)).sort();
     const budgets = unique(kind.map((r) => r.budget)).sort((a, b) => a - b);
-    options(budget, budgets.map((b) => [b, b]), budget.value || 25);
-    const on = new Set([...element("methods").querySelectorAll(":checked")].map((box) => box.value));
-    const key = measure.value, best = MEASURES[key].best;
-    const wanted = kind.filter((r) => on.has(r.method) && r[key] != null);
-    const now = wanted.filter((r) => r.budget === Number(budget.value));
-    now.sort((a, b) => (best === Math.min ? 1 : -1) * (a[key] - b[key]));
-    drawBars(now, key, colours);
-    drawLines(wanted.filter((r) => START.includes(r.method) || on.size <= 7), key, colours);
-    writeTable(now, key);
-    const chosen = `${data.selectedOptions[0].text}; new models ${split.selectedOptions[0].text}`;
-    element("summary").textContent = now.length
-      ? `${chosen}; ${budget.value} items: best is ${now[0].method}, ${MEASURES[key].name} ${shown(MEASURES[key].scale * now[0][key])}.`
-      : "Choose at least one method.";
-    element("bars-caption").textContent = `${chosen}; ${budget.value} items asked. Bars are two standard errors.`;
-    element("lines-caption").textContent = `${chosen}; over the number of items asked.`;
+    const measured = (b) => new Set(kind.filter((r) => r.budget === b).map((r) => r.method)).size;
+    const most = Math.max(...budgets.map(measured)), full = budgets.filter((b) => measured(b) === most);
+    const asked = Number(wanted.budget || budget.value || 25);
+    const nearest = full.reduce((a, b) => (Math.abs(b - asked) < Math.abs(a - asked) ? b : a));
+    const chosen = wanted.budget || wanted.keep ? asked : nearest; // another data set: where its field is complete
+    options(budget, budgets.map((b) => [b, `${b}${measured(b) < field.length ? ` (${measured(b)} of ${field.length} methods)` : ""}`]), budgets.includes(chosen) ? chosen : nearest);
+    const on = new Set(boxes.filter((box) => box.checked).map((box) => box.value));
+    const key = measure.value, { best, line, scale, name } = MEASURES[key], n = Number(budget.value);
+    const at = kind.filter((r) => r.budget === n), known = kind.filter((r) => on.has(r.method) && r[key] != null);
+    const cost = (r) => (best === Math.max ? -r[key] : best ? r[key] : Math.abs(scale * r[key] - line));
+    const now = known.filter((r) => r.budget === n).sort((a, b) => cost(a) - cost(b));
+    const lacking = field.filter((m) => on.has(m) && !now.some((r) => r.method === m));
+    const complete = at.length === field.length && field.every((m) => on.has(m));
+    keep({ data: data.value, split: split.value, budget: n, measure: key, ...(boxes.every((b) => b.checked) ? {} : { methods: [...on].join(",") }) });
+    const where = `${data.selectedOptions[0].text}; new models ${split.selectedOptions[0].text}; ${n} items`;
+    const missing = field.length - at.length;
+    element("summary").textContent = !now.length ? `${where}: nothing was measured of the methods chosen.`
+      : missing ? `${where}: ${at.length} of ${field.length} methods were measured, so none is called best. All were at ${full.filter(() => most === field.length).join(" and ") || "no number of"} items.`
+      : !best ? `${where}: ${now.filter((r) => scale * r[key] >= line).length} of ${now.length} methods reach ${line}%.`
+      : `${where}: ${complete ? "best" : `best of the ${now.length} chosen`} is ${now[0].method}, ${name} ${shown(scale * now[0][key])}.`;
+    element("bars").hidden = element("lines").hidden = !now.length;
+    if (now.length) {
+      drawBars(now, lacking, key);
+      drawLines(known.filter((r) => START.includes(r.method) || on.size <= 7), budgets, key);
+    }
+    writeTable(now, complete);
+    element("bars-caption").textContent = `${where} asked. Bars are two standard errors.`;
+    element("lines-caption").textContent = `${where.replace(/;[^;]*$/, "")}; over the number of items asked. Where a line is broken, nothing was measured.`;
   }
-  element("explorer").addEventListener("change", refresh);
-  refresh();
+  element("explorer").addEventListener("change", (event) => refresh({ keep: event.target !== data && event.target !== split }));
+  addEventListener("resize", () => refresh({ keep: true }));
+  refresh(old);
 }
 
 // as textbook_items in benchnb.stats.sample_size: items of a finite benchmark
@@ -190,4 +167,4 @@ function calculate() {
 
 element("calculator").addEventListener("input", calculate);
 calculate();
-fetch("explorer.json").then((answer) => answer.json()).then(explore);
+explore(EXPLORER);

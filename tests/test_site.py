@@ -14,7 +14,14 @@ import yaml
 from helpers.faults import none_of
 
 from tools.assets import own_mathjax, used_icons
-from tools.chapters import fold, imported, plain_output, relink
+from tools.chapters import (
+    hide,
+    imported,
+    plain_output,
+    relink,
+    shown_code,
+    terminal,
+)
 from tools.docs import SIGNATURE, TABLE, tidy_table
 from tools.pages import Site, undocumented
 from tools.process import (
@@ -256,26 +263,54 @@ def test_labels_options_and_figures_without_words_are_found(small):
     assert figure.endswith("has no fig-cap")
 
 
-FOLDS = {  # code of a cell, its result, and what its fold is called
-    "import numpy as np": ("", "Imports"),
-    "# Exported source\ndef f(): 1": ("text/plain", "Source of f"),
-    "test_eq(f(), 1)\nwith expect_fail(ValueError):\n    f(2)": ("", "Checks"),
-    "def helper():\n    return 1": ("", "Code: helper"),
-    "f(1)": ("text/plain", None),
-    "x = 1": ("", None),
-    "\n".join(f"x{i} = {i}" for i in range(20)): ("text/plain", "Code"),
-    "plot()": ("image/png", "Code of the figure"),
-    "#| echo: false\nplot()": ("image/png", None),
+SHOWN = {  # code of a cell: its result, and whether a chapter and a guide show it
+    "import numpy as np": ("", "", ""),
+    "import numpy as np\nfrom benchnb import load": (
+        "",
+        "",
+        "from benchnb import load",
+    ),
+    "# Exported source\ndef f(): 1": ("text/plain", "", ""),
+    "test_eq(f(), 1)\nwith expect_fail(ValueError):\n    f(2)": ("", "", ""),
+    "def helper():\n    return 1": ("", "", "def helper():\n    return 1"),
+    "f(1)": ("text/plain", "f(1)", "f(1)"),
+    "x = 1": ("", "x = 1", "x = 1"),
+    "plot()": ("image/png", "", ""),
+    "#| label: a\nx = ...  # your code": ("", *["x = ...  # your code"] * 2),
+    "x = 1\n" * 20: ("text/plain", "", "x = 1\n" * 20),
 }
 
 
-@pytest.mark.parametrize("source, case", FOLDS.items())
-def test_what_is_not_prose_is_folded(source, case):
-    kind, name = case
+@pytest.mark.parametrize("source, case", SHOWN.items())
+def test_a_page_shows_the_code_that_is_prose(source, case):
+    kind, chapter, guide = case
     cell = code(source, *[{kind: "1"}] * bool(kind))
-    fold(cell)
-    head = f'#| code-fold: true\n#| code-summary: "{name}"\n' if name else ""
-    assert cell.source == head + source
+    assert shown_code(cell, "stats/irt.ipynb") == chapter
+    assert shown_code(cell, "tutorials/your_model.ipynb") == guide
+    assert shown_code(cell, "papers/bento.ipynb") == ("your code" in source) * chapter
+
+
+def test_hidden_code_is_a_click_away():
+    cell = code("#| fig-cap: A\nplot()", {"image/png": "aaaa"})
+    link, left = hide(cell, "stats/irt.ipynb", "../reference/stats/irt.qmd")
+    assert f"(../reference/stats/irt.qmd#code-{cell.id})" in link.source
+    assert left.outputs and "plot" not in left.source and "fig-cap: A" in left.source
+    kept = code("#| echo: false\nplot()", {"image/png": "aaaa"})
+    assert hide(kept, "stats/irt.ipynb", "") == [kept]
+    assert hide(code("import re"), "stats/irt.ipynb", "") == []
+    (told,) = hide(code('def f():\n    "Half of it"'), "stats/irt.ipynb", "a.qmd")
+    assert told.source.startswith("[`f`](a.qmd#code-") and "Half of it" in told.source
+
+
+def test_commands_are_those_of_a_terminal():
+    cell = code('x = 1\nshell("benchnb plan")')
+    cell.outputs = [nbformat.v4.new_output("stream", text="$ benchnb plan\n9 of 10\n")]
+    kept, block = terminal(cell)
+    assert (kept.source, kept.outputs) == ("x = 1", [])
+    assert "``` {.bash .terminal}\nbenchnb plan\n```" in block.source
+    assert "``` {.printed}\n9 of 10\n```" in block.source
+    other = code("print(1)")
+    assert terminal(other) == [other]
 
 
 SITE = "https://example.org/b/"
@@ -306,14 +341,20 @@ def test_outputs_lose_the_wrappers_of_numpy():
     assert plain_output(text) == "(0.5, -3, True, 'a', nan)"
 
 
+def test_numbers_have_the_digits_that_somebody_reads():
+    text = "0.123456 -12.345678 1319.123456 0.00001234 1.234567e-08 0.1234 2510.10457"
+    short = "0.1235 -12.3457 1319.1 1.2e-05 1.2e-08 0.1234 2510.10457"
+    assert plain_output(text) == short
+
+
 def tidied(table):
     return TABLE.sub(tidy_table, table)
 
 
-def test_tables_scroll_in_boxes_and_errors_stay_whole():
+def test_tables_stand_in_boxes_and_errors_stay_whole():
     rows = "".join(f"<tr><td>{n}</td><td>NaN</td></tr>" for n in range(30))
     table = tidied(f'<p><table class="dataframe"><tbody>{rows}</tbody></table>')
-    assert '<div class="table-scroll tall" tabindex="0"><table' in table
+    assert '<div class="table-scroll"><table' in table
     assert "NaN" not in table and "<td>29</td>" in table
     assert "0.9&nbsp;±&nbsp;0.1" in tidied("<table><tr><td>0.9 ± 0.1</td></tr></table>")
 
@@ -332,16 +373,7 @@ def test_names_of_labels_stand_in_one_row_with_the_others(over, kept):
     assert table.count("<tr>") == kept + 1
     assert '<th class="label">method</th>' in table
     assert '<th class="label">mae' not in table and ">0.1<" in table
-
-
-def test_columns_are_as_wide_as_what_they_hold():
-    words = "a sentence that is much longer than all of the others; " * 2
-    cells = f"<td>table 10</td><td>{words}</td><td>0.0328 ± 0.0003</td>"
-    head = "<thead><tr><th></th><th>why</th><th>ours</th></tr></thead>"
-    table = tidied(f"<table>{head}<tbody><tr>{cells}</tr></tbody></table>")
-    first, second, third = map(int, re.findall(r"width: (\d+)%", table))
-    assert second > third > first >= 10
-    assert "<colgroup>" not in tidied("<table><tr><td>1</td></tr></table>")
+    assert not re.search(r"<th\b[^>]*></th>", table)  # a head that heads nothing
 
 
 def test_a_signature_names_its_definition_once():
@@ -360,7 +392,7 @@ def test_formulas_need_no_other_site(tmp_path):
     page.parent.mkdir(parents=True)
     page.write_text(f'<script src="{old}"></script><script src="{script}"></script>')
     own_mathjax(tmp_path / "site", tmp_path / "npm")
-    text = '<script src="../site_libs/mathjax/tex-chtml-full.js"></script>'
+    text = '<script defer src="../site_libs/mathjax/tex-chtml-full.js"></script>'
     assert page.read_text() == text
     assert (tmp_path / "site/site_libs/mathjax/tex-chtml-full.js").exists()
     assert list((tmp_path / "site/site_libs/mathjax").rglob("*.woff"))
@@ -445,7 +477,7 @@ def test_undocumented_names_are_found():
     cells += "=#| exports\n@patch\ndef bare(self: Box | Other): return 1"
     cells += '=#| export\nclass Box: "A class"\n\n\nCONSTANT'
     source = make.new_notebook(cells=[*map(make.new_code_cell, cells.split("="))])
-    shown = make.new_markdown_cell("### known {#known .definition}\n\n`known()`")
+    shown = make.new_markdown_cell("[`known`](x.qmd#known){#known .definition}: It")
     other = make.new_markdown_cell("### Box\n\n`Box()`")
     assert list(undocumented(source, make.new_notebook(cells=[shown, other]))) == [
         "Box.bare has no docstring",

@@ -41,6 +41,7 @@ def own_mathjax(site, packages):
     for page in pages(site):
         text = OLD.sub("", page.read_text("utf-8"))
         place = os.path.relpath(target, page.parent) + "/"
+        text = re.sub(r"<script (?=src=\"[^\"]*mathjax)", "<script defer ", text)
         page.write_text(REMOTE.sub(place, text), encoding="utf-8")
 
 

@@ -1,8 +1,9 @@
-"""What the site shows of a chapter: idea, call and result; the rest is folded.
+"""What the site shows of a chapter: argument, figures and tables.
 
 nbdev processes the notebooks; here they become pages that are read from top to bottom.
-Definitions shrink to a signature (the reference has the rest), code that is not prose
-folds, links lead to what the chapter itself means, and outputs lose numpy's wrappers.
+Definitions shrink to a line, code that is not prose stands on the notebook's code page
+alone (tools/reference.py), links lead to what the chapter itself means, commands are
+those of a terminal, and numbers have the digits that somebody reads.
 """
 
 import ast
@@ -11,8 +12,9 @@ import re
 from functools import cache
 
 import nbformat
+import numpy as np
 
-from tools.reference import call, chapter, entries, modules
+from tools.reference import chapter, entries, modules
 
 LONG = 9  # lines of code that stay open where the cell shows a result
 # sections for those who want to know how it was made: closed until somebody opens them
@@ -38,12 +40,24 @@ FOLDED = re.compile(f"^## ({DETAILS.replace('?', '[?]')})$", flags=re.M)
 LINK = re.compile(r"\\?\[`([^`\]]+)`\]\((https?://[^)#\s]+)#([^)\s]+)\)")
 # nbdev links a backticked name also where it is the text of a link
 NESTED = re.compile(r"\[\[(`[^`]+`)\]\([^)\s]*\)\]\(([^)\s]+)\)")
+DECIMALS = re.compile(r"(?<![\w.])-?\d*\.\d{5,}(?:e[+-]?\d+)?(?![\w.])")
 SCALAR = re.compile(r"np\.(?:(?:float|int|uint)\d+|str_)\((['\"]?)([^()]*?)\1\)")
+
+
+def few_digits(match):
+    "A number of five or more decimals, as somebody reads it; an arXiv number stays"
+    x = float(match[0])
+    if re.fullmatch(r"\d{4}\.\d{5}", match[0]) or not np.isfinite(x):
+        return match[0]
+    if x == 0 or abs(x) >= 0.001:
+        return f"{x:.4f}" if abs(x) < 100 else f"{x:.1f}"
+    return f"{x:.1e}"
 
 
 def plain_output(text):
     "Text that a cell printed, without np.float64(...) around its numbers"
-    return re.sub(r"np\.(True|False)_", r"\1", SCALAR.sub(r"\1\2\1", text))
+    text = re.sub(r"np\.(True|False)_", r"\1", SCALAR.sub(r"\1\2\1", text))
+    return DECIMALS.sub(few_digits, text)
 
 
 def parsed(source):
@@ -70,49 +84,88 @@ def has_picture(cell):
     return any(kind.startswith("image/") for kind in kinds)
 
 
-def summary(cell):
-    "What the fold of a cell is called; None where its code stays open"
+def shown_code(cell, here=""):
+    "The code of a cell that its page shows: what a reader types, or an exercise"
     code = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M)
     if "...  # your code" in code:
-        return None  # an exercise
+        return code
+    guide = here.startswith(("index", "tutorials/", "course/"))
     body = parsed(code)
-    names = [n.name for n in body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
     if body and all(isinstance(n, ast.Import | ast.ImportFrom) for n in body):
-        return "Imports"
-    if "Exported source" in cell.source:
-        return f"Source of {', '.join(names)}" if names else "Source"
-    if has_picture(cell):
-        return "Code of the figure"
-    if not cell.outputs and any(map(is_check, body)):
-        return "Checks"
-    if not cell.outputs and names:
-        return f"Code: {', '.join(names)}"
-    return "Code" if code.strip().count("\n") + 1 > LONG else None
+        own = [ast.unparse(n) for n in body if "from benchnb" in ast.unparse(n)]
+        return "\n".join(own) if guide else ""
+    only_checks = not cell.outputs and any(map(is_check, body))
+    defines = any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in body)
+    apart = "Exported source" in code or has_picture(cell) or only_checks
+    apart |= here.startswith(("papers/", "studies/"))  # read for their numbers
+    apart |= not guide and not cell.outputs and defines
+    apart |= not guide and code.strip().count("\n") + 1 > LONG
+    return "" if apart else code
 
 
-def fold(cell, here=""):
-    "Fold the code of a cell that is not prose; guides show what is to be typed"
+def terminal(cell):
+    "A cell that ends in shell(...): code before it, and each command with its output"
+    body = parsed(cell.source)
+    text = "".join(o.get("text", "") for o in cell.outputs)
+    if not text.startswith("$ ") or not body:
+        return [cell]
+    lines = cell.source.split("\n")
+    for node in reversed(body):
+        if re.match(r"shell(\(| = )", ast.unparse(node)):
+            del lines[node.lineno - 1 : node.end_lineno]
+    make, cells = nbformat.v4, []
+    for n, part in enumerate(re.split(r"^\$ ", text, flags=re.M)[1:]):
+        command, _, printed = part.partition("\n")
+        block = f"``` {{.bash .terminal}}\n{command}\n```"
+        if printed.strip():
+            block += f"\n\n``` {{.printed}}\n{printed.strip(chr(10))}\n```"
+        cells.append(make.new_markdown_cell(block, id=f"{cell.id}-{n}"))
+    cell.source, pictures = "\n".join(lines).strip(), cell.outputs
+    cell.outputs = []
+    rest = make.new_code_cell("#| echo: false", id=f"{cell.id}-p")
+    rest.outputs = [o for o in pictures if "data" in o]
+    return [cell] * bool(cell.source) + cells + [rest] * bool(rest.outputs)
+
+
+def hide(cell, here, code_page):
+    "Leave out code that is not prose; a small link leads to it where it has a result"
     if re.search(r"^#\| *echo: *false", cell.source, flags=re.M):
-        return
-    name = summary(cell)
-    guide = here.startswith(("index", "tutorials/your_", "course/"))
-    if guide and name in ("Imports", "Code"):
-        name = None
-    kept = re.sub(r"^#\| *code-(fold|summary):.*\n", "", cell.source, flags=re.M)
-    head = f'#| code-fold: true\n#| code-summary: "{name}"\n' if name else ""
-    cell.source = head + kept
+        return [cell]
+    code = shown_code(cell, here)
+    head = re.findall(r"^#\| *(?!code-|echo).*\n?", cell.source, flags=re.M)
+    if not code and not cell.outputs and "Exported source" not in cell.source:
+        told = [  # what the chapter defines for itself
+            f"[`{n.name}`]({code_page}#code-{cell.id}){{.definition}}: {doc}"
+            for n in parsed(cell.source)
+            if (doc := isinstance(n, ast.FunctionDef) and ast.get_docstring(n))
+        ]
+        told = (
+            [nbformat.v4.new_markdown_cell("\n\n".join(told), id=cell.id)]
+            if told
+            else []
+        )
+        return told
+    if code or not cell.outputs:
+        cell.source = "".join(head) + code
+        return [cell] * bool(code)
+    cell.source = "#| echo: false\n" + "".join(head) + "pass"
+    if here == "index.ipynb":
+        return [cell]
+    link = f"[[code]({code_page}#code-{cell.id})]{{.code-link}}"
+    return [nbformat.v4.new_markdown_cell(link, id=f"{cell.id}-c"), cell]
 
 
-def definition(entry, path, here, repository):
-    "A definition in its chapter: heading, call and docstring"
-    reference = "../" * here.count("/") + f"reference/{path.replace('.ipynb', '.qmd')}"
-    source = f"{repository}benchnb/{path.replace('.ipynb', '.py')}#L{entry.line}"
-    links = (
-        f"[[reference]({reference}#{entry.anchor()}) [source]({source})]{{.sources}}"
-    )
-    name = entry.name.replace("_", "\\_")
-    head = f"### {name} {{#{entry.anchor()} .definition}}"
-    return f"{head}\n\n{call(entry)} {links}\n\n{entry.doc}"
+def code_address(path, here):
+    "Where a page finds the code of a notebook"
+    up = "../" * here.count("/")
+    return f"{up}reference/{path.replace('.ipynb', '.qmd')}"
+
+
+def definition(entry, path, here):
+    "A definition in its chapter: its name, which leads to the call, and what it does"
+    link = f"{code_address(path, here)}#{entry.anchor()}"
+    doc = entry.doc.partition("\n\n")[0]
+    return f"[`{entry.name}`]({link}){{#{entry.anchor()} .definition}}: {doc}"
 
 
 def imported(nb):
@@ -171,26 +224,42 @@ def shown_entries(cell, here):
         yield from found[:1]
 
 
-def finish(nb, here, site, repository):
+def finish(nb, here, site):
     "Make of a processed notebook what its page shows"
-    known = imported(nb)
-    for n, cell in enumerate(nb.cells):
+    known, cells, closed = imported(nb), [], False
+    code_page = code_address(here, here)
+    for cell in nb.cells:
         if cell.cell_type == "markdown":
-            text = FOLDED.sub(r"## \1 {.folded}", cell.source)
-            cell.source = relink(text, here, site, known)
+            text, lines = relink(cell.source, here, site, known), []
+            for line in text.split("\n"):  # neighbours that are folded share a fold
+                if line.startswith("## "):
+                    more = FOLDED.match(line)
+                    if more:
+                        line = f"#{line}" if closed else f"{line} {{.folded}}"
+                    closed = bool(more)
+                lines.append(line)
+            cell.source = "\n".join(lines)
         if cell.cell_type != "code":
+            cells.append(cell)
             continue
-        if shown := [
-            definition(*e, here, repository) for e in shown_entries(cell, here)
-        ]:
+        if shown := [definition(*e, here) for e in shown_entries(cell, here)]:
             text = "\n\n".join(shown)
-            nb.cells[n] = nbformat.v4.new_markdown_cell(text, id=cell.id)
+            cells.append(nbformat.v4.new_markdown_cell(text, id=cell.id))
             continue
         for output in cell.outputs:
             data = output.get("data", output)
-            for kind in {"text/plain", "text"} & data.keys():
+            for kind in {"text/plain", "text", "text/markdown"} & data.keys():
                 data[kind] = plain_output(data[kind])
+            if "text/html" in data:
+                data["text/html"] = re.sub(
+                    r">[^<>]+<", lambda m: plain_output(m[0]), data["text/html"]
+                )
             if "text/markdown" in data:
                 data["text/markdown"] = relink(data["text/markdown"], here, site, known)
-        if "/slides/" not in here:  # a slide has no room for what can be opened
-            fold(cell, here)
+        if "/slides/" in here:  # a slide has no room for code
+            cells.append(cell)
+            continue
+        for part in terminal(cell):
+            made = part.cell_type == "code"
+            cells += hide(part, here, code_page) if made else [part]
+    nb.cells = cells

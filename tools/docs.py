@@ -3,6 +3,7 @@
 As nbdev_docs does it; but pages come from tools/chapters.py and tools/reference.py,
 and README.md is left alone."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -25,28 +26,6 @@ UNUSED = re.compile(  # scripts of widgets that no page has
     r'<script src="[^"]*(?:require|jquery)[^"]*"[^>]*></script>'
     r'|<script type="application/javascript">define\(.*?</script>'
 )
-
-
-def column_widths(table):
-    "Columns as wide as what they hold, where one of them holds sentences"
-    table = re.sub(r"<colgroup>.*?</colgroup>", "", table, flags=re.S)
-    texts = [CELL.findall(row) for row in ROW.findall(table)]
-    spans = re.search(r"(?:col|row)span", table) or len({*map(len, texts)}) != 1
-    if 'class="words"' not in table or spans:
-        return table
-    sizes = []
-    for column in zip(*texts, strict=True):
-        plain = [re.sub("<[^>]*>", "", t).replace("&nbsp;", "_") for t in column]
-        lengths = [len(text) for text in plain]
-        if max(lengths) <= 12:  # names and numbers stay on one line
-            plain = [text.replace(" ", "_") for text in plain]
-        longest = max(map(len, " ".join(plain).split()), default=1)
-        sizes.append((sum(lengths) / len(lengths), longest))
-    if max(sizes)[0] < 30:
-        return table
-    sizes = [max(min(mean, 45), 1.2 * longest, 6) for mean, longest in sizes]
-    cols = [f'<col style="width: {100 * n / sum(sizes):.0f}%">' for n in sizes]
-    return table.replace("<thead", f"<colgroup>{''.join(cols)}</colgroup><thead", 1)
 
 
 def row_labels(table):
@@ -72,7 +51,7 @@ def row_labels(table):
 
 
 def tidy_table(match):
-    "A table in a box that scrolls; cells of words wrap, numbers with errors do not"
+    "A table in a box; cells of words wrap, numbers with errors do not"
 
     def cell(found):
         attributes, text = found.groups()
@@ -85,11 +64,10 @@ def tidy_table(match):
         mark = ' class="words"' if wide and "class=" not in attributes else ""
         return f"<td{attributes}{mark}>{text}</td>"
 
-    table = re.sub(r"<td([^>]*)>(.*?)</td>", cell, match[0], flags=re.S)
-    table = column_widths(row_labels(table))
-    tall = "dataframe" in table[:200] and table.count("<tr") > 17
-    box = "table-scroll tall" if tall else "table-scroll"
-    return f'<div class="{box}" tabindex="0">{table}</div>'
+    table = re.sub(r"<colgroup>.*?</colgroup>", "", match[0], flags=re.S)
+    table = row_labels(re.sub(r"<td([^>]*)>(.*?)</td>", cell, table, flags=re.S))
+    table = re.sub(r"<th\b([^>]*)>\s*</th>", r"<td\1></td>", table)  # heads nothing
+    return f'<div class="table-scroll">{table}</div>'
 
 
 def tidy_pages(site):
@@ -99,6 +77,18 @@ def tidy_pages(site):
         rest = SIGNATURE.sub(r'\1<span class="repeated">\2</span>', rest)
         text = UNUSED.sub("", head) + main + TABLE.sub(tidy_table, rest)
         path.write_text(text, encoding="utf-8")
+
+
+def light_search(site):
+    "The search finds prose first: of the reference, names and what they do in a line"
+    path = site / "search.json"
+    found = json.loads(path.read_text("utf-8"))
+    for entry in found:
+        if entry["href"].startswith("reference/"):
+            entry["text"] = entry["text"][:120] * bool(entry["section"])
+    found = [e for e in found if e["text"] or not e["section"]]
+    found.sort(key=lambda entry: entry["href"].startswith("reference/"))
+    path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
 
 
 def render(proc):
@@ -122,6 +112,7 @@ def build():
     shutil.rmtree(site, ignore_errors=True)
     shutil.move(proc / site.name, site)
     tidy_pages(site)
+    light_search(site)
     lighten(site)
     return site
 

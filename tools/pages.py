@@ -83,7 +83,7 @@ class Page:
             self.ids |= set(re.findall(r"\bid=[\"']([^\"']+)", content[1]))
         elif kind == "Cite":
             self.references |= {cited["citationId"] for cited in content[0]}
-        if kind in ("Header", "Div", "Span"):
+        if kind in ("Header", "Div", "Span", "Link"):
             self.ids.add((content[1] if kind == "Header" else content[0])[0])
 
 
@@ -211,8 +211,9 @@ def definitions(nb):
 def undocumented(nb, processed):
     "Exported definitions without a docstring, or that their page does not show"
     text = "\n".join(c.source for c in processed.cells if c.cell_type == "markdown")
-    heads = re.findall(r"^#+ (\S+) \{#\S+ \.definition\}", text, flags=re.M)
-    shown = {head.replace("\\_", "_") for head in heads}
+    shown = set(
+        re.findall(r"^\[`(\S+)`\]\(\S+\)\{#\S+ \.definition\}", text, flags=re.M)
+    )
     for name, node in definitions(nb):
         if not ast.get_docstring(node):
             yield f"{name} has no docstring"

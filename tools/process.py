@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 
 import nbformat
 import yaml
 from nbdev.config import get_config
 
-from tools.chapters import finish
+from tools.chapters import code_address, finish
+from tools.demonstration import demonstration
 from tools.reference import write_reference
 from tools.run import ROOT, notebooks
 
@@ -82,14 +84,53 @@ def sidebar(config):
     return [*pages(config["website"]["sidebar"])]
 
 
+@cache
+def book():
+    "Number and name of each chapter of the book, as the sidebar has them"
+    sides = quarto_config()["website"]["sidebar"]
+    parts = next(side for side in sides if side.get("id") == "book")["contents"]
+    rows = [row for part in parts for row in part.get("contents", ())]
+    return {row["href"]: row["text"].partition(". ")[::2] for row in rows}
+
+
+def effort(nb):
+    "Minutes that a chapter takes to read, and its exercises"
+    words = sum(len(c.source.split()) for c in nb.cells[1:])
+    blanks = sum("...  # your" in c.source for c in nb.cells)
+    return 5 * max(1, round(words / 130 / 5)), blanks
+
+
+def write_book(proc):
+    "The contents of the book: what each chapter tells, minutes and exercises"
+    lines = ["---", "title: The book", "toc: false", "---", ""]
+    lines += ["| chapter | what it tells | minutes | exercises |", "|:-|:--|-:|-:|"]
+    for path, (number, name) in book().items():
+        nb = read_processed(proc / path)
+        told = front_matter(nb)["description"].replace("|", "\\|")
+        minutes, blanks = effort(nb)
+        link = f"{number}. [{name}]({path})"
+        lines.append(f"| {link} | {told} | {minutes} | {blanks or ''} |")
+    (proc / "book.qmd").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def finish_page(path, proc):
     "Fold, link and clean a processed notebook; its margin opens the source in Colab"
     nb, here = read_processed(path), path.relative_to(proc).as_posix()
-    site, repository, colab = addresses(here)
-    finish(nb, here, site, repository)
+    site, _, colab = addresses(here)
+    finish(nb, here, site)
     front = front_matter(nb)
+    code = {
+        "text": "Code of this page",
+        "icon": "code",
+        "href": code_address(here, here),
+    }
     link = {"text": "Open in Colab", "icon": "play-circle", "href": colab}
-    front["code-links"] = [link]
+    front["code-links"] = [code, link]
+    if here in book():
+        minutes, blanks = effort(nb)
+        told = f"Chapter {book()[here][0]} · {minutes} minutes"
+        told += f" · {blanks} exercise{'s' * (blanks > 1)}" if blanks else ""
+        front["subtitle"] = told
     if is_lecture(front):
         front |= {"format": {"revealjs": SLIDES}, "execute": {"echo": False}}
         front["subtitle"] = front["description"]
@@ -103,13 +144,15 @@ def add_reference(proc):
     titles = {
         path.relative_to(proc).as_posix(): front_matter(read_processed(path))["title"]
         for path in notebooks(proc)
+        if "slides" not in path.parts and path.stem != "index"
     }
     pages, parts = write_reference(proc, titles, addresses()[1]), {}
     for page in pages[1:]:
-        _, part, name = page.removesuffix(".qmd").split("/", 2)
+        *_, part, name = page.removesuffix(".qmd").split("/")
         parts.setdefault(part, []).append({"text": name, "href": page})
     contents = [{"section": part, "contents": rows} for part, rows in parts.items()]
-    contents.insert(0, {"text": "All names", "href": pages[0]})
+    library = {"text": "Library", "href": "data/scores.ipynb"}
+    contents = [library, {"text": "All names", "href": pages[0]}, *contents]
     side = {"id": "reference", "style": "docked", "collapse-level": 1}
     config = quarto_config(proc)
     config["website"]["sidebar"].append(side | {"contents": contents})
@@ -117,8 +160,8 @@ def add_reference(proc):
     (proc / "_quarto.yml").write_text(text, encoding="utf-8")
 
 
-def write_explorer(proc):
-    "The stored results behind the explorer, as one JSON file"
+def explorer_data():
+    "The stored results behind the explorer: columns, rows, names of the data sets"
     import pandas as pd
 
     stored = ROOT / "benchnb/resources"
@@ -135,8 +178,18 @@ def write_explorer(proc):
     rows = pd.concat([agents, field, plan]).reindex(columns=columns).round(5)
     table = json.loads(rows.to_json(orient="split", index=False))
     names = {n: f"{n} ({what})" for n, what in sets.set_index("name")["what"].items()}
-    found = {"columns": columns, "rows": table["data"], "names": names}
-    (proc / "explorer.json").write_text(json.dumps(found), encoding="utf-8")
+    return {"columns": columns, "rows": table["data"], "names": names}
+
+
+def write_data(proc):
+    "What the pages with scripts show, as scripts: they open from disk, too"
+    scripts = {
+        "explorer_data.js": ("EXPLORER", explorer_data()),
+        "score_your_agent_data.js": ("DEMONSTRATION", demonstration()),
+    }
+    for file, (name, found) in scripts.items():
+        text = json.dumps(found, separators=(",", ":"))
+        (proc / file).write_text(f"const {name} = {text};\n", encoding="utf-8")
 
 
 def process(folder):
@@ -149,6 +202,7 @@ def process(folder):
         raise RuntimeError(f"docs processing stopped:\n{done.stderr[-2500:]}")
     for path in notebooks(folder / "_proc"):
         finish_page(path, folder / "_proc")
+    write_book(folder / "_proc")
     add_reference(folder / "_proc")
-    write_explorer(folder / "_proc")
+    write_data(folder / "_proc")
     return folder / "_proc"

@@ -70,6 +70,7 @@ def readme():
     config = Config({"NbConvertBase": {"display_data_priority": plain}})
     body, extra = MarkdownExporter(config=config).from_notebook_node(nb)
     body = re.sub(r"```\w*\n+```\n", "", body)  # cells whose code is not shown
+    body = re.sub(r'<div class="explorer.*?</div>|<script.*?</script>', "", body)
     head = f"# {front['title']}\n\n"
     head += f"<!-- written from nbs/{cfg.readme_nb}: edit that notebook -->\n\n"
     head += f"> {front['description']}\n\n"

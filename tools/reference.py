@@ -5,12 +5,14 @@ exported modules: names, types, defaults, and the comment behind each parameter.
 
 import ast
 import io
-import json
 import re
 import tokenize
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
+
+import nbformat
+import yaml
 
 from tools.run import ROOT
 
@@ -210,20 +212,42 @@ def entry_text(entry, source, shown=False):
     return "\n".join(lines) + "\n"
 
 
-def module_page(path, title, repository):
-    "The reference of one module"
-    place = path.relative_to(PACKAGE).with_suffix("").as_posix()
-    source = f"{repository}benchnb/{place}.py"
-    front = f"---\ntitle: benchnb.{place.replace('/', '.')}\n"
-    front += f"description: {json.dumps(title, ensure_ascii=False)}\n"
-    front += "toc-depth: 3\n---\n"
+def all_code(path):
+    "The code of a notebook, from its imports to its checks, below its headings"
+    fence = "~" * 8
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            yield from re.findall(r"^##+ .*$", cell.source, flags=re.M)
+        hidden = re.search(r"^#\| *(hide|default_exp)\b", cell.source, flags=re.M)
+        code = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M).strip()
+        if cell.cell_type == "code" and code and not hidden:
+            yield f"{fence} {{#code-{cell.id} .python}}\n{code}\n{fence}"
+
+
+def code_page(path, title, repository):
+    "Signatures of a notebook's definitions, and all of its code"
+    here = path.relative_to(ROOT / "nbs").as_posix()
+    module, place = PACKAGE / here.replace("ipynb", "py"), here.removesuffix(".ipynb")
+    found = entries(module) if module.exists() else []
+    name = f"benchnb.{place.replace('/', '.')}" if found else f"Code: {title}"
+    front = {"title": name, "description": title, "toc-depth": 3}
     up = "../" * (place.count("/") + 1)
-    lead = f"Explained in the chapter [{title}]({up}{chapter(path)}).\n"
+    source = f"{repository}benchnb/{place}.py"
     typed = [name for name, home in public_names().items() if home == place]
-    texts = [
-        entry_text(e, source, e.name.split(".")[0] in typed) for e in entries(path)
-    ]
-    return "\n".join([front, lead, *texts])
+    shown = [e.name.split(".")[0] in typed for e in found]
+    texts = [entry_text(e, source, s) for e, s in zip(found, shown, strict=True)]
+    code, heads = [], []
+    for part in all_code(path):  # a heading stands where code follows
+        if part[0] == "#":
+            heads = [re.sub(r"^#+ (.*?)( \{.*\})?$", r"**\1**", part)]
+            continue
+        code += [*heads, part]
+        heads = []
+    return "\n\n".join(
+        [f"---\n{yaml.safe_dump(front, sort_keys=False)}---"]
+        + [f"The code behind [{title}]({up}{here}).", *texts]
+        + ["## All code {#all-code .folded}", *code]
+    )
 
 
 @cache
@@ -266,11 +290,9 @@ def index_page(titles):
 def write_reference(proc, titles, repository):
     "Write the reference into the folder of processed notebooks; its pages, in order"
     pages = {"reference/index.qmd": index_page(titles)}
-    for path in modules():
-        if entries(path):
-            place = path.relative_to(PACKAGE).with_suffix(".qmd").as_posix()
-            title = titles[chapter(path)]
-            pages[f"reference/{place}"] = module_page(path, title, repository)
+    for path, title in titles.items():
+        place = f"reference/{path.replace('.ipynb', '.qmd')}"
+        pages[place] = code_page(ROOT / "nbs" / path, title, repository)
     for page, text in pages.items():
         (proc / page).parent.mkdir(parents=True, exist_ok=True)
         (proc / page).write_text(text, encoding="utf-8")

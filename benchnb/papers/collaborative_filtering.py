@@ -259,10 +259,10 @@ def complements(
 
 
 def virtue_cells() -> pd.DataFrame:  # one row per cell; 1: the method has the virtue
-    "Table 2: two virtues of five, on five tasks of the zoo"
-    zoo = load("zoo")
-    five = zoo.items["task"].isin(zoo.items["task"].unique()[:5]).to_numpy()
-    five = zoo.select(items=five)
+    "Table 2: two virtues of five, on five tasks of MMLU-Pro's questions"
+    questions = load("mmlu_pro/questions")
+    tasks = questions.items["task"]
+    five = questions.select(items=tasks.isin(tasks.unique()[:5]).to_numpy())
     source, targets = Setting(load, "random", targets=3).parts(five, 0)
     spent = ratio_budget(0.1, five.items["task"].value_counts().to_numpy(), 20)
     rows = []
@@ -276,7 +276,9 @@ def virtue_cells() -> pd.DataFrame:  # one row per cell; 1: the method has the v
             ("personalization", "complementation"), found, strict=True
         ):
             rows.append(dict(row=label, column=column, reproduced=float(has)))
-    facts = dict(table="table 2", data="zoo, five tasks", better="higher")
+    facts = dict(
+        table="table 2", data="mmlu_pro/questions, five tasks", better="higher"
+    )
     return pd.DataFrame(rows).assign(**facts, trials=1, verdict="", reason="")
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #58e30bda

@@ -1,109 +1,107 @@
-"""Every exercise of the course: the blank gets a hint, a typical mistake its own hint,
-and the solution is right. The cells of a unit run once for all answers."""
+"""Every exercise and homework: the blank gets a hint, a typical mistake its own hint,
+and the solution is right. The cells of a page run once for all answers."""
 
-import ast
 import json
 import re
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
-from tools.run import ROOT
+from benchnb.tutorials.your_course import code_cells, defined, grade, run_cell
+from tools import teachers
+from tools.teachers import BLANK, COURSE, PAGES, filled, solutions
 
-COURSE = ROOT / "nbs/course"
-UNITS = sorted(path.stem for path in COURSE.glob("*.ipynb"))
-BLANK = "...  # your code"
-FIGURES = {  # sentences of the solutions, with what the right answers give
-    "coresets": [
-        "'{medoids} points for 30 medoids and {random} for'.format(**coreset_errors())",
-        "'{:.2f} with all sources and {:.2f} with the native third, which is better '"
-        "'for {:.0%} of'.format(*relatives().values())",
-    ],
-    "tasks": [
-        "'With one task both have {:.1f} points'.format(task_errors(1)['greedy'])"
-    ],
-    "records": [
-        "'{:.2f} for a new pair of known parts, {:.2f} for a new scaffold, and {:.2f} '"
-        "'for a new'.format(*honest().values())"
-    ],
-    "shift": [
-        "'{:.2f} and {:.2f} for `difference`'"
-        ".format(*two_columns()['difference'].values())",
-        "'{:.2f} and {:.2f} for `anchor_points`'"
-        ".format(*two_columns()['anchor_points'].values())",
-    ],
-}
+SLIDES = sorted(COURSE.glob("slides/*.ipynb"))
+NAMES = [page.relative_to(COURSE).with_suffix("").as_posix() for page in PAGES]
+FIGURES = {}  # page -> sentences of its solutions, with what the right answers give
 
 
-def code_cells(path):
-    "Sources of the code cells without a flag"
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
-    return [source for source in code if not source.startswith("#| hide")]
-
-
-def sections(path):
-    "Unit -> its section of a text"
-    parts = re.split(r"^## ", path.read_text("utf-8"), flags=re.M)[1:]
-    names = [re.search(r"\{#(\w+)\}|^(\w+)\n", part) for part in parts]
-    return {n[1] or n[2]: part for n, part in zip(names, parts, strict=True)}
-
-
-def solutions(unit):
-    text = sections(COURSE / "solutions.qmd")[unit]
-    return re.findall(r"```python\n(.*?)\n```", text, flags=re.S)
-
-
-def wrong_answers(unit):
-    "Number of the exercise, piece of the hint, and answer"
-    text = sections(Path(__file__).with_name("wrong.md"))[unit]
-    found = re.findall(
-        r"^(\d): (.*?)\n\n```python\n(.*?)\n```", text, flags=re.S | re.M
+def wrong_answers(page, names):
+    "Piece of the hint, and answer, for a blank of this page"
+    text = Path(__file__).with_name("wrong.md").read_text("utf-8")
+    part = re.search(rf"^## {page}\n(.*?)(?=^## |\Z)", text, flags=re.S | re.M)
+    found = part and re.findall(
+        r"^- (.*?)\n\n```python\n(.*?)\n```", part[1], flags=re.S | re.M
     )
-    return [(int(number), hint, answer) for number, hint, answer in found]
+    return [(hint, answer) for hint, answer in found or [] if defined(answer) & names]
 
 
-def run(source, names):
-    "Run a cell as a notebook does: its value is that of its last expression"
-    *rest, last = ast.parse(source).body
-    exec(compile(ast.Module(rest, []), "cell", "exec"), names)
-    if isinstance(last, ast.Expr):
-        return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
-    exec(compile(ast.Module([last], []), "cell", "exec"), names)
+def lines(source):
+    "What stands in a cell, without signatures and docstrings"
+    kept = [line.strip() for line in source.splitlines()]
+    return [x for x in kept if x and not x.startswith(("def ", '"', "#", "for "))]
 
 
-def checked(answer, check, names):
-    "What the check after an exercise returns for an answer"
-    run(answer, names)
-    return run(check, names)
-
-
-@pytest.mark.parametrize("unit", UNITS)
-def test_blanks_and_typical_mistakes_get_hints_and_solutions_are_right(unit):
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_blanks_and_typical_mistakes_get_hints_and_solutions_are_right(page):
     import matplotlib.pyplot as plt
 
-    names, cells, right = {}, code_cells(COURSE / f"{unit}.ipynb"), solutions(unit)
+    name = page.relative_to(COURSE).with_suffix("").as_posix()
+    names, cells, right = {}, code_cells(page), solutions(page)
     blanks = [n for n, source in enumerate(cells) if BLANK in source]
-    assert len(blanks) == len(right) >= 3
-    for n, source in enumerate(cells):
-        if n not in blanks:
-            if not re.search(r"^check\(", source, flags=re.M):
-                run(source, names)
-            continue
-        number, check = blanks.index(n), cells[n + 1]
-        assert re.match("not yet: .{20}", checked(source, check, names))
-        wrong = [(h, a) for at, h, a in wrong_answers(unit) if at == number + 1]
-        hints = [checked(answer, check, names) for _, answer in wrong]
-        assert len(set(hints)) == len(hints) >= 2
-        for (piece, _), hint in zip(wrong, hints, strict=True):
-            assert hint.startswith("not right: ") and piece in hint
-        solution = right[number]
-        assert checked(solution, check, names) == "right"
-        assert source.splitlines()[:2] == solution.splitlines()[:2]  # the signature
-        lines = [line.strip() for line in solution.splitlines()[2:]]
-        longest = max(lines, key=len).removeprefix("return ")
-        assert not any(longest in cell for cell in cells), "the solution is given away"
-    text = sections(COURSE / "solutions.qmd")[unit]
-    for sentence in FIGURES.get(unit, ()):
+    assert len(blanks) >= (2 if name == "measurement" else 3)
+    pending, mistakes = None, 0
+    for source in cells:
+        if BLANK in source:
+            pending = source
+            run_cell(source, names)
+        elif re.search(r"^check\(", source, flags=re.M):
+            assert re.match("not yet: .{20}", run_cell(source, names))
+            test = source[: source.index("\n\n\ncheck(")].strip()
+            judge = source[source.rindex("check(") :]
+            hints = []
+            for piece, answer in wrong_answers(name, defined(pending)):
+                run_cell(answer, names)
+                hints.append(run_cell(judge, names))
+                assert hints[-1].startswith("not right: ") and piece in hints[-1]
+            assert len(set(hints)) == len(hints)
+            mistakes += len(hints)
+            (solution,) = [s for s in right if defined(s) & defined(pending)]
+            run_cell(solution, names)
+            assert run_cell(judge, names) == "right", (test[:40], solution)
+        else:
+            run_cell(source, names)
+    assert mistakes >= (4 if page.parent == COURSE else 1)
+    text = (teachers.TEXTS / f"{page.stem}.md").read_text("utf-8")
+    for sentence in FIGURES.get(name, ()):
         assert eval(sentence, names) in text
     plt.close("all")
+
+
+def test_no_page_and_no_slide_shows_an_answer():
+    shown = []
+    for path in [p for p in [*PAGES, *SLIDES] if p.stem != "records"]:
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        code = {x for cell in cells for x in lines("".join(cell["source"]))}
+        answer = {x for text in solutions(path) for x in lines(text) if len(x) > 24}
+        shown += [f"{path.parent.name}/{path.name}: {x}" for x in answer & code]
+    assert not shown
+
+
+def test_pages_of_the_course_do_not_lead_to_the_solutions():
+    pages = [*PAGES, *SLIDES, COURSE.parent / "tutorials/your_course.ipynb"]
+    links = [re.findall(r"\]\(([^)]*)\)", page.read_text("utf-8")) for page in pages]
+    assert not [x for x in sum(links, []) if "teachers" in x or "solution" in x]
+
+
+def test_the_archive_for_teachers_has_every_page_solved(tmp_path, monkeypatch):
+    monkeypatch.setattr(teachers, "ROOT", tmp_path)
+    teachers.main()
+    with ZipFile(tmp_path / "out/teachers.zip") as archive:
+        solved = {n for n in archive.namelist() if n.endswith(".ipynb")}
+        texts = [archive.read(name).decode("utf-8") for name in solved]
+    assert len(solved) == len(teachers.PAGES)
+    assert not any(
+        BLANK in "".join(c["source"])
+        for t in texts
+        for c in json.loads(t)["cells"]
+        if c["cell_type"] == "code"
+    )
+
+
+def test_a_solved_notebook_is_graded_right(tmp_path):
+    page = COURSE / "homework/sampling.ipynb"
+    (tmp_path / "anna.ipynb").write_text(filled(page), "utf-8")
+    assert set(grade(page, tmp_path / "anna.ipynb").values()) == {"right"}
+    assert all(x.startswith("not yet") for x in grade(page, page).values())

@@ -85,3 +85,23 @@ def test_bad_input_is_named():
         plots.plot_curves(pd.DataFrame({"score": [1.0]}))
     with pytest.raises(ValueError, match="no rows"):
         plots.plot_curves(made_summary().head(0))
+
+
+def test_colours_are_seen_on_light_and_on_dark_pages():
+    def luminance(text):
+        parts = np.array([int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        low, high = parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4
+        return np.where(parts <= 0.03928, low, high) @ [0.2126, 0.7152, 0.0722]
+
+    for page in ("#ffffff", "#222222"):
+        for colour in plots.COLOURS:
+            dark, light = sorted(map(luminance, (page, colour)))
+            assert (light + 0.05) / (dark + 0.05) >= 3, (colour, page)
+    assert len(set(plots.COLOURS)) == 10
+
+
+def test_a_method_looks_the_same_in_every_plot():
+    alone = plots.method_styles(["p_irt"])["p_irt"]
+    mixed = plots.method_styles(["new", "random", "p_irt"])
+    assert mixed["p_irt"] == alone
+    assert len({tuple(style.values()) for style in mixed.values()}) == 3

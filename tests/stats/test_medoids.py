@@ -225,3 +225,17 @@ def test_predictions_average_to_the_mean_over_scored_masses(k, mask, seed):
     mass = clusters.mass(weights)
     expected = np.average(answers[scored], weights=mass[scored])
     assert np.isclose(np.average(predicted, weights=weights), expected)
+
+
+@pytest.mark.parametrize("search", ["fasterpam", "pam"])
+@pytest.mark.parametrize("fixed", [(), (0, 1)])
+def test_the_last_medoid_is_the_best_of_all(search, fixed):
+    "With weights or fixed medoids the problem is not symmetric: rows are not columns"
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        distance, weights = item_distances(rng.random((4, 9))), rng.integers(1, 10, 9)
+        k = len(fixed) + 1
+        found = k_medoids(distance, k, seed, fixed, weights=weights, search=search)
+        others = [i for i in range(9) if i not in fixed]
+        best = min(loss_of(distance, [*fixed, i], weights) for i in others)
+        assert found.loss == pytest.approx(best, rel=1e-5)
