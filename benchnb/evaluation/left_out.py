@@ -22,7 +22,7 @@ from benchnb.evaluation.guard import (
 )
 from .method import Estimate, IntervalKind, Method, parameters
 from .simulate import ready, simulate
-from ..stats.conformal import independent_errors
+from ..stats.conformal import without_copies
 from ..stats.hold_out import hold_out
 from ..stats.intervals import conformal_radius
 
@@ -110,8 +110,8 @@ def expected_width(
     width = (errors["high"] - errors["low"]) * np.where(design, 1, method.stretch_)
     radius, fixed = method.radius_, np.isfinite(method.radius_)
     if not fixed:
-        off = estimate - errors["truth"]
-        radius = conformal_radius(off, level, independent_errors(errors))
+        once = without_copies(errors)
+        radius = conformal_radius(once["estimate"] - once["truth"], level)
     same = np.minimum(1, estimate + radius) - np.maximum(0, estimate - radius)
     width = same if fixed else width.fillna(same)
     if policy == "aipw" and "fallback" in errors:

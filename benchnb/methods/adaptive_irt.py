@@ -228,7 +228,7 @@ class AdaptiveIRT(Method):
         values, trials = source.values[some], np.ones(source.shape, np.int8)[some]
         trials = trials if source.trials is None else source.trials[some]
         copies = copy_groups(values)
-        enough = np.isfinite(conformal_radius(0.0 * copies, self.level, copies))
+        enough = np.isfinite(conformal_radius(0.0 * copies, self.level, groups=copies))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the bank of all has warned already
             folds = self.folds if enough else 0
@@ -251,7 +251,9 @@ class AdaptiveIRT(Method):
             if self.interval_from == "stronger":
                 some = scores >= np.median(scores)
                 errors, rows = errors[some], rows[some]
-            self.factor_ = conformal_radius(errors, self.level, copy_groups(rows))
+            self.factor_ = conformal_radius(
+                errors, self.level, groups=copy_groups(rows)
+            )
         return self
 
     def test(

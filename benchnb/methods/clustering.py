@@ -132,7 +132,7 @@ class Clustering(MedoidCoreset):
             return super().source_radius(values, clusters, rng)
         estimate = values[:, clusters.medoids] @ clusters.mass(self.weights_)
         errors = estimate - values @ self.weights_
-        return conformal_radius(errors, self.level, self._copies)
+        return conformal_radius(errors, self.level, groups=self._copies)
 
 # %% ../../nbs/methods/clustering.ipynb #564bfc00
 @register

@@ -300,7 +300,7 @@ class CollaborativeFiltering(Method):
             usual if value is None else value for value, usual, _ in pairs
         ]
         self._grid = [grid if value is None else (value,) for value, _, grid in pairs]
-        self.radius_, self.share_, self.bias_ = np.nan, 0.5, 0.0
+        self.radius_, self.share_, self.bias_, self.gap_ = np.nan, 0.5, 0.0, np.inf
         if self.held_out:
             self.choose_settings(rng)
         return self
@@ -318,29 +318,25 @@ class CollaborativeFiltering(Method):
             total = view.answered + view.weights @ guess + view.synthetic[0]
             scores[task] = np.clip(total / (1 + view.synthetic[1]), 0, 1)
         predicted[asked[scored]] = seen[scored]
-        mass, radius = np.bincount(self.task_, self.weights_), not np.isnan(
-            self.radius_
-        )
+        mass, known = np.bincount(self.task_, self.weights_), not np.isnan(self.radius_)
         score = float(mass @ scores)
+        facts = self.values_, self.weights_, asked[scored], seen[scored]
+        gap = regression_estimate(*facts) - score
         if self.total == "calibrated":
-            facts = self.values_, self.weights_, asked[scored], seen[scored]
-            score += self.share_ * (regression_estimate(*facts) - score) - self.bias_
-            score = float(np.clip(score, 0, 1))
+            score = float(np.clip(score + self.share_ * gap - self.bias_, 0, 1))
         tasks = pd.Index(self.tasks_, name="task")
         flags, notes = frozenset(), tuple(self.notes_)
-        known = self.values_[:, asked[scored]].mean(axis=1)  # of the items asked
-        low, high = known.min() - 1e-6, known.max() + 1e-6
-        if scored.any() and not low <= seen[scored].mean() <= high:
-            notes += ("on the items asked it is outside all sources' scores",)
-            flags = frozenset({Flag.OUT_OF_RANGE})
+        if abs(gap) > self.gap_ + 1e-9:
+            notes += ("its neighbours and a line through all sources disagree",)
+            flags = frozenset({Flag.MISFIT})
         return Estimate(
             score,
             (score - self.radius_, score + self.radius_),
             predicted,
             pd.Series(np.where(mass > 0, scores, np.nan), tasks),
             level=self.level,
-            kind=IntervalKind.CONFORMAL if radius else IntervalKind.NONE,
-            how="errors on held-out sources" if radius else "",
+            kind=IntervalKind.CONFORMAL if known else IntervalKind.NONE,
+            how="errors on held-out sources" if known else "",
             flags=flags,
             notes=notes,
         )
@@ -399,8 +395,9 @@ def choose_settings(self: CollaborativeFiltering, rng: np.random.Generator) -> N
     self.held_out_errors_, own = (
         table.reshape(len(rows), -1)[number, others] for table in (errors, total)
     )
+    away = np.array(overall) - values @ self.weights_
+    self.gap_ = conformal_radius(away - own, self.level)
     if self.total == "calibrated":
-        away = np.array(overall) - values @ self.weights_
         self.share_, self.bias_, own = blend(own, away)
     self.radius_ = conformal_radius(own, self.level)
     if np.isinf(self.radius_):

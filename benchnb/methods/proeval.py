@@ -145,7 +145,7 @@ class ProEval(Coreset):
             groups = np.concatenate(
                 [np.zeros(0), *(self._copies[p.held] for p in parts)]
             )
-            self.radius_ = conformal_radius(errors, self.level, groups)
+            self.radius_ = conformal_radius(errors, self.level, groups=groups)
         return self
 
     def predictions(
@@ -208,7 +208,7 @@ class ProEval(Coreset):
             flags = frozenset({Flag.FEW_SOURCES}) if self.folds else flags
         if self.few_:
             half, notes, flags = 1.0, (self.few_,), frozenset({Flag.FEW_SOURCES})
-        if abs(self.surprise(seen)) > ndtri((1 + self.level) / 2):
+        if abs(self.surprise(seen)) > ndtri(0.95):  # one ordinary model in ten
             notes += ("its answers are further from the sources' than theirs are",)
             flags |= {Flag.MISFIT}
         settings = dict(level=self.level, kind=kind, how=how, notes=notes, flags=flags)

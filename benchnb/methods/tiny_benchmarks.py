@@ -244,7 +244,7 @@ class TinyBenchmarks(Coreset):
             errors = self.source_errors(chosen, rng)
             known = ~np.isnan(errors)
             groups = self._copies[known]  # near-copies count once
-            self.radius_ = conformal_radius(errors[known], self.level, groups)
+            self.radius_ = conformal_radius(errors[known], self.level, groups=groups)
         return self
 
     def source_errors(

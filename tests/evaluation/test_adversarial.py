@@ -11,7 +11,7 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.left_out import left_out_errors, source_guard
 from benchnb.evaluation.registry import get_method, list_methods
 from benchnb.evaluation.simulate import ready, simulate
-from benchnb.stats.conformal import conformal_interval, independent_errors
+from benchnb.stats.conformal import conformal_interval, without_copies
 from benchnb.stats.intervals import conformal_radius, residual_interval
 
 NAMES = list_methods(adversarial("like", 5)[0])
@@ -65,13 +65,15 @@ def test_no_interval_is_a_wrong_point(name, kind):
 def test_near_copies_count_once():
     source, _ = adversarial("near_copies")
     errors = left_out_errors(get_method("kmeans", folds=0), source, 20, folds=3)
-    assert len(errors) == 24 and independent_errors(errors) == 6
+    assert len(errors) == 24 and len(without_copies(errors)) == 6
     assert conformal_interval(0.5, errors) == (0, 1)  # six are too few for 95%
     bare = errors.drop(columns="copies")
     assert conformal_interval(0.5, bare) != (0, 1)
-    off, groups = np.arange(40.0), np.repeat(np.arange(20), 2)
-    assert conformal_radius(off, 0.9, groups) == conformal_radius(off, 0.9, 20) == 37
-    assert conformal_radius(off[:20], 0.95, np.arange(20)) == 19
+    off, groups = np.append(np.arange(20.0), np.zeros(980)), np.arange(1000)
+    groups[20:] = 0  # a model without an error in 981 copies hides no other's error
+    assert conformal_radius(off, 0.95, groups=groups) == 19
+    assert conformal_radius(off, 0.95) == 0
+    assert np.isinf(conformal_radius(off[15:], 0.95, groups=groups[15:]))
 
 
 @pytest.mark.parametrize("name", ["kmeans", "p_irt", "proeval", "results_sim"])
