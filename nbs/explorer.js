@@ -98,6 +98,7 @@ function writeTable(rows, complete) {
     });
     return node("tr", {}, node("th", { textContent: r.method, scope: "row" }), ...cells, node("td", { textContent: r.trials }));
   }));
+  if (typeof fit === "function") fit(); // of site.html: narrow windows
 }
 
 function explore(table) {

@@ -15,9 +15,11 @@ import pytest
 from helpers.faults import none_of
 
 from benchnb.data.files import resource_path
+from tools.docs import build
 from tools.run import ROOT
 
-LONGEST = {1280: 15_000, 390: 10_000}  # pixels of a page, by the width of the window
+pytestmark = pytest.mark.slow
+WIDTHS, LONGEST = (1280, 390), 10_000  # pixels of a window; of the longest page
 FOLDS = 4  # on a page that somebody reads
 HEAVIEST = {"index.html": 600_000, "": 1_500_000}  # bytes that are sent for a page
 LOOK = (ROOT / "tests/helpers/look.js").read_text("utf-8")
@@ -30,9 +32,11 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def docs():
-    "The rendered site"
+    "The site that `make docs` rendered; rendered now if there is none"
     if not (ROOT / "_docs/index.html").exists():
-        pytest.skip("run `make docs` first")
+        if not shutil.which("quarto"):
+            pytest.skip("no Quarto, and no site in _docs")
+        build()
     return ROOT / "_docs"
 
 
@@ -101,13 +105,13 @@ def looked_at(visit, address, docs, width):
         yield page, tab.evaluate(LOOK)
 
 
-@pytest.mark.parametrize("width", LONGEST)
+@pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_cut_off_hidden_or_printed_over(visit, address, docs, width):
     faults = []
     for page, seen in looked_at(visit, address, docs, width):
         high, folds = seen.pop("height"), seen.pop("folds")
         wide = seen.pop("width")
-        faults += [f"{page} is {high} pixels high"] * (high > LONGEST[width])
+        faults += [f"{page} is {high} pixels high"] * (high > LONGEST)
         faults += [f"{page} is {wide} wide"] * (wide > width)
         read = not page.startswith("reference/")
         faults += [f"{page} has {folds} folds"] * (read and folds > FOLDS)
@@ -120,6 +124,28 @@ def test_a_printed_page_shows_all_columns(visit):
     tab.emulate_media(media="print")
     ends = "cells => cells.map((cell) => cell.getBoundingClientRect().right)"
     assert max(tab.locator("main :is(td, th)").evaluate_all(ends)) <= 794
+
+
+def test_home_is_short(visit):
+    tab = visit("index.html")
+    assert tab.evaluate("document.documentElement.scrollHeight") <= 2000
+    tab.evaluate("document.querySelectorAll('select').forEach((e) => e.remove())")
+    assert len(tab.inner_text("main").split()) <= 450
+    assert tab.locator("main a").count() <= 25
+
+
+def test_a_cell_of_a_stacked_table_says_what_it_is(visit):
+    cell = visit("explorer.html", 390).locator("table.stacked td").first
+    before = "cell => getComputedStyle(cell, '::before').content"
+    assert cell.evaluate(before).strip('"') == "error, in points: "
+
+
+def test_the_skip_link_is_the_first_stop(visit):
+    tab = visit("stats/intervals.html")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.className") == "skip"
+    tab.keyboard.press("Enter")
+    assert tab.url.endswith("#quarto-document-content")
 
 
 def test_one_door_is_lit(visit):
@@ -273,19 +299,25 @@ AXE = ROOT / ".npm/node_modules/axe-core/axe.min.js"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("page", ["index", "stats/intervals", "papers/reproduced"])
-def test_nothing_is_left_for_axe_to_find(visit, page, theme):
-    "The whole page, not the text alone"
+def test_nothing_is_left_for_axe_to_find(visit, address, docs, theme):
+    "Whole pages, not their text alone; of the reference every tenth"
     axe = Path(os.environ.get("AXE", AXE))
     if not axe.exists():
         pytest.skip("axe-core is missing: `make look` installs it")
-    tab = visit(f"{page}.html", theme=theme)
+    made = [p for p in pages(docs) if "<main" in (docs / p).read_text("utf-8")]
+    chosen = [p for p in made if not p.startswith("reference/")]
+    chosen += [p for p in made if p.startswith("reference/")][::10]
+    tab, faults = visit("index.html", theme=theme), []
     dark = tab.evaluate("document.body.classList.contains('quarto-dark')")
     assert dark == (theme == "dark")  # as the reader's system prefers
-    tab.add_script_tag(path=axe)
-    found = tab.evaluate("axe.run(document)")["violations"]
-    faults = [f"{f['id']}: {n['target']}" for f in found for n in f["nodes"]]
-    none_of(faults, f"axe-core on {page}, {theme}:")
+    for page in chosen:
+        tab.goto(address + page, wait_until="load")
+        tab.evaluate(SET)
+        tab.add_script_tag(path=axe)
+        for found in tab.evaluate("axe.run(document)")["violations"]:
+            nodes = [node["target"] for node in found["nodes"]]
+            faults += [f"{page}, {found['id']} ({found['impact']}): {nodes[:3]}"]
+    none_of(faults, f"axe-core, {theme}:")
 
 
 @pytest.fixture

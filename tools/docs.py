@@ -22,6 +22,7 @@ CELL = re.compile(r"<t[dh]\b[^>]*>(.*?)</t[dh]>", flags=re.S)
 HEAD = re.compile(r"(<th)(?![^>]*colspan)([^>]*>)(.*?)(</th>)", flags=re.S)
 SIGNATURE = re.compile(r'(<code class="signature">)((?:class )?[\w.]+)')
 NUMBER = re.compile(r"^[\s\d.,+<>%±–−()*/$-]*$")
+SKIP = re.compile(r'<a class="skip"[^>]*>[^<]*</a>')
 UNUSED = re.compile(  # scripts of widgets that no page has
     r'<script src="[^"]*(?:require|jquery)[^"]*"[^>]*></script>'
     r'|<script type="application/javascript">define\(.*?</script>'
@@ -75,6 +76,9 @@ def tidy_pages(site):
     for path in pages(site):
         head, main, rest = path.read_text("utf-8").partition("<main")
         rest = SIGNATURE.sub(r'\1<span class="repeated">\2</span>', rest)
+        if skip := SKIP.search(rest):  # before the menus that it skips
+            rest = rest.replace(skip[0], "")
+            head = re.sub(r"<body[^>]*>", lambda m: m[0] + skip[0], head)
         text = UNUSED.sub("", head) + main + TABLE.sub(tidy_table, rest)
         path.write_text(text, encoding="utf-8")
 

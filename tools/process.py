@@ -122,7 +122,7 @@ def finish_page(path, proc):
     code = {
         "text": "Code of this page",
         "icon": "code",
-        "href": code_address(here, here),
+        "href": code_address(here, here).replace(".qmd", ".html"),  # left as it is
     }
     link = {"text": "Open in Colab", "icon": "play-circle", "href": colab}
     front["code-links"] = [code, link]

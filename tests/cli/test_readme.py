@@ -74,13 +74,15 @@ def test_all_others_work_in_an_empty_folder(tmp_path, monkeypatch, capsys):
 
 # The Python example -------------------------------------------------------------------
 
-CODE = re.findall(r"```python\n(.*?)```", README, flags=re.S)
-SHOWN = re.search(r"(    .*\n)+", README.split(CODE[-1])[1])[0].splitlines()
+CELLS = [c for c in STEPS["cells"] if "hide" not in "".join(c["source"])]
+CODE = ["".join(c["source"]) + "\n" for c in CELLS if c["cell_type"] == "code"]
+[*_, EXAMPLE] = [c for c in CELLS if c["cell_type"] == "code"]
+SHOWN = "".join(EXAMPLE["outputs"][0]["data"]["text/plain"]).splitlines()
 PRINT = "\nprint(over_trials(summary(frame)).to_json(orient='records'))"
 
 
 def check_example(python, cwd, env):
-    """The example prints what README.md shows, as far as processors agree
+    """The example of First steps prints what it shows, as far as processors agree
 
     Every digit of a random sample. k-means is decided by rounding where points are
     tied, OpenBLAS rounds as the processor does, and p_irt's items are k-means': there
