@@ -14,7 +14,14 @@ from tools.teachers import BLANK, COURSE, PAGES, filled, solutions
 
 SLIDES = sorted(COURSE.glob("slides/*.ipynb"))
 NAMES = [page.relative_to(COURSE).with_suffix("").as_posix() for page in PAGES]
-FIGURES = {}  # page -> sentences of its solutions, with what the right answers give
+FIGURES = {  # page -> sentences of its solutions, with what the right answers give
+    "irt": [
+        "'an error of {} points, and its first'.format(cost(best_task)[0])",
+        "'the varied one has {} points, and its most used task goes to {:.0%}'"
+        ".format(*cost(varied_task))",
+    ],
+    "homework/irt": ["f'the gap is {held_out_gap():.2f}'"],
+}
 
 
 def wrong_answers(page, names):
