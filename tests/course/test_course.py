@@ -20,7 +20,14 @@ FIGURES = {  # page -> sentences of its solutions, with what the right answers g
         "'the varied one has {} points, and its most used task goes to {:.0%}'"
         ".format(*cost(varied_task))",
     ],
+    "measurement": [
+        "f'{typical(1)} points with one run of each task, and {typical(5)} with five'"
+    ],
     "homework/irt": ["f'the gap is {held_out_gap():.2f}'"],
+}
+GIVEN = {  # lines that a page hands to its students, to be changed
+    "value = information(theta, a, b)",
+    "theta = ability(row[asked], a[asked], b[asked])",
 }
 
 
@@ -82,7 +89,7 @@ def test_no_page_and_no_slide_shows_an_answer():
         cells = json.loads(path.read_text("utf-8"))["cells"]
         code = {x for cell in cells for x in lines("".join(cell["source"]))}
         answer = {x for text in solutions(path) for x in lines(text) if len(x) > 24}
-        shown += [f"{path.parent.name}/{path.name}: {x}" for x in answer & code]
+        shown += [f"{path.parent.name}/{path.name}: {x}" for x in answer & code - GIVEN]
     assert not shown
 
 
