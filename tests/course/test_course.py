@@ -20,6 +20,14 @@ FIGURES = {  # page -> sentences of its solutions, with what the right answers g
         "'the varied one has {} points, and its most used task goes to {:.0%}'"
         ".format(*cost(varied_task))",
     ],
+    "coresets": [
+        "'of {} points, nearly all of it in one direction ({} on average)'"
+        ".format(*compared()['equation 1'])",
+        "'has {} points, and {} on average'.format(*compared()['equation 2'])",
+    ],
+    "homework/coresets": [
+        "f'error is {family_error(table, families, 20):.1f} points with 20 medoids'"
+    ],
     "measurement": [
         "f'{typical(1)} points with one run of each task, and {typical(5)} with five'"
     ],
