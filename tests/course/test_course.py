@@ -28,6 +28,15 @@ FIGURES = {  # page -> sentences of its solutions, with what the right answers g
     "homework/coresets": [
         "f'error is {family_error(table, families, 20):.1f} points with 20 medoids'"
     ],
+    "decisions": [
+        "'{} with ten items, {} with 20 and {} with 50; the textbook has {}, {} and "
+        "{}.'.format(*(coverage(i, n) for i in (repaired, textbook) for n in (10, 20, 50)))",
+        "f'Of these runs {100 * alarms(looks):.0f} in 100 are wrong.'",
+    ],
+    "homework/decisions": [
+        "'for {:,.0f} answers of 8,000'.format(np.mean([race(eight, 50, 3.0, "
+        "np.random.default_rng(s))[1] for s in range(40)]))"
+    ],
     "measurement": [
         "f'{typical(1)} points with one run of each task, and {typical(5)} with five'"
     ],
@@ -93,7 +102,7 @@ def test_blanks_and_typical_mistakes_get_hints_and_solutions_are_right(page):
 
 def test_no_page_and_no_slide_shows_an_answer():
     shown = []
-    for path in [p for p in [*PAGES, *SLIDES] if p.stem != "records"]:
+    for path in [*PAGES, *SLIDES]:
         cells = json.loads(path.read_text("utf-8"))["cells"]
         code = {x for cell in cells for x in lines("".join(cell["source"]))}
         answer = {x for text in solutions(path) for x in lines(text) if len(x) > 24}
