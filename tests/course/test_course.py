@@ -37,6 +37,16 @@ FIGURES = {  # page -> sentences of its solutions, with what the right answers g
         "'for {:,.0f} answers of 8,000'.format(np.mean([race(eight, 50, 3.0, "
         "np.random.default_rng(s))[1] for s in range(40)]))"
     ],
+    "tasks": [
+        "'{items:,} items, with an error of {whole tasks} points; as many random items '"
+        "'have {random items}'.format(**budget_errors())",
+    ],
+    "homework/tasks": [
+        "'it is {:.2f}, and {:.2f} with single models held out'.format(*(family_r2("
+        "scores.to_numpy(), x, [0, 5, 9]) for x in (families, np.arange(29))))",
+        "'{:.2f} for new scaffolds and {:.2f} for new language models'.format("
+        "*(grouped_r2(records[x].to_numpy()) for x in ('scaffold', 'llm')))",
+    ],
     "measurement": [
         "f'{typical(1)} points with one run of each task, and {typical(5)} with five'"
     ],
