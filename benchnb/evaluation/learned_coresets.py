@@ -54,12 +54,14 @@ class LearnedCoreset(Coreset):
         if not self.folds:
             return np.nan
         values, copies = self._source.values[rows], self._copies[rows]
-        few = np.isinf(conformal_radius(np.zeros(len(values)), self.level))
+        few = np.isinf(conformal_radius(0.0 * copies, self.level, groups=copies))
         if few or len(values) < 2 * self.folds:
             return np.inf
         parts = hold_out(values, self.folds, rng, groups=copies)
         found = np.concatenate([np.zeros(0), *(errors(*part) for part in parts)])
-        return conformal_radius(found[~np.isnan(found)], self.level)
+        groups = np.concatenate([copies[:0], *(copies[part.held] for part in parts)])
+        known = ~np.isnan(found)
+        return conformal_radius(found[known], self.level, groups=groups[known])
 
     def with_interval(
         self,

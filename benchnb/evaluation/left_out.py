@@ -22,6 +22,7 @@ from benchnb.evaluation.guard import (
 )
 from .method import Estimate, IntervalKind, Method, parameters
 from .simulate import ready, simulate
+from ..stats.conformal import without_copies
 from ..stats.hold_out import hold_out
 from ..stats.intervals import conformal_radius
 
@@ -73,7 +74,8 @@ def left_out_errors(
             pairs = zip(found, targets.values.astype(float), strict=True)
             seen = [left_out_row(e, one, ease, answers) for e, answers in pairs]
             part = pd.DataFrame(seen, targets.models.index, names)
-            tables = [part.assign(truth=targets.truth(), fold=number)]
+            about = dict(truth=targets.truth(), fold=number, copies=groups[held])
+            tables = [part.assign(**about)]
             if all(e.per_task is not None for e in found):
                 tasks = pd.DataFrame([dict(e.per_task) for e in found], part.index)
                 known = targets.performance(by="task")
@@ -92,7 +94,8 @@ def task_errors(
     names = [f"truth of {task}", f"estimate of {task}"]
     if not set(names) <= set(errors):
         return None
-    part = errors[names].set_axis(["truth", "estimate"], axis=1).dropna()
+    part = errors[names].set_axis(["truth", "estimate"], axis=1)
+    part = part.join(errors.get(["copies"], pd.DataFrame(index=part.index))).dropna()
     return part if len(part) else None
 
 # %% ../../nbs/evaluation/left_out.ipynb #1eac3d27
@@ -107,7 +110,8 @@ def expected_width(
     width = (errors["high"] - errors["low"]) * np.where(design, 1, method.stretch_)
     radius, fixed = method.radius_, np.isfinite(method.radius_)
     if not fixed:
-        radius = conformal_radius(estimate - errors["truth"], level)
+        once = without_copies(errors)
+        radius = conformal_radius(once["estimate"] - once["truth"], level)
     same = np.minimum(1, estimate + radius) - np.maximum(0, estimate - radius)
     width = same if fixed else width.fillna(same)
     if policy == "aipw" and "fallback" in errors:

@@ -39,6 +39,7 @@ from benchnb.evaluation.method import (
     check_budget,
     check_fitted,
 )
+from ..stats.intervals import effective_size, residual_interval
 
 # %% ../../nbs/evaluation/simulate.ipynb #038cb351
 def method_rng(
@@ -104,18 +105,31 @@ def _by_rules(estimate, method, asked, seen):
     return replace(estimate, **found)
 
 
+def _with_width(estimate, method, seen):
+    "Rule 4: while items are left, no interval is a point"
+    (low, high), total = estimate.interval, len(method.items_)
+    if not high - low < 1e-9 or not 0 < len(seen) < total:
+        return estimate
+    size = effective_size(len(seen), total)
+    ends = residual_interval(estimate.score, seen, None, size, estimate.level)
+    how = f"as of random items: {estimate.how or method.name} left no width"
+    return replace(estimate, interval=tuple(ends), kind=IntervalKind.MODEL, how=how)
+
+
 def complete(
     estimate: Estimate,  # as the method returned it
     method: Method,  # fitted, for the items' names, weights and costs
     asked: np.ndarray,  # item positions, in order
     seen: np.ndarray,  # their scores, NaN where unscored
 ) -> Estimate:  # finite, in [0, 1], with the items asked and unscored
-    "Apply the three rules, and say what was asked"
+    "Apply the four rules, and say what was asked"
     scored, names = ~np.isnan(seen), method.items_.index
     estimate = _by_rules(estimate, method, asked, seen)
     score, (low, high) = float(np.clip(estimate.score, 0, 1)), estimate.interval
-    low, high = min(np.clip(low, 0, 1), score), max(np.clip(high, 0, 1), score)
-    predicted, kind = estimate.predicted, estimate.kind
+    ends = min(np.clip(low, 0, 1), score), max(np.clip(high, 0, 1), score)
+    estimate = replace(estimate, score=score, interval=tuple(map(float, ends)))
+    estimate = _with_width(estimate, method, seen[scored])
+    predicted = estimate.predicted
     if predicted is not None:
         predicted = np.array(predicted, dtype=float)
         predicted[asked[scored]] = seen[scored]
@@ -132,9 +146,7 @@ def complete(
     none = estimate.flags & {Flag.NOTHING_SCORED, Flag.NOT_FINITE}
     return replace(
         estimate,
-        score=score,
-        interval=(float(low), float(high)),
-        kind=IntervalKind.NONE if np.isnan(low) else kind,
+        kind=IntervalKind.NONE if np.isnan(low) else estimate.kind,
         flags=estimate.flags | ({Flag.UNSCORED} if not scored.all() else set()),
         predicted=predicted,
         per_task=per_task,

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..evaluation.method import RandomDraw, parameters
 from .evaluation import Evaluation
-from ..stats.conformal import pair_interval
+from ..stats.conformal import without_copies, pair_interval
 from ..stats.intervals import normal_quantile
 
 # %% ../../nbs/live/paired.ipynb #c5699ca0
@@ -256,7 +256,7 @@ def compare_runs(
         if all(one is not None for one in errors):
             low, high, better = pair_interval(apart, *errors, level)
             if (low, high) != (-1.0, 1.0):
-                note, size = unlike_sources(a, b), len(errors[0])
+                note, size = unlike_sources(a, b), len(without_copies(errors[0]))
                 how = (
                     f"a heuristic: {a.method.name}'s own estimates, "
                     f"pairs of {size} left-out sources"
@@ -264,7 +264,8 @@ def compare_runs(
                 least = 0.5 / (1 + size / 2)  # as if half a source were beyond
                 ends = float(apart), (low, high), better, common, level
                 return Paired(*ends, note, how, least)
-            why = f"{len(errors[0])} left-out sources are too few for {level:.0%}"
+            size = len(without_copies(errors[0]))
+            why = f"{size} left-out sources are too few for {level:.0%}"
     if not drawn and not open:  # the intervals added up (equation 3)
         found, z = [run.estimate() for run in (a, b)], normal_quantile
         ends = [(e.score - e.interval[0], e.interval[1] - e.score) for e in found]

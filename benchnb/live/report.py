@@ -16,7 +16,7 @@ from ..evaluation.guard import design_estimate, is_half_empty
 from ..evaluation.left_out import task_errors
 from ..evaluation.method import Estimate, Flag, IntervalKind, Method
 from ..harnesses.logs import MEASURED
-from ..stats.conformal import conformal_interval
+from ..stats.conformal import conformal_interval, without_copies
 from ..stats.metrics import rank_among
 
 # %% ../../nbs/live/report.ipynb #dbf66d8f
@@ -103,7 +103,8 @@ def task_rows(
         count, size = int(asked.get(str(task), 0)), int(whole.get(str(task), FEW))
         score = score if count else math.nan  # nothing was seen of it
         known = None if errors is None else task_errors(errors, task)
-        usable = known is not None and len(known) >= level / (1 - level) - 1e-9
+        sources = 0 if known is None else len(without_copies(known))
+        usable = sources >= level / (1 - level) - 1e-9
         other, ends, kind = None, (math.nan, math.nan), IntervalKind.NONE
         if not usable and not math.isnan(score):
             within = (names == str(task)).to_numpy()

@@ -131,7 +131,8 @@ class Clustering(MedoidCoreset):
         if self._points is None or not self.folds:
             return super().source_radius(values, clusters, rng)
         estimate = values[:, clusters.medoids] @ clusters.mass(self.weights_)
-        return conformal_radius(estimate - values @ self.weights_, self.level)
+        errors = estimate - values @ self.weights_
+        return conformal_radius(errors, self.level, groups=self._copies)
 
 # %% ../../nbs/methods/clustering.ipynb #564bfc00
 @register

@@ -17,7 +17,7 @@ import pandas as pd
 from fastcore.basics import patch
 
 from ..data.scores import Scores, fill_gaps
-from ..evaluation.method import Estimate, IntervalKind, Method, param
+from ..evaluation.method import Estimate, Flag, IntervalKind, Method, param
 from ..evaluation.per_task import shares, short_notes
 from ..evaluation.registry import register
 from ..evaluation.simulate import run_part
@@ -300,7 +300,7 @@ class CollaborativeFiltering(Method):
             usual if value is None else value for value, usual, _ in pairs
         ]
         self._grid = [grid if value is None else (value,) for value, _, grid in pairs]
-        self.radius_, self.share_, self.bias_ = np.nan, 0.5, 0.0
+        self.radius_, self.share_, self.bias_, self.gap_ = np.nan, 0.5, 0.0, np.inf
         if self.held_out:
             self.choose_settings(rng)
         return self
@@ -320,11 +320,15 @@ class CollaborativeFiltering(Method):
         predicted[asked[scored]] = seen[scored]
         mass, known = np.bincount(self.task_, self.weights_), not np.isnan(self.radius_)
         score = float(mass @ scores)
+        facts = self.values_, self.weights_, asked[scored], seen[scored]
+        gap = regression_estimate(*facts) - score
         if self.total == "calibrated":
-            facts = self.values_, self.weights_, asked[scored], seen[scored]
-            score += self.share_ * (regression_estimate(*facts) - score) - self.bias_
-            score = float(np.clip(score, 0, 1))
+            score = float(np.clip(score + self.share_ * gap - self.bias_, 0, 1))
         tasks = pd.Index(self.tasks_, name="task")
+        flags, notes = frozenset(), tuple(self.notes_)
+        if abs(gap) > self.gap_ + 1e-9:
+            notes += ("its neighbours and a line through all sources disagree",)
+            flags = frozenset({Flag.MISFIT})
         return Estimate(
             score,
             (score - self.radius_, score + self.radius_),
@@ -333,7 +337,8 @@ class CollaborativeFiltering(Method):
             level=self.level,
             kind=IntervalKind.CONFORMAL if known else IntervalKind.NONE,
             how="errors on held-out sources" if known else "",
-            notes=tuple(self.notes_),
+            flags=flags,
+            notes=notes,
         )
 
 # %% ../../nbs/methods/collaborative_filtering.ipynb #5ceaa5af
@@ -364,7 +369,9 @@ def choose_settings(self: CollaborativeFiltering, rng: np.random.Generator) -> N
     "Set `settings_` and `radius_` by sources that take the targets' place"
     counts = np.bincount(self._copies)[self._copies]
     able = self._complete[len(self.values_) - counts[self._complete] >= 2]
-    rows = rng.permutation(able)[: self.held_out]
+    able = rng.permutation(able)  # of near-copies, one takes the target's place
+    first = np.unique(self._copies[able], return_index=True)[1]
+    rows = able[np.sort(first)][: self.held_out]
     seeds = rng.integers(2**31, size=len(rows))
     if len(rows) < 2:
         self.notes_.append(
@@ -388,8 +395,9 @@ def choose_settings(self: CollaborativeFiltering, rng: np.random.Generator) -> N
     self.held_out_errors_, own = (
         table.reshape(len(rows), -1)[number, others] for table in (errors, total)
     )
+    away = np.array(overall) - values @ self.weights_
+    self.gap_ = conformal_radius(away - own, self.level)
     if self.total == "calibrated":
-        away = np.array(overall) - values @ self.weights_
         self.share_, self.bias_, own = blend(own, away)
     self.radius_ = conformal_radius(own, self.level)
     if np.isinf(self.radius_):

@@ -174,13 +174,14 @@ class FAQ(Method):
             answer = (chance[item], seen[item], self.trials_of(item))
             mean, covariance = updated(mean, covariance, bank.slopes[item], *answer)
         predicted = bank.probability(mean[np.newaxis])[0]
-        return self.conclude(draws, predicted, asked)
+        return self.conclude(draws, predicted, asked, seen[~np.isnan(seen)])
 
     def conclude(
         self,
         draws: list[tuple],  # base and correction of each draw that has a score
         predicted: np.ndarray,  # P(correct), shape (items,)
         asked: np.ndarray,  # True where an item was asked, shape (items,)
+        seen: np.ndarray,  # all answers that have a score
     ) -> Estimate:  # of NaN if nothing was scored
         "From the draws to the estimate"
         if not draws:
@@ -191,6 +192,8 @@ class FAQ(Method):
             flags.add(Flag.FEW_ITEMS)
         else:
             ends = active_interval(score, variance, len(draws), self.level)
+            if not 0 < seen.mean() < 1:  # all alike: they rule no perfect score out
+                ends[int(seen[0])] = seen[0]
         repeats = self.budget_ - int(asked.sum())
         if repeats and self.replacement:
             notes.append(

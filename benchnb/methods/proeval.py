@@ -138,12 +138,14 @@ class ProEval(Coreset):
         self.mean_, self.cross_ = prior.mean, prior.covariance(self.coreset_)
         self.variance_ = float(((prior.features @ self.weights_) ** 2).sum())
         self.radius_ = np.inf
-        enough = np.isfinite(conformal_radius(np.zeros(len(self._sources)), self.level))
-        if self.folds and enough:
+        if self.folds:
             parts = hold_out(self._sources, self.folds, rng, groups=self._copies)
             errors = [self.errors_without(*part, rng) for part in parts]
             errors = np.concatenate([np.zeros(0), *errors])
-            self.radius_ = conformal_radius(errors, self.level)
+            groups = np.concatenate(
+                [np.zeros(0), *(self._copies[p.held] for p in parts)]
+            )
+            self.radius_ = conformal_radius(errors, self.level, groups=groups)
         return self
 
     def predictions(
@@ -178,6 +180,18 @@ class ProEval(Coreset):
         share = np.maximum(weights.sum(axis=1), 1e-12)
         return (weights * np.nan_to_num(predicted - rows)).sum(axis=1) / share
 
+    def surprise(
+        self,
+        seen: np.ndarray,  # answers, NaN: unscored
+    ) -> float:  # in standard errors
+        "How far the answers as a whole are from the process, with their own noise"
+        asked = self.coreset_[~np.isnan(seen)]
+        mean, cross = self.mean_[asked], self.cross_[asked][:, ~np.isnan(seen)]
+        noise = np.maximum(mean * (1 - mean) - np.diag(cross), 0.02)
+        solved = np.linalg.solve(cross + np.diag(noise), np.ones(len(asked)))
+        apart = seen[~np.isnan(seen)] - mean
+        return float(apart @ solved / np.sqrt(solved.sum()))
+
     def estimate(self, seen: np.ndarray) -> Estimate:
         "The weighted sum of the posterior mean"
         if np.isnan(seen).all():
@@ -191,8 +205,12 @@ class ProEval(Coreset):
             kind, how = IntervalKind.MODEL, "variance of the Gaussian process"
             left = max(self.variance_ - less, 0.0)
             half = ndtri((1 + self.level) / 2) * np.sqrt(left)
+            flags = frozenset({Flag.FEW_SOURCES}) if self.folds else flags
         if self.few_:
             half, notes, flags = 1.0, (self.few_,), frozenset({Flag.FEW_SOURCES})
+        if abs(self.surprise(seen)) > ndtri(0.95):  # one ordinary model in ten
+            notes += ("its answers are further from the sources' than theirs are",)
+            flags |= {Flag.MISFIT}
         settings = dict(level=self.level, kind=kind, how=how, notes=notes, flags=flags)
         ends = (score - half, score + half)
         return Estimate(score, ends, np.clip(predicted, 0, 1), **settings)

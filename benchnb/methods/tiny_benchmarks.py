@@ -174,7 +174,7 @@ class TinyBenchmarks(Coreset):
         apart = values - weighted_means(values, weights)
         self.variance_ = float(np.nanmean(weighted_means(apart**2, weights)))
         self.dims_, self.error_, self._banks = self.dims or 1, np.nan, []
-        copies = copy_groups(values)
+        copies = self._copies = copy_groups(values)
         self._parts = hold_out(values, self.folds, groups=copies)
 
         def learn(rows):
@@ -242,7 +242,9 @@ class TinyBenchmarks(Coreset):
         self.radius_ = np.nan
         if self._banks:
             errors = self.source_errors(chosen, rng)
-            self.radius_ = conformal_radius(errors[~np.isnan(errors)], self.level)
+            known = ~np.isnan(errors)
+            groups = self._copies[known]  # near-copies count once
+            self.radius_ = conformal_radius(errors[known], self.level, groups=groups)
         return self
 
     def source_errors(

@@ -122,7 +122,8 @@ def residual_interval(
     score = float(np.clip(score, 0, 1))
     values, counts = np.unique(seen, return_counts=True)
     if np.isin(values, (0, 1)).all() or counts.max() > len(seen) / 2:
-        return wilson_interval(score, max(1.0, size / ratio), level)
+        low, high = wilson_interval(score, max(1.0, size / ratio), level)
+        return np.array([low * (values[-1] > 0), max(high, values[0] == 1)])
     from scipy.stats import t
 
     _check_range("level", level, 0.01, 0.999, "Write 0.95 for 95%.")
@@ -171,11 +172,14 @@ def conformal_radius(
     errors: np.ndarray,  # estimate - truth on m models that the method has not seen
     level: float = 0.95,  # promised coverage, from 0.01 to 0.999
     independent: float | None = None,  # errors that they are worth; None: all
+    groups: np.ndarray | None = None,  # a number per error; near-copies share it
 ) -> float:  # the interval is estimate +- radius; inf when m is too small
     "Radius that holds the next error with probability `level` or more (equation 9)"
     hint = "Drop models without a score."
     errors = _check_range("errors", errors, -np.inf, np.inf, hint)
     _check_range("level", level, 0.01, 0.999, "Write 0.95 for 95%.")
+    if groups is not None:  # near-copies of one model count once
+        errors = errors[np.unique(groups, return_index=True)[1]]
     count = errors.size if independent is None else independent
     if round((count + 1) * float(level) - count, 9) > 0:
         return math.inf

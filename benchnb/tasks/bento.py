@@ -19,6 +19,7 @@ from ..data.files import resource_path
 from ..data.scores import Scores
 from ..evaluation.method import Coreset, Estimate, IntervalKind, param
 from ..evaluation.registry import register
+from ..stats.hold_out import hold_out
 from ..stats.intervals import conformal_radius
 from . import similarity as alike
 from .facility_location import select_tasks
@@ -131,23 +132,24 @@ class TaskSelection(Coreset):
 
     def radius(self, order: np.ndarray, rng: np.random.Generator) -> float:
         "Half the width of the interval, by the errors on sources; NaN: too few"
-        source, errors = self._source, []
-        work = [(source, source, self.coreset_)]
+        source, copies, work = self._source, self._source.near_copies(), []
         if self.learns or self.correct != "none":  # learn by half, judge by the other
-            half, work = rng.permutation(len(source)) % 2, []
-            for side in (0, 1) if len(source) >= 4 else ():
-                known, new = (
-                    source.select(models=m) for m in (half != side, half == side)
-                )
+            parts = hold_out(source.values, 2, rng, groups=copies)
+            for fit, held in parts if len(source) >= 4 else ():
+                known = source.select(models=fit)
                 order = self.order(known, self._side) if self.learns else order
                 queue = task_queue(self.task_, order, rng)
-                work.append((known, new, np.sort(queue[: self.budget_])))
-        for known, new, items in work:
+                work.append((known, held, np.sort(queue[: self.budget_])))
+        else:
+            work = [(source, np.arange(len(source)), self.coreset_)]
+        errors = np.full(len(source), np.nan)
+        for known, held, items in work:
+            new = source.select(models=held)
             mean, _ = self.means(items, new.values[:, items].astype(float))
             guess = np.polyval(self.line(items, known), mean)
-            errors += [*(guess - new.truth().to_numpy())]
-        errors = np.array(errors)
-        found = conformal_radius(errors[~np.isnan(errors)], self.level)
+            errors[held] = guess - new.truth().to_numpy()
+        scored = ~np.isnan(errors)
+        found = conformal_radius(errors[scored], self.level, groups=copies[scored])
         return found if np.isfinite(found) else np.nan
 
     def estimate(self, seen):
