@@ -67,7 +67,8 @@ def tidy_table(match):
 
     table = re.sub(r"<colgroup>.*?</colgroup>", "", match[0], flags=re.S)
     table = row_labels(re.sub(r"<td([^>]*)>(.*?)</td>", cell, table, flags=re.S))
-    table = re.sub(r"<th\b([^>]*)>\s*</th>", r"<td\1></td>", table)  # heads nothing
+    nothing = r"<th\b([^>]*)>(?:\s|&nbsp;)*</th>"  # a head of no column
+    table = re.sub(nothing, r"<td\1></td>", table)
     return f'<div class="table-scroll">{table}</div>'
 
 
