@@ -3,6 +3,7 @@
 tools/pages.py has the checks; a fault of each kind is planted here, and must be found.
 """
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -22,7 +23,7 @@ from tools.chapters import (
     shown_code,
     terminal,
 )
-from tools.docs import SIGNATURE, TABLE, tidy_table
+from tools.docs import FIRST, FULL, SIGNATURE, TABLE, light_search, tidy_table
 from tools.pages import Site, undocumented
 from tools.process import (
     addresses,
@@ -379,6 +380,30 @@ def test_names_of_labels_stand_in_one_row_with_the_others(over, kept):
 def test_a_signature_names_its_definition_once():
     shown = SIGNATURE.sub(r"\1[\2]", '<code class="signature">class Box(size=1)</code>')
     assert shown == '<code class="signature">[class Box](size=1)</code>'
+
+
+def test_the_search_loads_beginnings_of_prose_first(tmp_path):
+    long = "word " * 100
+    rows = [{"href": "reference/a.html#f", "section": "f", "text": long}]
+    rows += [{"href": "b.html#c", "section": "c", "text": long}]
+    (tmp_path / "search.json").write_text(json.dumps(rows))
+    script = tmp_path / "site_libs/quarto-search/quarto-search.js"
+    script.parent.mkdir(parents=True)
+    script.write_text(FULL)
+    light_search(tmp_path)
+    first, whole = (
+        json.loads((tmp_path / f"{name}.json").read_text())
+        for name in ("search", "search_all")
+    )
+    assert [e["href"] for e in first] == ["b.html#c"] and len(first[0]["text"]) == FIRST
+    assert [e["text"] for e in whole] == [long, long[:120]]
+    assert (
+        script.read_text().startswith(FULL + " fetch(")
+        and "search_all" in script.read_text()
+    )
+    script.write_text("another version")
+    with pytest.raises(RuntimeError, match="in another way"):
+        light_search(tmp_path)
 
 
 def test_formulas_need_no_other_site(tmp_path):

@@ -67,7 +67,8 @@ def tidy_table(match):
 
     table = re.sub(r"<colgroup>.*?</colgroup>", "", match[0], flags=re.S)
     table = row_labels(re.sub(r"<td([^>]*)>(.*?)</td>", cell, table, flags=re.S))
-    table = re.sub(r"<th\b([^>]*)>\s*</th>", r"<td\1></td>", table)  # heads nothing
+    nothing = r"<th\b([^>]*)>(?:\s|&nbsp;)*</th>"  # a head of no column
+    table = re.sub(nothing, r"<td\1></td>", table)
     return f'<div class="table-scroll">{table}</div>'
 
 
@@ -83,8 +84,13 @@ def tidy_pages(site):
         path.write_text(text, encoding="utf-8")
 
 
+FIRST = 240  # letters of a section in what the search loads first
+FULL = "fuseIndex = fuse;"  # where Quarto's script has read search.json
+
+
 def light_search(site):
-    "The search finds prose first: of the reference, names and what they do in a line"
+    """The search loads the beginnings of all prose, and then the rest behind the first
+    results: whole sections, and of the reference names and what they do in a line"""
     path = site / "search.json"
     found = json.loads(path.read_text("utf-8"))
     for entry in found:
@@ -92,7 +98,18 @@ def light_search(site):
             entry["text"] = entry["text"][:120] * bool(entry["section"])
     found = [e for e in found if e["text"] or not e["section"]]
     found.sort(key=lambda entry: entry["href"].startswith("reference/"))
-    path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
+    prose = [e for e in found if not e["href"].startswith("reference/")]
+    first = [e | {"text": e["text"][:FIRST]} for e in prose]
+    for name, entries in {"search": first, "search_all": found}.items():
+        text = json.dumps(entries, ensure_ascii=False)
+        (site / f"{name}.json").write_text(text, encoding="utf-8")
+    script = site / "site_libs/quarto-search/quarto-search.js"
+    text = script.read_text("utf-8")
+    if FULL not in text:
+        raise RuntimeError("Quarto's search reads its data in another way: see FULL")
+    rest = 'fetch(offsetURL("search_all.json")).then((answer) => answer.json())'
+    rest += ".then((all) => fuse.setCollection(all));"
+    script.write_text(text.replace(FULL, f"{FULL} {rest}", 1), encoding="utf-8")
 
 
 def render(proc):
