@@ -47,6 +47,17 @@ FIGURES = {  # page -> sentences of its solutions, with what the right answers g
         "'{:.2f} for new scaffolds and {:.2f} for new language models'.format("
         "*(grouped_r2(records[x].to_numpy()) for x in ('scaffold', 'llm')))",
     ],
+    "shift": [
+        "f'The interval holds {held(*groups):.0%} of them.'",
+        "'medoids alone have {} points and 40 random tasks {}; the estimate has {}, {} '"
+        "'and {} for z of 1, 2 and 3'.format(*compared('random').values())",
+        "'it is {} and {}; the estimate has {}, {} and {}.'"
+        ".format(*compared('ability').values())",
+    ],
+    "homework/shift": [
+        "'{:.2f} of that of random tasks for agents like the sources, and {:.2f} for '"
+        "'stronger ones'.format(*(judged(estimate, x) for x in ('random', 'ability')))",
+    ],
     "measurement": [
         "f'{typical(1)} points with one run of each task, and {typical(5)} with five'"
     ],
