@@ -13,7 +13,7 @@ from tools import teachers
 from tools.teachers import BLANK, COURSE, PAGES, filled, solutions
 
 SLIDES = sorted(COURSE.glob("slides/*.ipynb"))
-NAMES = [page.relative_to(COURSE).with_suffix("").as_posix() for page in PAGES]
+HOMEWORK = sorted(COURSE.glob("homework/*.ipynb"))
 FIGURES = {  # page -> sentences of its solutions, with what the right answers give
     "irt": [
         "'an error of {} points, and its first'.format(cost(best_task)[0])",
@@ -30,7 +30,8 @@ FIGURES = {  # page -> sentences of its solutions, with what the right answers g
     ],
     "decisions": [
         "'{} with ten items, {} with 20 and {} with 50; the textbook has {}, {} and "
-        "{}.'.format(*(coverage(i, n) for i in (repaired, textbook) for n in (10, 20, 50)))",
+        "{}.'.format(*(coverage(i, n) for i in (repaired, textbook) "
+        "for n in (10, 20, 50)))",
         "f'Of these runs {100 * alarms(looks):.0f} in 100 are wrong.'",
     ],
     "homework/decisions": [
@@ -38,14 +39,25 @@ FIGURES = {  # page -> sentences of its solutions, with what the right answers g
         "np.random.default_rng(s))[1] for s in range(40)]))"
     ],
     "tasks": [
-        "'{items:,} items, with an error of {whole tasks} points; as many random items '"
-        "'have {random items}'.format(**budget_errors())",
+        "'{items:,} items, with an error of {whole tasks} points; as many random '"
+        "'items have {random items}'.format(**budget_errors())",
     ],
     "homework/tasks": [
         "'it is {:.2f}, and {:.2f} with single models held out'.format(*(family_r2("
         "scores.to_numpy(), x, [0, 5, 9]) for x in (families, np.arange(29))))",
         "'{:.2f} for new scaffolds and {:.2f} for new language models'.format("
         "*(grouped_r2(records[x].to_numpy()) for x in ('scaffold', 'llm')))",
+    ],
+    "shift": [
+        "f'The interval holds {held(*groups):.0%} of them.'",
+        "'medoids alone have {} points and 40 random tasks {}; the estimate has {}, '"
+        "'{} and {} for z of 1, 2 and 3'.format(*compared('random').values())",
+        "'it is {} and {}; the estimate has {}, {} and {}.'"
+        ".format(*compared('ability').values())",
+    ],
+    "homework/shift": [
+        "'{:.2f} of that of random tasks for agents like the sources, and {:.2f} for '"
+        "'stronger ones'.format(*(judged(estimate, x) for x in ('random', 'ability')))",
     ],
     "measurement": [
         "f'{typical(1)} points with one run of each task, and {typical(5)} with five'"
@@ -74,7 +86,18 @@ def lines(source):
     return [x for x in kept if x and not x.startswith(("def ", '"', "#", "for "))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def each(pages):
+    "A parameter per page; homework takes seconds and is slow, but for the first"
+    names = [page.relative_to(COURSE).with_suffix("").as_posix() for page in pages]
+    late = [name.startswith("homework/") and "sampling" not in name for name in names]
+    marks = [[pytest.mark.slow] * one for one in late]
+    return [
+        pytest.param(page, id=name, marks=mark)
+        for page, name, mark in zip(pages, names, marks, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("page", each(PAGES))
 def test_blanks_and_typical_mistakes_get_hints_and_solutions_are_right(page):
     import matplotlib.pyplot as plt
 
@@ -141,8 +164,16 @@ def test_the_archive_for_teachers_has_every_page_solved(tmp_path, monkeypatch):
     )
 
 
-def test_a_solved_notebook_is_graded_right(tmp_path):
-    page = COURSE / "homework/sampling.ipynb"
+@pytest.mark.parametrize("page", each(HOMEWORK))
+def test_homework_is_graded_not_yet_when_blank_and_right_when_solved(page, tmp_path):
     (tmp_path / "anna.ipynb").write_text(filled(page), "utf-8")
-    assert set(grade(page, tmp_path / "anna.ipynb").values()) == {"right"}
+    marks = grade(page, tmp_path / "anna.ipynb")
+    assert len(marks) == 4 and set(marks.values()) == {"right"}
     assert all(x.startswith("not yet") for x in grade(page, page).values())
+
+
+def test_each_unit_has_slides_homework_and_solutions():
+    units = {page.stem for page in PAGES if page.parent == COURSE} - {"measurement"}
+    assert len(units) == 6
+    assert units == {page.stem for page in SLIDES} == {page.stem for page in HOMEWORK}
+    assert units < {text.stem for text in teachers.TEXTS.glob("*.md")}
