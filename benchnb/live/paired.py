@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..evaluation.method import RandomDraw, parameters
 from .evaluation import Evaluation
-from ..stats.conformal import without_copies, pair_interval
+from ..stats.conformal import pair_interval, without_copies
 from ..stats.intervals import normal_quantile
 
 # %% ../../nbs/live/paired.ipynb #c5699ca0
