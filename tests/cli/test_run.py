@@ -172,6 +172,16 @@ if not Path("stayed.txt").exists():
 """
 
 
+def run_that_heeds(words, number):
+    "nohup and shells in the background have some signals ignored"
+
+    def heed():
+        signal.signal(number, signal.SIG_DFL)
+
+    how = {"preexec_fn": heed if number != signal.SIGKILL else None, "timeout": 100}
+    return subprocess.run(words, capture_output=True, **how)
+
+
 @pytest.mark.parametrize("by", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"])
 def test_a_command_ends_with_its_run(by, place):
     "Its output is read until all that it started has closed it"
@@ -179,12 +189,7 @@ def test_a_command_ends_with_its_run(by, place):
     (folder / "first.py").write_text(STAYS.replace("SIG)", f"{by})") + PROGRAM)
     words = [sys.executable, "-m", "benchnb", *FIRST]
     number = getattr(signal, by)
-
-    def heed():  # nohup and shells in the background have some of them ignored
-        signal.signal(number, signal.SIG_DFL)
-
-    how = {"preexec_fn": heed if by != "SIGKILL" else None, "timeout": 100}
-    done = subprocess.run(words, capture_output=True, **how)
+    done = run_that_heeds(words, number)
     assert done.returncode in (130, -number)
     assert main(FIRST) == 0
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
@@ -218,8 +223,8 @@ def test_a_command_that_is_starting_ends_with_its_run(by, place):
     folder, wanted = place
     (folder / "first.py").write_text(PAUSES + PROGRAM)
     words = [sys.executable, "-c", STARTS.replace("SIG)", f"{by})"), *FIRST]
-    done = subprocess.run(words, capture_output=True, timeout=60)
     number = getattr(signal, by)
+    done = run_that_heeds(words, number)
     assert done.returncode == (130 if by == "SIGINT" else -number), done.stderr
     assert by != "SIGINT" or not (folder / "mine" / "run.lock").exists()
     (folder / "stayed.txt").touch()  # it may have ended before
