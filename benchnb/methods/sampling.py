@@ -221,6 +221,12 @@ def centred_eigen(
     kernel: np.ndarray,  # products of the drawn items, shape (n, n)
 ) -> tuple[np.ndarray, np.ndarray]:  # eigenvalues (n,) and eigenvectors (n, n)
     "Eigenvalues of the kernel, each source centred on the drawn items"
+    kernel = np.asarray(kernel, dtype=np.float64)  # sums of float32 overflow sooner
+    if not np.isfinite(kernel).all():
+        raise ValueError(
+            "the products of the sources' scores are not finite: fill their gaps "
+            "(fill_gaps) and scale them to [0, 1]"
+        )
     kernel = kernel - kernel.mean(axis=0)
     kernel = kernel - kernel.mean(axis=1, keepdims=True)
     values, vectors = np.linalg.eigh(kernel)
@@ -279,9 +285,7 @@ class AIPW(Informed):
         super().prepare(budget, rng)
         self.check_sources("_features")
         self.cross_ = cross_kernel(self._features, self.coreset_)
-        self.values_, self.vectors_ = centred_eigen(
-            self.cross_[self.coreset_].astype(np.float64)
-        )
+        self.values_, self.vectors_ = centred_eigen(self.cross_[self.coreset_])
         return self
 
     def predict(
@@ -292,7 +296,7 @@ class AIPW(Informed):
         cross, values, vectors = self.cross_, self.values_, self.vectors_
         if not known.all():
             cross = cross[:, known]
-            values, vectors = centred_eigen(cross[sample.items].astype(np.float64))
+            values, vectors = centred_eigen(cross[sample.items])
         penalties = RIDGE_PENALTIES if self.penalty is None else (self.penalty,)
         alpha, left_out = ridge_loo(values, vectors, sample.seen, penalties)
         guess = (cross @ alpha.astype(np.float32)).astype(np.float64)

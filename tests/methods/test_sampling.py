@@ -157,6 +157,28 @@ def test_aipw_takes_the_penalty_with_the_least_left_out_error():
         np.testing.assert_allclose(chosen, single)
 
 
+def test_kernels_are_finite_or_named():
+    "Any Scores give a finite kernel; products of other numbers are refused"
+    for seed in range(60):  # sources with gaps, items and models without any answer
+        rng = np.random.default_rng(seed)
+        values = table(1 + seed % 12, 20, seed, marks=seed % 2 == 0).values
+        values[rng.random(values.shape) < [0, 0.3, 0.9][seed % 3]] = np.nan
+        values[:, : seed % 15] = np.nan
+        values[1:2] = np.nan
+        if not np.isnan(values).all():
+            method = ready(AIPW().fit(Scores(values)), 8, seed)
+            assert np.isfinite(method.cross_).all()
+            asked = np.where(rng.random(8) < 0.3, np.nan, rng.random(8).round())
+            assert np.isfinite(method.estimate(asked).score) or np.isnan(asked).all()
+    sums = np.full((4, 4), 2e38, dtype=np.float32)  # its column sums overflow
+    np.testing.assert_array_equal(sampling.centred_eigen(sums)[0], 0)
+    source = table(5)
+    method = AIPW().fit(source)
+    source.values[0] = np.nan  # changed after fit, which keeps no copy
+    with pytest.raises(ValueError, match="not finite: fill their gaps"):
+        ready(method, 8)
+
+
 def test_aipw_makes_no_copy_of_the_table():
     source = table(50, 500)
     method = ready(AIPW().fit(source), 20)
