@@ -168,10 +168,13 @@ def average_prediction(
     items: np.ndarray,  # positions of the items answered, shape (n,)
     seen: np.ndarray,  # their scores, shape (n,)
     trials: np.ndarray | float = 1.0,  # runs behind each score, shape (n,)
+    priors: list[NormalPrior] | None = None,  # one for each model; None: equation 1
 ) -> Prediction:
     "The mean of several predictions; the variance between them is added"
-    drawn = [(model, sample_posterior(model, items, seen, trials)) for model in models]
-    parts = [predict_score(*pair, items, seen) for pair in drawn]
+    known, parts = (items, seen), []
+    for model, prior in zip(models, priors or [None] * len(models), strict=True):
+        posterior = sample_posterior(model, *known, trials, prior)
+        parts.append(predict_score(model, posterior, *known))
     scores, variances, per_item = (np.array(part) for part in zip(*parts, strict=True))
     between = scores.var(ddof=1) if len(scores) > 1 else 0.0
     variance = float(variances.mean() + between)

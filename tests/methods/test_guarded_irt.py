@@ -15,6 +15,8 @@ from benchnb.methods.guarded_irt import (
     GuardedIRT,
     GuardedStatic,
     chance_outside,
+    free_curves,
+    free_prior,
     most_informative_items,
     posterior_quantiles,
     strong_rates,
@@ -93,6 +95,40 @@ def test_items_are_chosen_as_by_a_slow_reference():
         chosen.append(int(gains.argmax()))
         sure = [(now + each[chosen[-1]], each) for now, each in sure]
     assert most_informative_items(model, posterior, asked, 6).tolist() == chosen
+
+
+def test_free_curves_add_a_level_and_a_slope_to_the_logits():
+    source = many()[0]
+    model = fit_irt(source.values, dims=2, weights=source.weights)
+    easiness = np.random.default_rng(0).standard_normal(60)
+    free, theta = free_curves(model, easiness), np.array([[0.3, -0.2, 0.7, 0.4]])
+    logits = [
+        a @ theta[0, :2] + d + 0.7 + 0.4 * x
+        for a, d, x in zip(model.slopes, model.intercepts, easiness, strict=True)
+    ]
+    assert free.probability(theta)[0] == pytest.approx(
+        1 / (1 + np.exp(-np.array(logits)))
+    )
+    same = np.array([[0.3, -0.2, 0, 0]])  # without level and slope: as they were
+    assert np.allclose(free.attenuated(same)[0], model.attenuated(same[:, :2])[0])
+    assert np.diag(free_prior(2).precision)[2:] == pytest.approx([1 / 4, 1 / 0.49])
+
+
+def test_free_curves_lift_a_stronger_target():
+    source, target = split_by_strength()
+    method = prepared(GuardedIRT(folds=0, beyond="free curves").fit(source), 30)
+    truth = target.truth().to_numpy()
+    found = simulate(method, target)
+    bias = np.array([e.score for e in found]) - truth
+    assert abs(bias.mean()) < 0.02 and np.abs(bias).mean() < 0.05
+    flagged = [e for e in found if Flag.OUT_OF_RANGE in e.flags]
+    assert len(flagged) > 0.7 * len(found)
+    assert len({tuple(e.items) for e in flagged}) > 1  # items of each one's own
+    assert all(len(set(e.items)) == 30 for e in flagged)
+    held = [
+        e.interval[0] <= t <= e.interval[1] for e, t in zip(found, truth, strict=True)
+    ]
+    assert np.mean(held) >= 0.8
 
 
 def test_the_guard_by_hand():
