@@ -381,7 +381,7 @@ class GuardedIRT(Method):
         seen: np.ndarray,  # their scores
         outside: float,  # P(stronger than the sources)
     ) -> Estimate:
-        "The free curves' prediction with this weight, and that of the curves as they are"
+        "Free curves with the weight of equation 4, the curves as they are with the rest"
         known = asked, seen, self.trials_of(asked)
         one = average_prediction(models, *known)
         two = average_prediction(free, *known, priors)
