@@ -381,7 +381,7 @@ class GuardedIRT(Method):
         seen: np.ndarray,  # their scores
         outside: float,  # P(stronger than the sources)
     ) -> Estimate:
-        "Free curves with the weight of equation 4, the curves as they are with the rest"
+        "Free curves with the weight of equation 4, else the curves as they are"
         known = asked, seen, self.trials_of(asked)
         one = average_prediction(models, *known)
         two = average_prediction(free, *known, priors)
