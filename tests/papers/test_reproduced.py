@@ -156,11 +156,13 @@ def test_no_text_breaks_a_row_and_all_items_count(page):
 def test_the_front_page_says_the_counts(page):
     text = (ROOT / "README.md").read_text("utf-8")
     counts = reproduced.verdict_counts(page).loc["all papers"]
-    said = re.search(r"each of 92 tables and figures: (.*)", text)[1]
-    order = [Verdict.REPRODUCED, Verdict.REPRODUCED_ELSEWHERE, Verdict.RESCORED]
-    order += [Verdict.CLOSE, Verdict.NOT_REPRODUCED, Verdict.DIFFERS]
-    order += [Verdict.NOT_DECIDED, Verdict.NOT_POSSIBLE, Verdict.NOTHING_MEASURED]
-    assert [int(n) for n in re.findall(r"\d+", said)] == [counts[v] for v in order]
+    said = re.search(r"92 tables and figures: (.*)", text)[1]
+    order = [[Verdict.REPRODUCED], [Verdict.REPRODUCED_ELSEWHERE]]
+    order += [[Verdict.RESCORED, Verdict.CLOSE]]  # nearly
+    order += [[Verdict.NOT_REPRODUCED, Verdict.DIFFERS], [Verdict.NOT_DECIDED]]
+    order += [[Verdict.NOT_POSSIBLE], [Verdict.NOTHING_MEASURED]]
+    wanted = [counts[some].sum() for some in order]
+    assert [int(n) for n in re.findall(r"\d+", said)] == wanted
 
 
 def test_unknown_paper_cannot_be_recomputed(tmp_path):
