@@ -19,6 +19,7 @@ from pathlib import Path
 import nbformat
 import numpy as np
 
+from tools.assets import NPM
 from tools.run import ROOT, notebooks
 
 VERSION = "0.27.7"
@@ -208,10 +209,12 @@ def add_buttons(page, here, cells, size):
     return True
 
 
-def run_in_page(site, packages):
+def run_in_page(site):
     "Put Python beside the site, and a Run button at each cell that can use it"
-    wanted = lock(packages)
-    files = fetched(wanted["packages"].values())
+    packages, files = NPM / "node_modules", None
+    if (packages / "pyodide").exists():
+        wanted = lock(packages)
+        files = fetched(wanted["packages"].values())
     if not files:
         return print("Pyodide's packages cannot be had: the site has no Run buttons")
     folder = site / "run"

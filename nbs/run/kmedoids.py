@@ -81,7 +81,7 @@ class Search:
         closer = new < self.first
         less = np.where(closer, self.first, np.minimum(new, self.second)) - self.second
         shares = np.concatenate([self.removal, less])
-        places = np.concatenate([np.arange(len(self.removal)), self.near])
+        places = np.append(np.arange(len(self.removal)), self.near).astype(np.intp)
         losses = np.bincount(places, shares, minlength=len(self.removal))
         place = losses.argmin()
         gain = np.cumsum(np.where(closer, new - self.first, 0))[-1]
