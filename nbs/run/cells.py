@@ -90,8 +90,14 @@ class SemLock:
         raise OSError("a page has one process")
 
 
+def bincount(x, weights=None, minlength=0, count=np.bincount):
+    "numpy.bincount, which refuses integers of 64 bits where addresses have 32"
+    return count(np.asarray(x).astype(np.intp), weights, minlength)
+
+
 def prepare():
     "Modules that a page does without"
+    np.bincount = bincount
     module = types.ModuleType("IPython.display")
     module.HTML, module.Markdown, module.display = Markup, Markdown, display
     module.SVG = type("SVG", (Markup,), {"kind": "svg"})

@@ -54,7 +54,7 @@ export class Page {
     cell.bar.replaceChildren(
       this.button(cell.exercise ? "Check" : "Run", () => this.run(place), "runs what above it has not run yet, then this cell (Ctrl+Enter)"),
       this.button("Run all above", () => this.all(place - 1)),
-      this.button("Edit", () => this.edit(cell, place)),
+      this.button(cell.code ? "Edit" : "Code", () => this.edit(cell, place)),
     );
     cell.element.append(cell.output);
     if (cell.exercise || cell.source !== cell.original) this.edit(cell, place, false);
@@ -117,9 +117,13 @@ export class Page {
     job.text = "";
     this.work();
     const place = this.cells.indexOf(job.cell) + 1;
-    if (this.ready) this.say(`running cell ${place} of ${this.cells.length}`);
+    if (this.ready) this.tell();
     if (job.cell.bar) job.cell.element.classList.add("run-now");
     this.worker.postMessage({ source: job.cell.source, name: `cell ${place}`, key: place });
+  }
+
+  tell() {
+    this.say(`running cell ${this.cells.indexOf(this.busy.cell) + 1} of ${this.cells.length}`);
   }
 
   work() {
@@ -138,7 +142,7 @@ export class Page {
     }
     if (data.ready) {
       this.ready = true;
-      this.say("running");
+      this.tell();
     }
     if (data.failed) {
       this.stop(`Python could not be loaded: ${data.failed}. Reload the page to try again.`);
@@ -153,6 +157,7 @@ export class Page {
     cell.ran = !error;
     cell.element?.classList.remove("run-now");
     const place = cell.output ? cell : error || /^check\(/m.test(cell.source) ? target : null;
+    [cell.shown, cell.error] = [shown, error];
     if (place?.output) this.show(place, text ? [["text", text], ...shown] : shown, error, place !== cell);
     if (error) {
       this.waiting = [];
