@@ -233,7 +233,7 @@ def run_in_page(site):
     version = hashlib.sha256((folder / "benchnb.zip").read_bytes()).hexdigest()[:12]
     for here, cells in chapters():
         if (site / here).exists() and add_buttons(site / here, here, cells, size):
-            known = {"version": f"{VERSION}-{version}", "bytes": size, "cells": cells}
-            name = here.removesuffix(".html").replace("/", "-")
-            path = folder / "cells" / f"{name}.json"
-            path.write_text(json.dumps(known), encoding="utf-8")
+            name = here.removesuffix(".html")
+            known = {"here": name, "version": f"{VERSION}-{version}", "bytes": size}
+            path = folder / "cells" / f"{name.replace('/', '-')}.json"
+            path.write_text(json.dumps(known | {"cells": cells}), encoding="utf-8")

@@ -5,6 +5,8 @@ import importlib
 import io
 import json
 import linecache
+import logging
+import os
 import sys
 import traceback
 import types
@@ -97,6 +99,8 @@ def bincount(x, weights=None, minlength=0, count=np.bincount):
 
 def prepare():
     "Modules that a page does without"
+    os.environ |= {"MPLBACKEND": "agg", "BENCHNB_PROGRESS": "0"}
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     np.bincount = bincount
     module = types.ModuleType("IPython.display")
     module.HTML, module.Markdown, module.display = Markup, Markdown, display
