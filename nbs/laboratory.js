@@ -14,6 +14,7 @@
     worker.onmessage = ({ data }) => {
       step = data.step ?? step;
       if (data.got) say(`loading ${step}: ${(data.got / 1e6).toFixed(0)} of ${(bytes / 1e6).toFixed(0)} MB`);
+      if (data.text) say(data.text);
       if (data.ready) say("the table is being studied");
       if (data.failed) say(`Python could not be loaded: ${data.failed}. Reload the page to try again.`);
       if (data.done) {

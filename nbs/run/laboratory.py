@@ -49,7 +49,9 @@ def study(name, budget, trials=3):
         problem = f"{name} has {len(scores)} models and {count} items"
         raise ValueError(f"{problem}: a study needs 8 models and 10 items")
     budgets = sorted({n for n in (10, 20, 40, 70, 100, budget) if n <= count // 2})
+    print(f"which method suits these {len(scores)} models and {count} items?")
     advice = recommend(scores, budget, METHODS, trials, progress=False)
+    print(f"comparing {len(METHODS)} methods at {len(budgets)} numbers of items")
     rows = compare(scores, METHODS, budgets, trials, progress=False)
     means = over_trials(summary(rows))
     columns = ["method", "budget", "mae", "mae_se", "width", "coverage"]
@@ -63,7 +65,6 @@ def study(name, budget, trials=3):
         "sentence": advice.sentence(),
         "rows": means[columns].to_dict("records"),
         "list": [str(name) for name in scores.items.index[np.sort(method.coreset_)]],
-        "by": chosen,
     }
 
 
