@@ -31,7 +31,7 @@ PACKAGES = (
 )
 PURE = "fastcore tqdm seaborn".split()  # from the environment: no compiled code
 CACHE = ROOT / ".pyodide"
-FOLDERS = "methods stats evaluation course tutorials tasks prediction data".split()
+FOLDERS = "methods stats evaluation live course tutorials tasks prediction data".split()
 NEEDS = {  # what a browser lacks
     "torch": "PyTorch",
     "transformers": "PyTorch",

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 import types
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,7 @@ def prepare():
     "Modules that a page does without"
     os.environ |= {"MPLBACKEND": "agg", "BENCHNB_PROGRESS": "0"}
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", message=".*serial mode")  # of joblib
     np.bincount = bincount
     module = types.ModuleType("IPython.display")
     module.HTML, module.Markdown, module.display = Markup, Markdown, display

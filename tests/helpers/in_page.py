@@ -82,7 +82,7 @@ def stored(here):
 
 
 def other_values(here, rows):
-    "Cells whose numbers are not those stored, to half a percent and the last digit"
+    "Cells whose numbers are not those stored, to two percent or a hundredth"
     known, odd = stored(here), []
     for name, error, shown in rows:
         texts = [text for kind, text in shown or () if kind in ("html", "text")]
@@ -90,7 +90,7 @@ def other_values(here, rows):
             continue
         mine, theirs = numbers(texts[-1]), numbers(known[name])
         same = len(mine) == len(theirs)
-        if not same or not np.allclose(mine, theirs, rtol=5e-3, atol=1.1e-3):
+        if not same or not np.allclose(mine, theirs, rtol=0.02, atol=0.011):
             odd.append(name)
     return odd
 
