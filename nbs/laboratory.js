@@ -1,7 +1,8 @@
 // The laboratory: Python in a worker studies a table that never leaves the browser
 (() => {
   const at = (id) => document.getElementById(id);
-  const NS = "http://www.w3.org/2000/svg", COLOURS = ["#2a7fc4", "#808080", "#15906a", "#d06a1a"];
+  const NS = "http://www.w3.org/2000/svg", BLUE = "#2a7fc4";
+  const COLOURS = { random: "#808080", stratified: "#d06a1a", aipw: "#15906a", p_irt: "#8f7c10" }; // as in the book
   const WIDE = 640, HIGH = 300, LEFT = 48, BELOW = 40;
   let worker, waiting, name, known;
 
@@ -43,6 +44,7 @@
   };
   const axes = (svg, xs, top, label, bottom = 0) => {
     svg.replaceChildren();
+    svg.closest("figure").hidden = false;
     svg.setAttribute("viewBox", `0 0 ${WIDE} ${HIGH}`);
     const right = Math.max(...xs), x = (v) => LEFT + ((WIDE - LEFT - 130) * v) / right;
     const y = (v) => HIGH - BELOW - ((HIGH - BELOW - 14) * (v - bottom)) / (top - bottom);
@@ -68,13 +70,13 @@
     const top = Math.max(...found.rows.map((row) => row.mae + 2 * (row.mae_se ?? 0)));
     const [x, y] = axes(at("curves"), found.rows.map((row) => row.budget), top, "items asked");
     const labels = [];
-    [...new Set(found.rows.map((row) => row.method))].forEach((method, n) => {
+    [...new Set(found.rows.map((row) => row.method))].forEach((method) => {
       const points = found.rows.filter((row) => row.method === method).map((row) => {
         const error = 2 * (row.mae_se ?? 0);
         return { x: x(row.budget), y: y(row.mae), up: y(row.mae + error), down: y(Math.max(0, row.mae - error)) };
       });
-      band(at("curves"), points, COLOURS[n]);
-      labels.push({ method, colour: COLOURS[n], y: points.at(-1).y, x: points.at(-1).x });
+      band(at("curves"), points, COLOURS[method]);
+      labels.push({ method, colour: COLOURS[method], y: points.at(-1).y, x: points.at(-1).x });
     });
     labels.sort((a, b) => a.y - b.y).forEach((label, n) => {
       label.y = Math.max(label.y, n ? labels[n - 1].y + 14 : 0);
@@ -91,7 +93,7 @@
     const low = Math.max(0, Math.min(...all) - 0.02), high = Math.min(1, Math.max(...all) + 0.02);
     const [x, y] = axes(at("path"), steps.map((s) => s.items), high, "items asked", low);
     const points = steps.map((s) => ({ x: x(s.items), y: y(s.score), up: y(Math.min(high, s.high ?? s.score)), down: y(Math.max(low, s.low ?? s.score)) }));
-    band(at("path"), points, COLOURS[0]);
+    band(at("path"), points, BLUE);
     draw("line", at("path"), { x1: LEFT, x2: WIDE - 130, y1: y(truth), y2: y(truth), stroke: "currentColor", "stroke-dasharray": "5 4" });
     draw("text", at("path"), { x: WIDE - 124, y: y(truth) + 4, fill: "currentColor", "font-size": 12 }, "score on all items");
     const last = steps.at(-1);
