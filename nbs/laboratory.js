@@ -9,7 +9,9 @@
   const say = (text) => (at("laboratory-says").textContent = text);
   const start = async () => {
     if (worker) return;
-    const { version, bytes } = await (await fetch("run/cells/stats-intervals.json")).json();
+    const answer = await fetch("run/cells/stats-intervals.json");
+    if (!answer.ok) throw new Error("this copy of the site was made without Python for browsers");
+    const { version, bytes } = await answer.json();
     worker = new Worker(`run/worker.js?v=${version}`);
     let step = "Python";
     worker.onmessage = ({ data }) => {
