@@ -29,7 +29,7 @@ CORE = "pyodide.js pyodide.asm.js pyodide.asm.wasm python_stdlib.zip".split()
 PACKAGES = (
     "numpy pandas scipy scikit-learn sqlite3 joblib threadpoolctl matplotlib".split()
 )
-PURE = "fastcore tqdm seaborn".split()  # from the environment: no compiled code
+PURE = "fastcore tqdm seaborn jinja2 markupsafe".split()  # from the environment
 CACHE = ROOT / ".pyodide"
 FOLDERS = "methods stats evaluation live course tutorials tasks prediction data".split()
 NEEDS = {  # what a browser lacks
@@ -117,7 +117,8 @@ def package(target):
             folder = ROOT / name if name == "benchnb" else folder
             for path in sorted(folder.rglob("*")):
                 inside = f"{name}/{path.relative_to(folder).as_posix()}"
-                if path.is_dir() or "__pycache__" in inside or "/bundles/" in inside:
+                left = path.is_dir() or path.suffix in (".pyc", ".so")
+                if left or "/bundles/" in inside:
                     continue
                 if path.suffix == ".parquet":
                     archive.writestr(f"{inside}.npz", plain_table(path))
