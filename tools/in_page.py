@@ -29,13 +29,13 @@ CORE = "pyodide.js pyodide.asm.js pyodide.asm.wasm python_stdlib.zip".split()
 PACKAGES = (
     "numpy pandas scipy scikit-learn sqlite3 joblib threadpoolctl matplotlib".split()
 )
-PURE = "fastcore tqdm seaborn jinja2 markupsafe".split()  # from the environment
+# from the environment, without what is compiled
+PURE = "fastcore tqdm seaborn jinja2 markupsafe pygam progressbar python_utils".split()
 CACHE = ROOT / ".pyodide"
 FOLDERS = "methods stats evaluation live course tutorials tasks prediction data".split()
 NEEDS = {  # what a browser lacks
     "torch": "PyTorch",
     "transformers": "PyTorch",
-    "pygam": "pyGAM",
     "interpret": "interpret",
     "ot": "POT",
     "subprocess": "other processes",
