@@ -43,6 +43,15 @@ NEEDS = {  # what a browser lacks
 }
 
 
+FILTERING = "collaborative_filtering"  # a method by its name
+CALLS = {  # what needs something inside
+    "CollaborativeFiltering": "POT",
+    "transport_plan": "POT",
+    "synthetic_items": "POT",
+    "shell": "a terminal",
+}
+
+
 def lock(packages):
     "What Pyodide's lock file says of the wanted packages and all that they need"
     known = json.loads((packages / "pyodide/pyodide-lock.json").read_text("utf-8"))
@@ -147,7 +156,10 @@ def missing(source):
     calls = {
         n.func.id for n in nodes if isinstance(n, ast.Call) and "id" in vars(n.func)
     }
-    return "it runs a command" if "shell" in calls else ""
+    texts = {n.value for n in nodes if isinstance(n, ast.Constant)} & {FILTERING}
+    why = next((CALLS[name] for name in sorted(calls & CALLS.keys())), "")
+    why = why or "POT" * bool(texts)
+    return f"it needs {why}" if why else ""
 
 
 def names_in(source):
