@@ -30,7 +30,8 @@ PACKAGES = (
     "numpy pandas scipy scikit-learn sqlite3 joblib threadpoolctl matplotlib".split()
 )
 # from the environment, without what is compiled
-PURE = "fastcore tqdm seaborn jinja2 markupsafe pygam progressbar python_utils".split()
+PURE = "fastcore tqdm seaborn jinja2 markupsafe filelock".split()
+PURE += "pygam progressbar python_utils".split()
 CACHE = ROOT / ".pyodide"
 FOLDERS = "methods stats evaluation live course tutorials tasks prediction data".split()
 NEEDS = {  # what a browser lacks
