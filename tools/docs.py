@@ -85,7 +85,7 @@ def tidy_pages(site):
         path.write_text(text, encoding="utf-8")
 
 
-FIRST = 240  # letters of a section in what the search loads first
+FIRST = 160  # letters of a section in what the search loads first
 FULL = "fuseIndex = fuse;"  # where Quarto's script has read search.json
 
 
