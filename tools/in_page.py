@@ -51,6 +51,8 @@ CALLS = {  # what needs something inside
     "transport_plan": "POT",
     "synthetic_items": "POT",
     "shell": "a terminal",
+    "read_parquet": "Arrow",
+    "to_parquet": "Arrow",
 }
 
 
@@ -159,9 +161,8 @@ def missing(source):
     for name in names:
         if why := NEEDS.get(name.partition(".")[0]):
             return f"it needs {why}"
-    calls = {
-        n.func.id for n in nodes if isinstance(n, ast.Call) and "id" in vars(n.func)
-    }
+    asked = [n.func for n in nodes if isinstance(n, ast.Call)]
+    calls = {getattr(call, "id", getattr(call, "attr", "")) for call in asked}
     texts = {n.value for n in nodes if isinstance(n, ast.Constant)} & {FILTERING}
     why = next((CALLS[name] for name in sorted(calls & CALLS.keys())), "")
     why = why or "POT" * bool(texts)
