@@ -82,7 +82,7 @@ def test_a_cell_that_cannot_run_says_why_and_so_do_those_that_need_it(tmp_path):
     found = [cell.get("why", "") for cell in page_cells(path)]
     data = "it reads data that does not come with benchnb"
     torch = "it needs PyTorch"
-    assert found == [torch, torch, "", "", data, "it runs a command"]
+    assert found == [torch, torch, "", "", data, "it needs a terminal"]
 
 
 slow = pytest.mark.slow

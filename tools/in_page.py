@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 import subprocess
+import symtable
 import sys
 import tempfile
 import zipfile
@@ -29,17 +30,27 @@ CORE = "pyodide.js pyodide.asm.js pyodide.asm.wasm python_stdlib.zip".split()
 PACKAGES = (
     "numpy pandas scipy scikit-learn sqlite3 joblib threadpoolctl matplotlib".split()
 )
-PURE = "fastcore tqdm seaborn jinja2 markupsafe".split()  # from the environment
+# from the environment, without what is compiled
+PURE = "fastcore tqdm seaborn jinja2 markupsafe filelock".split()
+PURE += "pygam progressbar python_utils typing_extensions".split()
 CACHE = ROOT / ".pyodide"
 FOLDERS = "methods stats evaluation live course tutorials tasks prediction data".split()
 NEEDS = {  # what a browser lacks
     "torch": "PyTorch",
     "transformers": "PyTorch",
-    "pygam": "pyGAM",
     "interpret": "interpret",
     "ot": "POT",
     "subprocess": "other processes",
     "multiprocessing": "other processes",
+}
+
+
+FILTERING = "collaborative_filtering"  # a method by its name
+CALLS = {  # what needs something inside
+    "CollaborativeFiltering": "POT",
+    "transport_plan": "POT",
+    "synthetic_items": "POT",
+    "shell": "a terminal",
 }
 
 
@@ -113,7 +124,11 @@ def package(target):
 
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in ("benchnb", *PURE):
-            folder = Path(importlib.util.find_spec(name).origin).parent
+            spec = importlib.util.find_spec(name)
+            if not spec.submodule_search_locations:  # a single file
+                archive.write(spec.origin, f"{name}.py")
+                continue
+            folder = Path(spec.origin).parent
             folder = ROOT / name if name == "benchnb" else folder
             for path in sorted(folder.rglob("*")):
                 inside = f"{name}/{path.relative_to(folder).as_posix()}"
@@ -147,19 +162,26 @@ def missing(source):
     calls = {
         n.func.id for n in nodes if isinstance(n, ast.Call) and "id" in vars(n.func)
     }
-    return "it runs a command" if "shell" in calls else ""
+    texts = {n.value for n in nodes if isinstance(n, ast.Constant)} & {FILTERING}
+    why = next((CALLS[name] for name in sorted(calls & CALLS.keys())), "")
+    why = why or "POT" * bool(texts)
+    return f"it needs {why}" if why else ""
 
 
 def names_in(source):
     "Names that a cell gives a value, and names that it only uses"
-    given, used = set(), set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            given.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            given |= {(a.asname or a.name).partition(".")[0] for a in node.names}
-        elif isinstance(node, ast.Name):
-            (given if isinstance(node.ctx, ast.Store) else used).add(node.id)
+    top, used = symtable.symtable(source, "cell", "exec"), set()
+    kinds = ("is_assigned", "is_imported", "is_namespace")
+    given = {
+        name.get_name()
+        for name in top.get_symbols()
+        if any(getattr(name, kind)() for kind in kinds)
+    }
+    tables = [top]
+    for table in tables:
+        tables += table.get_children()
+        asked = [name for name in table.get_symbols() if name.is_referenced()]
+        used |= {n.get_name() for n in asked if table is top or n.is_global()}
     return given, used - given
 
 

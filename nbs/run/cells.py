@@ -84,6 +84,13 @@ def read_parquet(path, columns=None):
     return Table(about["facts"], columns, about["metadata"])
 
 
+class Struct:
+    "What readers of logs are made of; a page reads none"
+
+    def __init_subclass__(cls, **_):
+        pass
+
+
 class SemLock:
     "joblib asks for one, and does without"
 
@@ -113,6 +120,8 @@ def prepare():
     processes.SemLock = SemLock
     sys.modules |= {"IPython": parent, "IPython.display": module}
     sys.modules["_multiprocessing"] = processes
+    sys.modules["msgspec"] = types.ModuleType("msgspec")
+    sys.modules["msgspec"].Struct = Struct
     importlib.import_module("benchnb.data.files")
     for module in [*sys.modules.values()]:
         if module.__name__.startswith("benchnb") and hasattr(module, "read_parquet"):
