@@ -113,7 +113,7 @@ def test_a_page_that_is_read_loads_nothing_of_it(visit, address, docs):
 
 
 @slow
-@pytest.mark.parametrize("here", ["stats/logistic", "live/paired"])
+@pytest.mark.parametrize("here", ["stats/logistic", "stats/conformal"])
 def test_a_chapter_runs_in_its_page_with_the_stored_values(chapter, here):
     rows = run_all(chapter(here))
     assert not [(name, error) for name, error, _ in rows if error]
