@@ -2,7 +2,7 @@
 // No library, nothing from elsewhere; the data are scripts, so pages open from disk.
 "use strict";
 
-const METHOD_COLOURS = { random: "#777777", stratified: "#00805d", aipw: "#0072b2", tailored_bench: "#857400", p_irt: "#c04e00", adaptive_irt: "#0072b2", guarded_irt: "#b14a86" };
+const METHOD_COLOURS = { "guarded_irt": "#2a7fc4", "random": "#808080", "stratified": "#d06a1a", "aipw": "#15906a", "tailored_bench": "#c4579a", "p_irt": "#8f7c10", "gp_irt": "#8d70cc", "metabench": "#1c8ca3", "adaptive_irt": "#d9484f", "essence_bench": "#6a9520" }; // as in the book
 const element = (id) => document.getElementById(id);
 const unique = (values) => [...new Set(values)];
 const shown = (value, digits = 2) => (value == null ? "" : value.toFixed(digits));

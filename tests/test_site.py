@@ -511,3 +511,12 @@ def test_undocumented_names_are_found():
         "Other.bare is not on its page",
         "Box is not on its page",
     ]
+
+
+def test_charts_have_the_colours_of_the_book():
+    from benchnb.evaluation.plots import method_styles
+
+    text = (ROOT / "nbs/charts.js").read_text("utf-8")
+    known = json.loads(re.search(r"METHOD_COLOURS = ({.*?})", text)[1])
+    looks = method_styles(known)
+    assert known == {name: look["color"] for name, look in looks.items()}

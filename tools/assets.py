@@ -51,7 +51,8 @@ def used_styles(site, packages):
     names = [str(path) for path in pages(site)] + scripts
     for sheet in site.glob("site_libs/bootstrap/bootstrap*.min.css"):
         command = [str(packages / ".bin/purgecss"), "--css", str(sheet), "--output"]
-        command += [str(sheet), "--safelist", "mjx-container", "--content", *names]
+        command += [str(sheet), "--safelist", "mjx-container", "run-bar", "run-button"]
+        command += ["--content", *names]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 

@@ -13,6 +13,7 @@ import yaml
 from nbdev.config import get_config
 
 from tools.assets import lighten, pages
+from tools.in_page import run_in_page
 from tools.process import process, quarto_config
 from tools.run import ROOT
 
@@ -84,7 +85,7 @@ def tidy_pages(site):
         path.write_text(text, encoding="utf-8")
 
 
-FIRST = 240  # letters of a section in what the search loads first
+FIRST = 160  # letters of a section in what the search loads first
 FULL = "fuseIndex = fuse;"  # where Quarto's script has read search.json
 
 
@@ -135,6 +136,7 @@ def build():
     tidy_pages(site)
     light_search(site)
     lighten(site)
+    run_in_page(site)
     return site
 
 

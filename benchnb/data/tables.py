@@ -40,6 +40,8 @@ MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "-"]
 
 def open_text(path: str | Path) -> io.TextIOWrapper:
     "A text file, unpacked by its ending"
+    if not str(path).lower().endswith((".gz", ".bz2", ".zst")):
+        return open(path, encoding="utf-8-sig", newline="")
     import pyarrow as pa
 
     file = pa.input_stream(str(path), compression="detect")

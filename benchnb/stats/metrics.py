@@ -274,7 +274,8 @@ def paired_test(
     if how == "t":
         found = ttest_1samp(apart, 0, alternative=alternative)
     else:
-        rules = dict(permutation_type="samples", n_resamples=times, rng=seed)
+        rules = dict(permutation_type="samples", n_resamples=times)
+        rules["random_state"] = np.random.default_rng(seed)  # rng= from SciPy 1.15 on
         rules["alternative"] = alternative
         found = permutation_test((apart,), np.mean, **rules)
     return TestResult(*mean_and_error(apart), float(found.pvalue))

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow.parquet
 
 from ..data.files import naming
 
@@ -261,7 +260,9 @@ def read_examples(
     with naming(path, "is no list of records"):
         text = "" if path.suffix == ".parquet" else path.read_text("utf-8-sig")
         if path.suffix == ".parquet":
-            records = pyarrow.parquet.ParquetFile(path).read().to_pylist()
+            from pyarrow.parquet import ParquetFile
+
+            records = ParquetFile(path).read().to_pylist()
         elif path.suffix == ".jsonl":
             records = [json.loads(line) for line in text.splitlines() if line.strip()]
         elif path.suffix == ".json":
