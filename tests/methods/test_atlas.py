@@ -7,7 +7,7 @@ from helpers.small import fit, halves, prepared
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.adaptive_irt import take_test
-from benchnb.methods.atlas import GRID, AtlasTest
+from benchnb.methods.atlas import ABILITIES, AtlasTest
 from benchnb.stats.irt import IRT, fit_bank
 
 
@@ -21,14 +21,14 @@ def slow_test(bank, row, rng, budget, among, fewest, target_se):
         worth[asked] = -np.inf
         best = np.sort(np.argsort(-worth)[:among])
         asked.append(int(best[np.argmin(rng.random(among))]))
-        density = np.exp(-(GRID**2) / 2)
+        density = np.exp(-(ABILITIES**2) / 2)
         for item in asked:
-            right = 1 / (1 + np.exp(-a[item] * GRID - d[item]))
+            right = 1 / (1 + np.exp(-a[item] * ABILITIES - d[item]))
             density = density * (right if row[item] else 1 - right)
         density /= density.sum()
-        theta = density @ GRID
+        theta = density @ ABILITIES
         if len(asked) >= fewest:
-            if np.sqrt(density @ (GRID - theta) ** 2) <= target_se:
+            if np.sqrt(density @ (ABILITIES - theta) ** 2) <= target_se:
                 break
     return asked
 
