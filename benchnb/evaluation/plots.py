@@ -33,7 +33,7 @@ LINES = ["-", "--", ":", "-."]
 METHODS = """guarded_irt random stratified aipw tailored_bench p_irt gp_irt metabench
 adaptive_irt essence_bench guarded_irt_static random_tasks difference anchor_points
 anchor_irt kmeans kmeans_text sort_and_search collaborative_filtering faq
-proeval""".split()
+proeval disco sparse_eval atlas lego_irt""".split()
 
 
 def method_styles(

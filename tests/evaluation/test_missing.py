@@ -21,6 +21,7 @@ METHODS += ["p_irt", "gp_irt", "anchor_irt", "kmeans", "anchor_points"]
 METHODS += ["sort_and_search", "metabench", "essence_bench", "proeval"]
 METHODS += ["guarded_irt", "adaptive_irt", "faq", "tailored_bench"]
 METHODS += ["tailored_bench_published", "collaborative_filtering"]
+METHODS += ["disco", "sparse_eval", "atlas", "lego_irt"]
 
 
 def some_scored(row, keep):
