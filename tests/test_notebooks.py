@@ -92,7 +92,7 @@ def test_version_is_that_of_settings():
 def test_readme_is_the_index_notebook():
     text, pictures = readme()
     assert (ROOT / "README.md").read_text("utf-8") == text, "run `make format`"
-    stored = {f"nbs/images/{p.name}": p for p in ROOT.glob("nbs/images/readme-*.png")}
+    stored = {f"nbs/images/{p.name}": p for p in ROOT.glob("nbs/images/readme-*")}
     same = {path: file.read_bytes() for path, file in stored.items()} == pictures
     assert same, "run `make format`: the pictures of README.md are others"
     assert "![]" not in text, "give fig-alt"

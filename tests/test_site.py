@@ -33,7 +33,7 @@ from tools.process import (
     read_processed,
 )
 from tools.reference import entries, entry_text
-from tools.run import ROOT, notebooks
+from tools.run import HEAVIEST, ROOT, notebooks, one_format
 
 SKIP = [".*", "_proc", "_docs", "build", "dist", "out", "*.egg-info", "__pycache__"]
 LINK = re.compile(r"\]\(\s*<?([^()\s>]+(?:\([^()\s]*\))?)>?(?:\s+[\"'][^()]*)?\)")
@@ -520,3 +520,16 @@ def test_charts_have_the_colours_of_the_book():
     known = json.loads(re.search(r"METHOD_COLOURS = ({.*?})", text)[1])
     looks = method_styles(known)
     assert known == {name: look["color"] for name, look in looks.items()}
+
+
+@pytest.mark.parametrize("heavy, kept", [(False, "image/svg+xml"), (True, "image/png")])
+def test_a_figure_is_stored_once(heavy, kept):
+    svg = "<svg>" + "a" * (HEAVIEST * heavy)
+    cell = code(
+        "plot()", {"image/png": "aaaa", "image/svg+xml": svg, "text/plain": "F"}
+    )
+    one_format(cell)
+    assert cell.outputs[0]["data"].keys() == {kept, "text/plain"}
+    alone = code("plot()", {"image/png": "aaaa"})
+    one_format(alone)
+    assert alone.outputs[0]["data"] == {"image/png": "aaaa"}

@@ -45,9 +45,10 @@ def put_pictures(text, pictures, alts, folder):
     "The text with its pictures as files in a folder, and these files"
     files = {}
     for number, (name, alt) in enumerate(zip(pictures, alts, strict=True), 1):
-        path = f"{folder}/images/readme-{number}.png"
+        kind = Path(name).suffix[1:]
+        path = f"{folder}/images/readme-{number}.{kind}"
         files[path] = pictures[name]
-        text = text.replace(f"![png]({name})", f"![{alt}]({path})")
+        text = text.replace(f"![{kind}]({name})", f"![{alt}]({path})")
     return text, files
 
 
@@ -63,10 +64,11 @@ def readme():
     cfg = get_config(path=ROOT)
     front, page = index_page(cfg.nbs_path / cfg.readme_nb)
     outputs = [(cell, out) for cell in page.cells for out in cell.get("outputs", [])]
-    alts = [cell.alt for cell, out in outputs if "image/png" in out.get("data", {})]
+    images = {"image/svg+xml", "image/png"}
+    alts = [cell.alt for cell, out in outputs if images & out.get("data", {}).keys()]
     nb = nbformat.reads(nb2str(page), as_version=4)
     nb.metadata["language_info"] = {"name": "python"}
-    plain = ["text/markdown", "image/png", "text/plain"]  # tables as text, not as HTML
+    plain = ["text/markdown", *sorted(images), "text/plain"]  # tables not as HTML
     config = Config({"NbConvertBase": {"display_data_priority": plain}})
     body, extra = MarkdownExporter(config=config).from_notebook_node(nb)
     body = re.sub(r"```\w*\n+```\n", "", body)  # cells whose code is not shown
@@ -83,7 +85,7 @@ def write_readme():
     "Write README.md and its pictures; pictures of an older one go"
     text, pictures = readme()
     (ROOT / "README.md").write_text(text, encoding="utf-8")
-    for old in ROOT.glob("nbs/images/readme-*.png"):
+    for old in ROOT.glob("nbs/images/readme-*"):
         old.unlink()
     for path, data in pictures.items():
         (ROOT / path).parent.mkdir(exist_ok=True)

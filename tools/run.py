@@ -16,6 +16,12 @@ WARM = """execnb.shell nbdev.showdoc nbdev.process nbdev.clean fastcore.all nump
 pyarrow.parquet scipy.stats scipy.optimize scipy.spatial sklearn.cluster sklearn.metrics
 sklearn.linear_model matplotlib.pyplot seaborn joblib tqdm.auto httpx kmedoids typer
 torch transformers"""
+HEAVIEST = 120_000  # characters of a figure as SVG; with more it is stored as PNG
+FORMATS = """
+import matplotlib
+matplotlib.rcParams["svg.hashsalt"] = "benchnb"  # the same names in every run
+set_matplotlib_formats("png", "svg", metadata={"Date": None})
+"""
 
 
 def notebooks(folder=ROOT / "nbs"):
@@ -24,6 +30,15 @@ def notebooks(folder=ROOT / "nbs"):
     parts = [path.relative_to(folder).parts for path in paths]
     hidden = [any(part[0] in "_." for part in names) for names in parts]
     return [path for path, hide in zip(paths, hidden, strict=True) if not hide]
+
+
+def one_format(cell):
+    "Of each figure its SVG, or its PNG where that is much lighter"
+    for output in cell.get("outputs", []):
+        data = output.get("data", {})
+        if {"image/png", "image/svg+xml"} <= data.keys():
+            heavy = len("".join(data["image/svg+xml"])) > HEAVIEST
+            del data["image/svg+xml" if heavy else "image/png"]
 
 
 def run(path, flags=(), store=False):
@@ -50,7 +65,9 @@ def run(path, flags=(), store=False):
         ran.append(cell.id)
 
     nb = read_nb(path)
-    shell = CaptureShell(path, mpl_format="png")
+    shell = CaptureShell(path, mpl_format="svg")
+    if store:
+        shell._run(FORMATS)
     with working_directory(path.parent):
         try:
             shell.run_all(nb, exc_stop=True, preproc=leave)
@@ -59,6 +76,8 @@ def run(path, flags=(), store=False):
         finally:  # joblib's workers would keep the process for five minutes
             get_reusable_executor().shutdown(kill_workers=True)
     if store:
+        for cell in nb.cells:
+            one_format(cell)
         clean_nb(nb)
         write_nb(nb, path)
     return len(ran)

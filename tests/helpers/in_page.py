@@ -76,7 +76,7 @@ def stored(here):
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             text = data.get("text/html") or data.get("text/plain")
-            if text and "image/png" not in data:
+            if text and not any(kind.startswith("image") for kind in data):
                 found[cell["id"]] = "".join(text)
     return found
 
