@@ -22,7 +22,7 @@ from .run import run_program
 from ..data.files import write_text
 from ..data.scores import Scores
 from ..harnesses.logs import Choices
-from ..live.gate import GateResult, Outcome, gate, repeated_score
+from ..live.gate import GateOutcome, GateResult, gate, repeated_score
 
 # %% ../../nbs/cli/gate.ipynb #b5a760a8
 def version_scores(
@@ -39,13 +39,14 @@ def version_scores(
 
 def scored_by(
     run: Scores,  # one row
-    score: str,  # mean, pass^k or pass@k
+    measure: str,  # mean, pass^k or pass@k
 ) -> dict[str, float]:  # by task
     "One figure for each task (equation 2 of the gate)"
-    rates, found = run.values[0].astype(float), re.fullmatch(r"pass([@^])(\d+)", score)
-    if score != "mean" and not (found and int(found[2])):
+    rates = run.values[0].astype(float)
+    found = re.fullmatch(r"pass([@^])(\d+)", measure)
+    if measure != "mean" and not (found and int(found[2])):
         raise ValueError(
-            f"--score {score!r} is none: mean, pass^3 or pass@3, any number"
+            f"--measure {measure!r} is none: mean, pass^3 or pass@3, any number"
         )
     if found:
         trials = np.ones(len(rates)) if run.trials is None else run.trials[0]
@@ -94,20 +95,20 @@ def gate_runs(
         more |= {"source": source.values[:, columns], "order": np.arange(count)}
     return gate(*scores, len(order), margin, level, **more), left
 
-# %% ../../nbs/cli/gate.ipynb #07c9998a
-CODES = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.INCONCLUSIVE: 3}
+# %% ../../nbs/cli/gate.ipynb #f7166a2a
+CODES = {GateOutcome.PASS: 0, GateOutcome.FAIL: 1, GateOutcome.INCONCLUSIVE: 3}
 
 
 def junit_xml(found: GateResult) -> str:
     "The result as a test report of JUnit: a failure, or a test that was skipped"
     suite = Element("testsuite", name="benchnb gate", tests="1")
-    suite.set("failures", str(int(found.outcome is Outcome.FAIL)))
-    suite.set("skipped", str(int(found.outcome is Outcome.INCONCLUSIVE)))
+    suite.set("failures", str(int(found.outcome is GateOutcome.FAIL)))
+    suite.set("skipped", str(int(found.outcome is GateOutcome.INCONCLUSIVE)))
     case, text = SubElement(suite, "testcase", name="gate"), found.sentence()
-    if found.outcome is Outcome.PASS:
+    if found.outcome is GateOutcome.PASS:
         SubElement(case, "system-out").text = text
     else:
-        kind = "failure" if found.outcome is Outcome.FAIL else "skipped"
+        kind = "failure" if found.outcome is GateOutcome.FAIL else "skipped"
         SubElement(case, kind, message=text)
     return tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -154,7 +155,7 @@ def gate_command(
     *,
     margin: float = 0.05,  # the new version may be worse by so much (5 points)
     level: float = 0.95,  # 1 - the probability of either mistake, at most
-    score: str = "mean",  # of a task's runs: mean, pass^3 (all of 3), pass@3 (any)
+    measure: str = "mean",  # of a task's runs: mean, pass^3 (all of 3), pass@3 (any)
     repeatable: bool = False,  # two runs of one version agree (nothing is random)
     data: str | None = None,  # earlier models on these tasks: a table (see compare)
     next: int = 0,  # only print so many tasks for the new version to run
@@ -179,7 +180,7 @@ def gate_command(
         after = version_scores(new, format, choices) if begun else None
         if after is not None:
             check_documents(before.items, after.items)
-        scores = [scored_by(one, score) if one else {} for one in (before, after)]
+        scores = [scored_by(one, measure) if one else {} for one in (before, after)]
         if next or (harness and not scores[1]):
             order = task_order([*scores[0]], seed)
             found, left = None, [name for name in order if name not in scores[1]]
@@ -190,7 +191,7 @@ def gate_command(
             for name in left[:next]:
                 print(name)
             return 0
-        open = found is None or found.outcome is Outcome.INCONCLUSIVE
+        open = found is None or found.outcome is GateOutcome.INCONCLUSIVE
         if not (harness and open and left):
             break
         if len(left) == last:

@@ -104,9 +104,9 @@ def test_runs_of_a_task_become_one_figure(call):
     pd.DataFrame(rows, columns=["item", "score"]).to_csv("again.csv", index=False)
     words = ["gate", "three.csv", "again.csv", "--repeated", "trials", "--json"]
     for score, mean in [("mean", 2 / 3), ("pass^2", 1 / 3), ("pass@2", 1.0)]:
-        found = json.loads(call(*words, "--score", score)[1])
+        found = json.loads(call(*words, "--measure", score)[1])
         assert found["new"] == pytest.approx(mean) == found["old"]
-    code, out = call(*words, "--score", "pass^4")
+    code, out = call(*words, "--measure", "pass^4")
     assert code == 2 and "60 tasks have fewer than 4 runs" in out
 
 
@@ -116,7 +116,7 @@ MISTAKES = {
     "gate old.csv other.csv": "no task in common",
     "gate old.csv failed.csv": "no task of the new version has a score",
     "gate old.csv same.csv --margin 5": "write 0.05 for 5 points",
-    "gate old.csv same.csv --score best": "--score 'best' is none",
+    "gate old.csv same.csv --measure best": "--measure 'best' is none",
     "gate old.csv same.csv --data helm_gsm8k": "earlier models has no task 't",
     "gate old.csv same.csv --batch 0": "--batch and --next count tasks",
 }

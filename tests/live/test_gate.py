@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchnb.data.files import resource_path
-from benchnb.live.gate import Outcome, difference_sequence, gate, repeated_score
+from benchnb.live.gate import GateOutcome, difference_sequence, gate, repeated_score
 
 
 def stories(total, apart, flaky, count, rng):
@@ -38,10 +38,12 @@ def test_at_the_margin_both_mistakes_are_rare(flaky, repeatable):
     ]
     early = [one.outcome for one in found if one.tasks < 120 or not repeatable]
     # 200 stories of at most 5%: 19 and more have a probability below .01
-    assert max(early.count(Outcome.PASS), early.count(Outcome.FAIL)) < 19
+    assert max(early.count(GateOutcome.PASS), early.count(GateOutcome.FAIL)) < 19
 
 
-@pytest.mark.parametrize("apart, says", [(0.3, Outcome.PASS), (-0.4, Outcome.FAIL)])
+@pytest.mark.parametrize(
+    "apart, says", [(0.3, GateOutcome.PASS), (-0.4, GateOutcome.FAIL)]
+)
 def test_a_large_difference_is_decided_early(apart, says):
     rng = np.random.default_rng(1)
     old = (rng.random(300) < 0.5 - apart / 2) * 1.0
@@ -71,7 +73,7 @@ def test_an_unscored_task_never_helps():
     assert (full[1][0] <= full[0][0]).all() and (full[1][1] >= full[0][1]).all()
     assert "9 tasks have no score" in gate(old, blank, 80).note
     nothing = gate(old, np.full(80, np.nan), 80)
-    assert nothing.outcome == Outcome.INCONCLUSIVE and np.isnan(nothing.new)
+    assert nothing.outcome == GateOutcome.INCONCLUSIVE and np.isnan(nothing.new)
 
 
 def test_sources_leave_a_valid_interval():
