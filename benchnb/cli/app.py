@@ -28,10 +28,8 @@ from ..data.untrusted import escaped
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
 ORDER = "import compare recommend forecast plan run tell check estimate report".split()
-ORDER += (
-    "paired race fetch export publish bundles transfer select predict new copy".split()
-)
-ORDER += "methods data tables".split()
+ORDER += "paired race gate fetch export publish bundles transfer select predict".split()
+ORDER += "new copy methods data tables".split()
 MODULES = {"import": "import_", "export": "import_", "fetch": "data"}
 MODULES |= {"bundles": "publish", "copy": "new"}  # the others have the command's name
 
@@ -212,7 +210,7 @@ def flush() -> None:
         raise
 
 
-def run_call(call: Call) -> None:
+def run_call(call: Call) -> int:  # exit code
     "Run a command with the user's own methods and short notes"
     given, jobs = dict(call.given), contextlib.nullcontext()
     if given.get("jobs", 1) != 1:
@@ -227,7 +225,7 @@ def run_call(call: Call) -> None:
         try:
             if call.command.plugins:
                 load_plugins(given.pop("plugin"))
-            call.command.run(**given)
+            return call.command.run(**given) or 0
         except KeyboardInterrupt:
             before = threading.excepthook  # threads may outlive this call: stay quiet
             raise
@@ -238,20 +236,20 @@ def run_call(call: Call) -> None:
 
 def main(
     argv: list[str] | None = None,  # arguments; None: those of the command line
-) -> int:  # exit code: 0, or 2 for a mistake of the user's, 130 when stopped
+) -> int:  # exit code: 2 for a mistake of the user's, 130 when stopped
     "Run the command line; mistakes are one line on stderr"
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed, as by >&-
             setattr(sys, name, open(os.devnull, "w"))
         if hasattr(stream := getattr(sys, name), "reconfigure"):
             stream.reconfigure(errors="replace")
-    call = 0
+    call = code = 0
     line = TYPED.set(shlex.join(["benchnb", *(sys.argv[1:] if argv is None else argv)]))
     os.environ.setdefault("PYTHONSAFEPATH", "benchnb")  # of child processes
     try:
         call = parse(argv)
         if isinstance(call, Call):
-            run_call(call)
+            code = run_call(call)
         flush()
     except BrokenPipeError:  # nobody reads on, as after | head
         return 0
@@ -279,7 +277,7 @@ def main(
         TYPED.reset(line)
         if os.environ.get("PYTHONSAFEPATH") == "benchnb":
             del os.environ["PYTHONSAFEPATH"]
-    return 0 if isinstance(call, Call) else call
+    return code if isinstance(call, Call) else call
 
 
 def terminal(

@@ -1,0 +1,132 @@
+"benchnb gate: exit codes, files for a job, mistakes, and a command that is driven"
+
+import json
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchnb.cli.app import main
+from benchnb.cli.gate import task_order
+
+TASKS = [f"t{k:03}" for k in range(200)]
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    "Three versions in tables; gives exit code and what was printed"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    rng = np.random.default_rng(0)
+    right = rng.random(200) < 0.6
+    kinds = {"old": right, "same": right, "bad": right & (rng.random(200) < 0.5)}
+    for name, scores in kinds.items():
+        frame = pd.DataFrame({"item": TASKS, "score": scores * 1.0})
+        frame.to_csv(f"{name}.csv", index=False)
+
+    def give(*words):
+        code = main([*map(str, words)])
+        out, err = capsys.readouterr()
+        return code, out + err
+
+    return give
+
+
+def test_exit_codes_and_files_for_a_job(call, monkeypatch):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "page.md")
+    Path("page.md").write_text("before\n")
+    code, out = call("gate", "old.csv", "same.csv", "--junit", "a.xml")
+    assert code == 0 and out.startswith("PASS: new is at least as good as old, less 5")
+    suite = ET.parse("a.xml").getroot()
+    assert (suite.get("failures"), suite.get("skipped")) == ("0", "0")
+    code, out = call("gate", "old.csv", "bad.csv", "--junit", "b.xml", "--json")
+    found = json.loads(out)
+    assert code == 1 and found["outcome"] == "FAIL" and found["tasks"] < 200
+    failure = ET.parse("b.xml").getroot().find("testcase/failure")
+    assert failure.get("message").startswith("FAIL: new is worse than old by more")
+    page = Path("page.md").read_text()
+    assert page.index("before") < page.index("## PASS") < page.index("## FAIL")
+    code, out = call("gate", "old.csv", "same.csv", "--margin", 0.005)
+    assert code == 3 and out.startswith("INCONCLUSIVE: new may be worse")
+
+
+def test_only_tasks_in_the_drawn_order_count(call):
+    code, out = call("gate", "old.csv", "same.csv", "--next", 3)
+    assert code == 0 and out == ""  # nothing is left to run
+    order = task_order(TASKS, 0)
+    frame = pd.read_csv("same.csv").set_index("item").loc[[*order[:8], order[9]]]
+    frame.reset_index().to_csv("part.csv", index=False)
+    code, out = call("gate", "old.csv", "part.csv")
+    assert code == 3 and " 8 of 200 tasks" in out
+    assert call("gate", "old.csv", "part.csv", "--next", 2)[1].split() == [
+        order[8],
+        order[10],
+    ]
+
+
+HARNESS = """
+import sys, pandas as pd
+old, names = pd.read_csv(sys.argv[1]).set_index("item"), sys.argv[2].split(",")
+from pathlib import Path
+new = Path("new/a.csv")
+new.parent.mkdir(exist_ok=True)
+rows = [pd.read_csv(new)] if new.exists() else []
+rows.append(old.loc[names].reset_index())
+pd.concat(rows).to_csv(new, index=False)
+print(len(names), file=open("calls", "a"))
+"""
+
+
+def test_a_command_is_driven_until_it_is_decided(call):
+    Path("harness.py").write_text(HARNESS)
+    words = ["--batch", 50, "--", sys.executable, "harness.py"]
+    code, out = call("gate", "old.csv", "new", *words, "bad.csv", "{tasks}")
+    assert code == 1 and "FAIL" in out
+    assert Path("calls").read_text().split() == ["50"] * len(
+        Path("calls").read_text().split()
+    )
+    assert len(pd.read_csv("new/a.csv")) < 200
+    code, out = call("gate", "old.csv", "new", *words, "bad.csv", "{tasks}")
+    assert code == 1  # nothing is run again
+    none = call("gate", "old.csv", "none", "--", sys.executable, "-c", "1", "{tasks}")
+    assert none[0] == 2 and "logged nothing new in 'none'" in none[1]
+    ends = ["--", sys.executable, "-c", "import sys; sys.exit(7)", "{tasks}"]
+    assert "ended with 7" in call("gate", "old.csv", "none", *ends)[1]
+    assert "no {tasks}" in call("gate", "old.csv", "none", "--", "true")[1]
+
+
+def test_runs_of_a_task_become_one_figure(call):
+    rows = [(t, s) for t in TASKS[:60] for s in (1.0, 1.0, 0.0)]
+    pd.DataFrame(rows, columns=["item", "score"]).to_csv("three.csv", index=False)
+    pd.DataFrame(rows, columns=["item", "score"]).to_csv("again.csv", index=False)
+    words = ["gate", "three.csv", "again.csv", "--repeated", "trials", "--json"]
+    for score, mean in [("mean", 2 / 3), ("pass^2", 1 / 3), ("pass@2", 1.0)]:
+        found = json.loads(call(*words, "--measure", score)[1])
+        assert found["new"] == pytest.approx(mean) == found["old"]
+    code, out = call(*words, "--measure", "pass^4")
+    assert code == 2 and "60 tasks have fewer than 4 runs" in out
+
+
+MISTAKES = {
+    "gate old.csv nothing.csv": "nothing.csv",
+    "gate old.csv old.csv": "name two runs",
+    "gate old.csv other.csv": "no task in common",
+    "gate old.csv failed.csv": "no task of the new version has a score",
+    "gate old.csv same.csv --margin 5": "write 0.05 for 5 points",
+    "gate old.csv same.csv --measure best": "--measure 'best' is none",
+    "gate old.csv same.csv --data helm_gsm8k": "earlier models has no task 't",
+    "gate old.csv same.csv --batch 0": "--batch and --next count tasks",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_is_one_line_and_exit_code_2(call, line):
+    other = pd.DataFrame({"item": ["x", "y"], "score": [1.0, 0.0]})
+    other.to_csv("other.csv", index=False)
+    failed = pd.DataFrame({"item": TASKS, "score": np.nan})
+    failed.to_csv("failed.csv", index=False)
+    code, out = call(*line.split())
+    assert (code, out.count("\n")) == (2, 1) and MISTAKES[line] in out
