@@ -1,6 +1,8 @@
 "benchnb gate: exit codes, files for a job, mistakes, and a command that is driven"
 
 import json
+import os
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from benchnb.cli.app import main
 from benchnb.cli.gate import task_order
@@ -130,3 +133,28 @@ def test_a_mistake_is_one_line_and_exit_code_2(call, line):
     failed.to_csv("failed.csv", index=False)
     code, out = call(*line.split())
     assert (code, out.count("\n")) == (2, 1) and MISTAKES[line] in out
+
+
+@pytest.mark.parametrize("new, code", [("same", 0), ("bad", 1), ("few", 3), ("", 2)])
+def test_the_workflow_of_a_new_project_runs(call, new, code):
+    "Its steps, as a runner would take them"
+    assert call("new", "exam")[0] == 0
+    flow = yaml.safe_load(Path("exam/.github/workflows/gate.yml").read_text())
+    job = flow["jobs"]["gate"]
+    lines = [step["run"] for step in job["steps"] if "gate" in step.get("run", "")]
+    lines = [line for line in lines if "pip install" not in line]
+    Path("results").mkdir()
+    Path("results/released.csv").write_bytes(Path("old.csv").read_bytes())
+    frame = pd.read_csv("same.csv").set_index("item").loc[task_order(TASKS, 0)[:5]]
+    frame.reset_index().to_csv("few.csv", index=False)
+    if new:
+        Path("results/new.csv").write_bytes(Path(f"{new}.csv").read_bytes())
+    env = (
+        os.environ
+        | job["env"]
+        | {"GITHUB_STEP_SUMMARY": str(Path("page.md").resolve())}
+    )
+    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]])
+    done = [subprocess.run(["bash", "-ec", x], env=env).returncode for x in lines]
+    assert done == [code]
+    assert Path("gate.xml").exists() == Path("page.md").exists() == bool(new)
