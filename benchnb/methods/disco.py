@@ -113,7 +113,8 @@ class Disco(PatternCoreset):
     components: int = param(256, "principal components, at most", low=1, whole=True)
     trees: int = param(100, "of the forest", low=1, whole=True)
 
-    name, pattern = "disco", Signatures
+    name = "disco"
+    pattern = Signatures
     least_sources = LEAST_SOURCES
 
     def learn(

@@ -163,7 +163,8 @@ class SparseEval(PatternCoreset):
     round_steps: int = param(20, "of descent in a round", low=1, whole=True)
     steps: int = param(200, "of descent at the end", low=1, whole=True)
 
-    name, pattern = "sparse_eval", NetworkAnchors
+    name = "sparse_eval"
+    pattern = NetworkAnchors
     least_sources = LEAST_SOURCES
 
     def learn(self, values, truth, rng) -> NetworkAnchors:
