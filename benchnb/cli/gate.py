@@ -4,12 +4,13 @@
 
 # %% auto #0
 __all__ = ['CODES', 'GATE', 'GATE_EXAMPLE', 'version_scores', 'scored_by', 'task_order', 'gate_runs', 'junit_xml', 'markdown',
-           'run_next', 'gate_command']
+           'holds_file', 'run_next', 'gate_command']
 
 # %% ../../nbs/cli/gate.ipynb #a6076329
 import math
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
 
@@ -19,7 +20,7 @@ from fastcore.meta import delegates
 from .commands import command, print_json, read_choices, read_scores
 from .paired import check_documents, one_row, read_run
 from .run import run_program
-from ..data.files import write_text
+from ..data.files import check_place, write_text
 from ..data.scores import Scores
 from ..harnesses.logs import Choices
 from ..live.gate import GateOutcome, GateResult, gate, repeated_score
@@ -93,7 +94,14 @@ def gate_runs(
             name = order[int(lost.argmax())]
             raise ValueError(f"the table of earlier models has no task {name!r}")
         more |= {"source": source.values[:, columns], "order": np.arange(count)}
-    return gate(*scores, len(order), margin, level, **more), left
+    found = gate(*scores, len(order), margin, level, **more)
+    notes, late = [found.note] * bool(found.note), sum(name in new for name in left)
+    if late:
+        wait = f"Tasks that wait for {left[0]!r}, the next in the drawn order"
+        notes.append(f"{wait} (see --next): {late}")
+    if other := len(new.keys() - old.keys()):
+        notes.append(f"Tasks that the old version lacks: {other}")
+    return replace(found, note=". ".join(notes)), left
 
 # %% ../../nbs/cli/gate.ipynb #f7166a2a
 CODES = {GateOutcome.PASS: 0, GateOutcome.FAIL: 1, GateOutcome.INCONCLUSIVE: 3}
@@ -116,14 +124,23 @@ def junit_xml(found: GateResult) -> str:
 def markdown(found: GateResult) -> str:
     "The result as a heading, a sentence and a table"
     low, high = (f"{100 * end:+.1f}" for end in found.interval)
+    old, new = (
+        "" if math.isnan(score) else f"{100 * score:.1f}"
+        for score in (found.old, found.new)
+    )
     return (
         f"## {found.outcome}\n\n{found.sentence()}\n\n"
         "| tasks | old | new | new - old, points | margin |\n|--:|--:|--:|:-:|--:|\n"
-        f"| {found.tasks} of {found.total} | {100 * found.old:.1f} | "
-        f"{100 * found.new:.1f} | {low} to {high} | {100 * found.margin:g} |\n"
+        f"| {found.tasks} of {found.total} | {old} | {new} | {low} to {high} | "
+        f"{100 * found.margin:g} |\n"
     )
 
 # %% ../../nbs/cli/gate.ipynb #857a56f4
+def holds_file(place: Path) -> bool:  # a file, or a folder with one in it
+    "Is anything logged there?"
+    return place.is_file() or any(p.is_file() for p in place.rglob("*"))
+
+
 def run_next(
     words: list[str],  # the command, with {tasks}
     tasks: list[str],
@@ -175,8 +192,10 @@ def gate_command(
     choices = read_choices(**kwargs)
     source = None if data is None else read_scores(data)
     before, last = version_scores(old, format, choices), None
+    for target in filter(None, (junit, summary)):
+        check_place(target)
     while True:
-        begun = not harness or Path(new).exists() and any(Path(new).rglob("*.*"))
+        begun = not harness or holds_file(Path(new))
         after = version_scores(new, format, choices) if begun else None
         if after is not None:
             check_documents(before.items, after.items)
@@ -191,8 +210,8 @@ def gate_command(
             for name in left[:next]:
                 print(name)
             return 0
-        open = found is None or found.outcome is GateOutcome.INCONCLUSIVE
-        if not (harness and open and left):
+        undecided = found is None or found.outcome is GateOutcome.INCONCLUSIVE
+        if not (harness and undecided and left):
             break
         if len(left) == last:
             raise ValueError(f"the command logged nothing new in {new!r}: see its log")
@@ -200,9 +219,10 @@ def gate_command(
         run_next(harness, left[:batch])
     if junit:
         write_text(junit, junit_xml(found))
-    if place := summary or os.environ.get("GITHUB_STEP_SUMMARY"):
-        keep = not summary and Path(place).exists()  # other steps write there too
-        text = Path(place).read_text("utf-8") if keep else ""
-        write_text(place, text + markdown(found))
+    if summary:
+        write_text(summary, markdown(found))
+    elif page := os.environ.get("GITHUB_STEP_SUMMARY"):  # other steps write there too
+        with open(page, "a", encoding="utf-8") as file:
+            file.write(markdown(found))
     print_json(found.values()) if json else print(found.sentence())
     return CODES[found.outcome]

@@ -57,7 +57,8 @@ def read_run(
     if len(scores) > 1:
         raise ValueError(
             f"{place!r} has {len(scores)} models, the first is "
-            f"{scores.models.index.min()!r}: name the logs of one"
+            f"{scores.models.index.min()!r}: name the logs of one, or a table "
+            "with the columns item and score"
         )
     return scores
 

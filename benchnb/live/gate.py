@@ -8,6 +8,7 @@ __all__ = ['ENDLESS', 'GateOutcome', 'difference_sequence', 'GateResult', 'gate'
 # %% ../../nbs/live/gate.ipynb #4766f6a0
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from math import isnan
 
 import numpy as np
 from scipy.special import comb
@@ -73,15 +74,18 @@ class GateResult:
 
     def sentence(self) -> str:  # in points of 100
         "The reason in one line"
+        if not self.tasks:
+            return f"{self.outcome}: no task of {self.total:,} counts yet. {self.note}"
         says = {
             GateOutcome.PASS: "new is at least as good as old, less {}",
             GateOutcome.FAIL: "new is worse than old by more than {}",
             GateOutcome.INCONCLUSIVE: "new may be worse than old by over {}, or not",
         }[self.outcome].format(points(self.margin))
         low, high = (100 * end for end in self.interval)
+        scores = f"{100 * self.new:.1f} against {100 * self.old:.1f}"
         return (
             f"{self.outcome}: {says}. {self.tasks:,} of {self.total:,} tasks, "
-            f"{100 * self.new:.1f} against {100 * self.old:.1f}; new - old lies "
+            f"{'none scored' if isnan(self.new) else scores}; new - old lies "
             f"between {low:+.1f} and {high:+.1f} points"
             + f". {self.note}" * bool(self.note)
         )

@@ -64,10 +64,19 @@ def test_only_tasks_in_the_drawn_order_count(call):
     frame.reset_index().to_csv("part.csv", index=False)
     code, out = call("gate", "old.csv", "part.csv")
     assert code == 3 and " 8 of 200 tasks" in out
+    assert f"wait for '{order[8]}', the next in the drawn order (see --next): 1" in out
     assert call("gate", "old.csv", "part.csv", "--next", 2)[1].split() == [
         order[8],
         order[10],
     ]
+    frame.iloc[1:].reset_index().to_csv("late.csv", index=False)
+    code, out = call("gate", "old.csv", "late.csv", "--summary", "page.md")
+    assert code == 3 and "no task of 200 counts yet" in out and "nan" not in out
+    assert "nan" not in Path("page.md").read_text()
+    more = pd.read_csv("same.csv")
+    more.loc[len(more)] = ["another", 1.0]
+    more.to_csv("more.csv", index=False)
+    assert "that the old version lacks: 1" in call("gate", "old.csv", "more.csv")[1]
 
 
 HARNESS = """
@@ -88,12 +97,14 @@ def test_a_command_is_driven_until_it_is_decided(call):
     words = ["--batch", 50, "--", sys.executable, "harness.py"]
     code, out = call("gate", "old.csv", "new", *words, "bad.csv", "{tasks}")
     assert code == 1 and "FAIL" in out
-    assert Path("calls").read_text().split() == ["50"] * len(
-        Path("calls").read_text().split()
-    )
+    calls = Path("calls").read_text().count("50")
+    assert Path("calls").read_text() == "50\n" * calls
     assert len(pd.read_csv("new/a.csv")) < 200
     code, out = call("gate", "old.csv", "new", *words, "bad.csv", "{tasks}")
     assert code == 1  # nothing is run again
+    Path("file.csv").write_bytes(Path("new/a.csv").read_bytes())  # one file, no folder
+    again = call("gate", "old.csv", "file.csv", *words, "bad.csv", "{tasks}")
+    assert again == (code, out) and Path("calls").read_text().count("50") == calls
     none = call("gate", "old.csv", "none", "--", sys.executable, "-c", "1", "{tasks}")
     assert none[0] == 2 and "logged nothing new in 'none'" in none[1]
     ends = ["--", sys.executable, "-c", "import sys; sys.exit(7)", "{tasks}"]
@@ -121,6 +132,8 @@ MISTAKES = {
     "gate old.csv same.csv --margin 5": "write 0.05 for 5 points",
     "gate old.csv same.csv --measure best": "--measure 'best' is none",
     "gate old.csv same.csv --data helm_gsm8k": "earlier models has no task 't",
+    "gate old.csv renamed.csv": "or a table with the columns item and score",
+    "gate old.csv same.csv --junit old.csv/a.xml": "cannot write 'old.csv/a.xml'",
     "gate old.csv same.csv --batch 0": "--batch and --next count tasks",
 }
 
@@ -131,6 +144,8 @@ def test_a_mistake_is_one_line_and_exit_code_2(call, line):
     other.to_csv("other.csv", index=False)
     failed = pd.DataFrame({"item": TASKS, "score": np.nan})
     failed.to_csv("failed.csv", index=False)
+    other = pd.read_csv("old.csv").set_axis(["task", "result"], axis=1)
+    other.to_csv("renamed.csv", index=False)
     code, out = call(*line.split())
     assert (code, out.count("\n")) == (2, 1) and MISTAKES[line] in out
 
