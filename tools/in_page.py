@@ -53,6 +53,9 @@ CALLS = {  # what needs something inside
     "shell": "a terminal",
     "read_parquet": "Arrow",
     "to_parquet": "Arrow",
+    "publish": "Arrow",
+    "running": "locks of files",
+    "locked": "locks of files",
 }
 
 
@@ -163,6 +166,9 @@ def missing(source):
             return f"it needs {why}"
     asked = [n.func for n in nodes if isinstance(n, ast.Call)]
     calls = {getattr(call, "id", getattr(call, "attr", "")) for call in asked}
+    named = {k.arg for n in nodes if isinstance(n, ast.Call) for k in n.keywords}
+    if "Evaluation" in calls and "folder" in named:
+        return "it needs locks of files"
     texts = {n.value for n in nodes if isinstance(n, ast.Constant)} & {FILTERING}
     why = next((CALLS[name] for name in sorted(calls & CALLS.keys())), "")
     why = why or "POT" * bool(texts)
@@ -218,6 +224,8 @@ def add_buttons(page, here, cells, size):
     "A small script that makes the buttons, and loads the rest when one is clicked"
     text = page.read_text("utf-8")
     shown = [c for c in cells if f'<div id="{c["id"]}" class="cell' in text]
+    silent = re.compile(r"^#\| *echo: *false", re.M)  # no code of which to say why not
+    shown = [c for c in shown if "why" not in c or not silent.search(c["source"])]
     reasons = sorted({c["why"] for c in cells if "why" in c})
     given = {c["id"]: reasons.index(c["why"]) + 1 if "why" in c else 0 for c in shown}
     if not any(not lack for lack in given.values()):

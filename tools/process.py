@@ -103,7 +103,10 @@ def effort(nb):
 def write_book(proc):
     "The contents of the book: what each chapter tells, minutes and exercises"
     lines = ["---", "title: The book", "toc: false", "---", ""]
-    lines += ["*Run* beside a cell runs it in your browser, and its exercises too.", ""]
+    lines += [
+        "*Run* works in your browser; on a blank of an exercise it opens an editor.",
+        "",
+    ]
     lines += ["| chapter | what it tells | minutes | exercises |", "|:-|:--|-:|-:|"]
     for path, (number, name) in book().items():
         nb = read_processed(proc / path)

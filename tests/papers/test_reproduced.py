@@ -159,7 +159,7 @@ def test_the_front_page_says_the_counts(page):
     said = re.search(r"92 tables and figures: (.*)", text)[1]
     order = [[Verdict.REPRODUCED], [Verdict.REPRODUCED_ELSEWHERE]]
     order += [[Verdict.RESCORED, Verdict.CLOSE]]  # nearly
-    order += [[Verdict.NOT_REPRODUCED, Verdict.DIFFERS], [Verdict.NOT_DECIDED]]
+    order += [[Verdict.NOT_REPRODUCED], [Verdict.DIFFERS], [Verdict.NOT_DECIDED]]
     order += [[Verdict.NOT_POSSIBLE], [Verdict.NOTHING_MEASURED]]
     wanted = [counts[some].sum() for some in order]
     assert [int(n) for n in re.findall(r"\d+", said)] == wanted
