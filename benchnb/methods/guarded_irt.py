@@ -73,7 +73,7 @@ def item_space(
     chance = model.attenuated(theta)[0].T.astype(float) / np.sqrt(60)
     chance -= chance.mean(axis=0)
     vectors = np.linalg.eigh(chance.T @ chance)[1][:, ::-1][:, :3]
-    return np.column_stack([2 * strong, chance @ vectors])
+    return np.column_stack([2 * strong, chance @ vectors]).round(3)  # ties: see above
 
 # %% ../../nbs/methods/guarded_irt.ipynb #c1e1cb98
 def draw_with_reserve(
@@ -152,9 +152,9 @@ def most_informative_items(
 # %% ../../nbs/methods/guarded_irt.ipynb #free0001
 def free_curves(
     model: IRT,
-    easiness: np.ndarray,  # x of equation 1, shape (items,)
+    easiness: np.ndarray,  # x of equation 2, shape (items,)
 ) -> IRT:  # with two more abilities, alpha and beta
-    "The curves, with a level and a slope of the new model's own (equation 2)"
+    "The curves, with a level and a slope of the new model's own (equation 6)"
     items, dims = model.slopes.shape
     slopes = np.column_stack([model.slopes, np.ones(items), easiness])
     covariance = np.zeros((items, dims + 3, dims + 3))

@@ -31,7 +31,7 @@ def model_distances(
 ) -> np.ndarray:  # models x models, rounded so that equal answers tie exactly
     "How differently two models answered the probe (equations 3 and 4)"
     described = standardize(answers, axis=0)
-    return np.round(item_distances(described.T, metric), 4)
+    return np.round(item_distances(described.T, metric), 4)  # columns are models now
 
 # %% ../../nbs/methods/tailored_bench.ipynb #56da99aa
 def native_number(
@@ -54,7 +54,7 @@ def nearest_sources(
     tie_break: np.ndarray,  # of several equally near, the larger value goes first
 ) -> np.ndarray:  # positions of the native sources, nearest first
     "The sources that answered the probe most like the target"
-    return np.lexsort((-tie_break, distance))[:number]
+    return np.lexsort((-tie_break, distance))[:number]  # its last key counts first
 
 # %% ../../nbs/methods/tailored_bench.ipynb #0fe3635f
 def calibrated(

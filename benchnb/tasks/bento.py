@@ -218,7 +218,7 @@ class SimilarTasks(TaskSelection):
     "Tasks by facility location on what the variants' `similarity` returns"
 
     scale: str = param(
-        "relative", "of the columns (centred: eq. 2)", choices=alike.SCALES
+        "relative", "of the columns (centred: less their mean)", choices=alike.SCALES
     )
     metric: str = param(
         "euclidean", "distance between rows", choices=alike.TASK_DISTANCES
