@@ -92,17 +92,16 @@ def check(name, mode, stops, wanted, old):
 
 
 QUICK = ["compare", "plan", "publish", "tell"]
-NIGHT = [
-    pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS if name not in QUICK
-]
-LATER = [pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:]]
 MOST = None if os.environ.get("BENCHNB_EXAMPLES") else 4  # every stop, by night
-MORE = pytest.param(MOST, marks=pytest.mark.slow, id="more stops")
+CASES = [(name, MODES[0], 2) for name in QUICK]
+CASES += [
+    pytest.param(name, mode, MOST, marks=pytest.mark.slow)
+    for name in COMMANDS
+    for mode in MODES
+]
 
 
-@pytest.mark.parametrize("most", [pytest.param(2, id="2 stops"), MORE])
-@pytest.mark.parametrize("mode", [MODES[0], *LATER])
-@pytest.mark.parametrize("name", [*QUICK, *NIGHT])
+@pytest.mark.parametrize("name, mode, most", CASES)
 def test_stopped_anywhere_a_command_goes_on(name, mode, most, start, tmp_path):
     folder = start(name)
     wanted, stops = sweep(COMMANDS[name].split(), folder, tmp_path, mode, most)

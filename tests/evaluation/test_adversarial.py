@@ -22,6 +22,9 @@ SEEDS = dict.fromkeys(NAMES, 4) | dict.fromkeys(SLOW, 1)
 SEEDS |= dict.fromkeys(
     ("adaptive_irt", "anchor_irt", "gp_irt", "p_irt", "metabench"), 2
 )
+# all items on which these sources disagree are solved by the best of them, too: a list
+# of such items cannot show a stronger model (the chapter says so)
+BLIND = {("disco", "other_family")}
 UNLIKE = ("other_family",)  # where a guard has to tell: errors of left-out sources
 
 
@@ -49,7 +52,7 @@ def test_an_interval_is_no_wrong_point_and_rarely_misses_without_a_flag(name, ki
     parts = [outcome(name, kind, seed, 200 // seeds) for seed in range(seeds)]
     points, misses = np.concatenate(parts, axis=1)
     assert len(points) == 200 and not points.any()
-    assert misses.mean() <= 0.15
+    assert (misses.mean() <= 0.15) != ((name, kind) in BLIND)
 
 
 QUICK = [name for name in NAMES if SEEDS[name] == 4]
