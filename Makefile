@@ -61,8 +61,11 @@ run: $(VENV)/.core
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal --durations=25
 
+# every night much more of the same
+MORE = $(if $(BENCHNB_EXAMPLES),slow or night,slow and not night)
+
 test-all: test
-	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal --durations=25 -m slow
+	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal --durations=25 -m "$(MORE)"
 
 teachers: $(VENV)/.core
 	$(BIN)/python -m tools.teachers

@@ -1,7 +1,7 @@
 """Settings of every test run, and which tests `make test` leaves out.
 
 What takes long or needs programs of others is marked `slow`: `make test` leaves it out,
-`make test-all` runs it too."""
+`make test-all` runs it too, and every night what is marked `night`."""
 
 import os
 from pathlib import Path

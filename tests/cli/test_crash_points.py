@@ -93,11 +93,12 @@ def check(name, mode, stops, wanted, old):
 
 QUICK = ["compare", "plan", "publish", "tell"]
 MOST = None if os.environ.get("BENCHNB_EXAMPLES") else 4  # every stop, by night
+MARKS = pytest.mark.slow, pytest.mark.night, pytest.mark.night
 CASES = [(name, MODES[0], 2) for name in QUICK]
 CASES += [
-    pytest.param(name, mode, MOST, marks=pytest.mark.slow)
+    pytest.param(name, mode, MOST, marks=mark)
+    for mode, mark in zip(MODES, MARKS, strict=True)
     for name in COMMANDS
-    for mode in MODES
 ]
 
 

@@ -213,7 +213,9 @@ def environment(place, *packages):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("extra", ["dev", "nbdev2"])
+@pytest.mark.parametrize(
+    "extra", ["dev", pytest.param("nbdev2", marks=pytest.mark.night)]
+)
 def test_a_project_passes_its_own_gates(extra, wheel, tmp_path):
     "With the newest nbdev and with 2.4; its method stands in the table of a command"
     programs = environment(tmp_path, f"{wheel}[new]")
@@ -241,16 +243,13 @@ shell.run_all(read_nb(sys.argv[1]), exc_stop=True)
 """
 
 
-FORKED = (
-    "methods",
-    "stats",
-    "tasks",
-    "prediction",
-)  # what people copy; all are read above
+FORKED = "methods/sampling methods/guarded_irt stats/irt tasks/bento".split()
+COPIED = [pytest.param(c, marks=pytest.mark.slow) for c in FORKED]
+others = sorted({*BOOK} - {"index", *FORKED})  # all are read above
+COPIED += [pytest.param(c, marks=pytest.mark.night) for c in others]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("chapter", sorted(c for c in BOOK if c.startswith(FORKED)))
+@pytest.mark.parametrize("chapter", COPIED)
 def test_a_copied_chapter_runs(chapter, tmp_path):
     "Without data sets, in a folder of its own; its module can be imported"
     assert main(["copy", chapter, str(tmp_path), "--name", "mine"]) == 0
@@ -259,7 +258,7 @@ def test_a_copied_chapter_runs(chapter, tmp_path):
         apart(exec, f"import runpy; runpy.run_path({str(module)!r})", {})
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_copied_chapters_run_and_become_modules(wheel, tmp_path):
     programs = environment(tmp_path, f"{wheel}[plots,papers]", "nbdev>=3.3")
     for chapter in CHAPTERS:

@@ -116,7 +116,9 @@ def test_the_example_on_other_processors(kernel, tmp_path):
 
 
 SETTINGS = (Path(__file__).parents[2] / "settings.ini").read_text("utf-8")
-PYTHONS = re.search(r"^pythons = (.*)$", SETTINGS, flags=re.M)[1].split()
+*OLD, NEW = re.search(r"^pythons = (.*)$", SETTINGS, flags=re.M)[1].split()
+SOME = [pytest.param(NEW, marks=pytest.mark.slow)]
+SOME += [pytest.param(version, marks=pytest.mark.night) for version in OLD]
 
 
 def find_python(version):
@@ -128,8 +130,7 @@ def find_python(version):
             return name
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("version", PYTHONS)
+@pytest.mark.parametrize("version", SOME)
 def test_the_first_screen_with_the_newest_packages(version, tmp_path):
     "The wheel in an empty environment of each Python, with all that pip finds today"
     base = find_python(version)

@@ -56,7 +56,9 @@ MOMENTS = {  # when, and finished cells and questions asked in vain by then
     "after the fifth record": ("record 5 self", 5, 0),
     "in the middle of the fifth cell": ("batch 14 self", 4, 8),
 }
-EVERY = [pytest.param(moment, marks=pytest.mark.slow) for moment in MOMENTS]
+first, *others = MOMENTS
+EVERY = [pytest.param(first, marks=pytest.mark.slow)]
+EVERY += [pytest.param(moment, marks=pytest.mark.night) for moment in others]
 
 
 @pytest.mark.parametrize("moment", EVERY)
@@ -88,7 +90,7 @@ def test_a_shard_among_others(here, made, moment):
     assert twice(asked(here)) == vain
 
 
-AT = [pytest.param(5 * CELL, marks=pytest.mark.slow, id="the last of a cell")]
+AT = [pytest.param(5 * CELL, marks=pytest.mark.night, id="the last of a cell")]
 
 
 @pytest.mark.slow

@@ -44,9 +44,16 @@ def outcome(name, kind, seed, targets, budget=20):
     return (high - low < 1e-9) & (np.abs(score - truth) > 1e-9), misses & ~flagged
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize("name", NAMES)
+OURS = "random stratified aipw guarded_irt guarded_irt_static adaptive_irt".split()
+TRIED = [  # of the other methods two kinds in every run, and all by night
+    pytest.param(name, kind, marks=getattr(pytest.mark, "slow" if now else "night"))
+    for name in NAMES
+    for kind in TABLES
+    for now in [name in OURS or kind in (*UNLIKE, "constant_answers")]
+]
+
+
+@pytest.mark.parametrize("name, kind", TRIED)
 def test_an_interval_is_no_wrong_point_and_rarely_misses_without_a_flag(name, kind):
     seeds = SEEDS[name]
     parts = [outcome(name, kind, seed, 200 // seeds) for seed in range(seeds)]

@@ -83,7 +83,7 @@ def coverage(found):
     }
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("blank", [False, True])
 @pytest.mark.parametrize("name", ["random", "p_irt", "kmeans", "guarded_irt"])
 def test_intervals_hold_however_few_items_are_scored(name, blank):

@@ -207,6 +207,7 @@ def test_a_bundle_is_a_task_that_prints_the_estimate(world, truth):
     assert any(text in seen for text in others)  # examples are from the whole task
 
 
+@pytest.mark.night
 def test_a_bundle_is_found_beside_its_file(world, truth):
     publish(world, "s.parquet", "near")
     (world / "around/inner").mkdir(parents=True)
@@ -231,6 +232,7 @@ for place, words in json.loads(sys.argv.pop()).items():
         assert f"{place} ['near']" in out
 
 
+@pytest.mark.night
 def test_a_bundle_refuses_an_edited_task_and_lost_originals(world, truth, tmp_path):
     publish(world, "s.parquet", "two")
     code = "import lm_eval.tasks as t; t.TaskManager(include_path='.').load(['two'])"

@@ -156,6 +156,7 @@ def check(found, sources, row):
     assert found["asked"] == BUDGET and found["unscored"] == len(wanted.unscored)
 
 
+@pytest.mark.night
 def test_six_models_killed_and_retried(world, sources):
     place, env = world
     argv = [PYTHON, "-m", "inspect_ai", *small(MODELS, "six")]
@@ -283,7 +284,9 @@ def test_other_questions_under_the_same_ids_are_refused_as_by_tell(world):
     assert results(place, "same/*")["aaa"]["asked"] == BUDGET
 
 
-@pytest.mark.parametrize("format", ["eval", "json"])
+@pytest.mark.parametrize(
+    "format", ["eval", pytest.param("json", marks=pytest.mark.night)]
+)
 def test_the_log_of_a_model_above_all_sources_says_so(world, sources, format):
     "Flags and notes stand in the log's metadata; an ordinary model's log has none"
     place, _ = world
