@@ -104,9 +104,9 @@ def write_book(proc):
     "The contents of the book: what each chapter tells, minutes and exercises"
     lines = ["---", "title: The book", "toc: false", "---", ""]
     lines += [
-        "*Run* works in your browser; on a blank of an exercise it opens an editor.",
-        "",
+        "*Run* works in your browser; on a blank of an exercise it opens an editor."
     ]
+    lines += ["[Words and symbols](words.qmd) explains what you meet on the way.", ""]
     lines += ["| chapter | what it tells | minutes | exercises |", "|:-|:--|-:|-:|"]
     for path, (number, name) in book().items():
         nb = read_processed(proc / path)
