@@ -224,8 +224,8 @@ def add_buttons(page, here, cells, size):
     "A small script that makes the buttons, and loads the rest when one is clicked"
     text = page.read_text("utf-8")
     shown = [c for c in cells if f'<div id="{c["id"]}" class="cell' in text]
-    silent = re.compile(r"^#\| *echo: *false", re.M)  # no code of which to say why not
-    shown = [c for c in shown if "why" not in c or not silent.search(c["source"])]
+    silent = re.compile(r"^#\| *echo: *false", re.M)  # no code is shown: nothing to run
+    shown = [c for c in shown if not silent.search(c["source"])]
     reasons = sorted({c["why"] for c in cells if "why" in c})
     given = {c["id"]: reasons.index(c["why"]) + 1 if "why" in c else 0 for c in shown}
     if not any(not lack for lack in given.values()):

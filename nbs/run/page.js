@@ -46,11 +46,11 @@ export class Page {
     cell.source = localStorage.getItem(this.key(cell)) ?? cell.source;
     cell.exercise = cell.original.includes("...  # your");
     cell.element = document.getElementById(cell.id);
-    if (!cell.element || cell.why) return;
+    cell.bar = cell.element?.querySelector(".run-bar");
+    if (!cell.bar || cell.why) return;
     cell.output = make("div", "run-output");
     cell.code = cell.element.querySelector(".sourceCode");
     cell.stored = [...cell.element.children].filter((one) => one !== cell.code && !one.matches(".run-bar"));
-    cell.bar = cell.element.querySelector(".run-bar");
     cell.bar.replaceChildren(
       this.button(cell.exercise ? "Check" : "Run", () => this.run(place), "runs what above it has not run yet, then this cell (Ctrl+Enter)"),
       this.button("Run all above", () => this.all(place - 1)),
