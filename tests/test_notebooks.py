@@ -34,7 +34,23 @@ def python(*args, cwd=ROOT):
         pytest.fail(done.stdout + done.stderr, pytrace=False)
 
 
-@pytest.mark.parametrize("name", NBS)
+HEAVY = """cli/app cli/forecast cli/publish cli/recommend cli/run cli/transfer
+course/slides/decisions course/slides/irt course/slides/sampling course/slides/shift
+course/slides/tasks data/leaderboards data/untrusted evaluation/compare evaluation/guard
+evaluation/left_out live/bundles live/certificate methods/adaptive_irt methods/atlas
+methods/collaborative_filtering methods/essence_bench papers/collaborative_filtering
+prediction/regressors prediction/splits stats/irt studies/agents studies/planning
+studies/recommend tutorials/which_method tutorials/your_agent
+tutorials/your_benchmark""".split()  # five seconds or more, each
+LATE = [pytest.param(f"{n}.ipynb", marks=pytest.mark.slow) for n in HEAVY]
+EACH = [name for name in NBS if name.removesuffix(".ipynb") not in HEAVY] + LATE
+
+
+def test_the_list_of_heavy_notebooks_names_notebooks():
+    assert {f"{name}.ipynb" for name in HEAVY} <= NBS.keys()
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_notebook_runs(name):
     try:
         count = run_apart(NBS[name], os.environ.get("NBDEV_FLAGS", "").split())

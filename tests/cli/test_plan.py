@@ -144,6 +144,7 @@ def test_what_was_read_is_said_with_its_gaps(
     assert "(1 model with gaps, most in m2)" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [12, 24])
 def test_forecast_is_of_the_method_that_recommend_recommends(
     number, tmp_path, monkeypatch

@@ -34,6 +34,7 @@ def test_slow_commands_are_understood(argv):
     assert parse(argv).command
 
 
+@pytest.mark.slow
 def test_all_others_work_in_an_empty_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     right = right_or_wrong(31, 120)

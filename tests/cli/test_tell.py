@@ -202,6 +202,7 @@ def test_mistakes_are_one_line_and_change_nothing(call, monkeypatch):
         assert files_in(Path("new")) == before and not Path("x").exists(), line
 
 
+@pytest.mark.slow
 def test_who_names_no_method_gets_one(call):
     argv = ["plan", "s.parquet", "--budget", 9, "--out"]
     code, out, err = call(*argv, "x")
@@ -310,6 +311,7 @@ def test_how_logs_are_read_is_said_once(call):
     assert all(found[f"{t}/{n}"] == RIGHT[t][8][n] for t in first for n in first[t])
 
 
+@pytest.mark.slow
 def test_methods_that_choose_tasks_need_tasks(call):
     "A wide table is asked what its columns are; the tasks are chosen, not drawn"
     head = "name," + ",".join(f"task{n}" for n in range(20))

@@ -449,6 +449,7 @@ def test_a_method_without_task_scores_gets_nan():
 # What is taken, and what is shown --------------------------------------------------
 
 
+@pytest.mark.slow
 def test_compare_simulate_and_recommend_take_what_load_table_takes(tmp_path, capsys):
     scores = with_values(table(), table().values)
     scores = Scores(scores.values, scores.items[["task"]], list(scores.models.index))

@@ -97,6 +97,7 @@ def test_a_method_of_somebody_else_counts_by_what_it_declares():
     assert advice.table.loc["foreign", "verdict"] == "safe, use this"
 
 
+@pytest.mark.slow
 def test_advice_on_a_small_table(tmp_path):
     names = ["aipw", "stratified", "kmeans"]
     advice = recommend(table(), 20, names, trials=2)
@@ -119,6 +120,7 @@ def test_static_advice_can_be_published(tmp_path):
     assert len(publish(method, tmp_path / "small")) == 20
 
 
+@pytest.mark.slow
 def test_the_quick_form_looks_at_less(monkeypatch):
     monkeypatch.setitem(QUICK_FORM, "items", 30)
     monkeypatch.setitem(QUICK_FORM, "sources", 10)
@@ -145,6 +147,7 @@ def test_a_bad_budget_and_a_small_table_are_refused():
         recommend(table().select(models=np.arange(5)), 20)
 
 
+@pytest.mark.slow
 def test_the_method_where_none_is_named():
     few = table().select(models=np.arange(5))
     name, why = default_method(few)
@@ -163,6 +166,7 @@ def test_the_method_where_none_is_named():
 IRT = ["adaptive_irt", "anchor_irt", "gp_irt", "guarded_irt", "p_irt"]
 
 
+@pytest.mark.slow
 def test_below_20_sources_no_item_response_model_is_recommended():
     few, enough = (table().select(models=np.arange(n)) for n in (19, 20))
     assert all(too_few(name, few) and not too_few(name, enough) for name in IRT)
