@@ -17,7 +17,7 @@ from benchnb.stats.intervals import conformal_radius, residual_interval
 NAMES = list_methods(adversarial("like", 5)[0])
 NAMES.remove("tailored_bench_published")  # the same method, for its printed figures
 # seeds, each with its own sources; together 200 targets
-SLOW = ("essence_bench", "collaborative_filtering", "guarded_irt", "guarded_irt_static")
+SLOW = ("essence_bench", "collaborative_filtering")
 SEEDS = dict.fromkeys(NAMES, 4) | dict.fromkeys(SLOW, 1)
 SEEDS |= dict.fromkeys(
     ("adaptive_irt", "anchor_irt", "gp_irt", "p_irt", "metabench"), 2
