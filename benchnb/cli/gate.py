@@ -192,7 +192,8 @@ def gate_command(
     choices = read_choices(**kwargs)
     source = None if data is None else read_scores(data)
     before, last = version_scores(old, format, choices), None
-    for target in filter(None, (junit, summary)):
+    page = os.environ.get("GITHUB_STEP_SUMMARY")  # other steps write there too
+    for target in filter(None, (junit, summary or page)):
         check_place(target)
     while True:
         begun = not harness or holds_file(Path(new))
@@ -221,7 +222,7 @@ def gate_command(
         write_text(junit, junit_xml(found))
     if summary:
         write_text(summary, markdown(found))
-    elif page := os.environ.get("GITHUB_STEP_SUMMARY"):  # other steps write there too
+    elif page:
         with open(page, "a", encoding="utf-8") as file:
             file.write(markdown(found))
     print_json(found.values()) if json else print(found.sentence())

@@ -149,6 +149,7 @@ class PatternCoreset(LearnedCoreset):
         self.coreset_, self.pattern_ = found.items, list(found)
         filled = level_filled(values, item_means(values))[:, found.items]
         self.best_ = float(filled.mean(axis=1).max())
+        self.few_ = len(values) if len(values) < self.least_sources else 0
 
         def errors(fit, held):
             part = self.learn(values[fit], truth[fit], rng)
@@ -166,10 +167,15 @@ class PatternCoreset(LearnedCoreset):
             return Estimate(np.nan)
         found = self.pattern(*self.pattern_)
         score = float(np.clip(found.predict(seen[np.newaxis])[0], 0, 1))
-        if np.nanmean(seen) <= self.best_ + 1e-9:
-            return self.with_interval(score)
-        note = "more of its answers are right than any source's: extrapolated"
-        return self.with_interval(score, frozenset([Flag.OUT_OF_RANGE]), notes=(note,))
+        flags = {}
+        if np.nanmean(seen) > self.best_ + 1e-9:
+            note = "more of its answers are right than any source's: extrapolated"
+            flags[Flag.OUT_OF_RANGE] = note
+        if self.few_:
+            note = f"{self.few_} sources are too few for {self.name}"
+            flags[Flag.FEW_SOURCES] = f"{note} ({self.least_sources} are needed)"
+        notes = tuple(flags.values())
+        return self.with_interval(score, frozenset(flags), notes=notes)
 
 # %% ../../nbs/evaluation/learned_coresets.ipynb #691923d8
 def features(

@@ -17,7 +17,6 @@ from ..evaluation.learned_coresets import PatternCoreset
 from ..evaluation.method import param
 from ..evaluation.registry import register
 from ..stats.gam import level_filled
-from ..stats.irt import LEAST_SOURCES
 
 # %% ../../nbs/methods/disco.ipynb #ca0bae1c
 def disagreement(
@@ -115,7 +114,7 @@ class Disco(PatternCoreset):
 
     name = "disco"
     pattern = Signatures
-    least_sources = LEAST_SOURCES
+    least_sources = 100  # no more accurate than random items with fewer
 
     def learn(
         self,
