@@ -16,7 +16,7 @@ from fastcore.meta import delegates
 
 from .commands import command, print_json, read_choices
 from .estimate import guess_format, table_answers
-from ..data.files import read_object
+from ..data.files import naming, read_object
 from ..data.render import remark
 from ..data.scores import Scores
 from ..data.tables import read_frame
@@ -51,7 +51,9 @@ def read_run(
         return one_row(read_object(place, "write item and score"))
     harness = get_harness(format)
     files = find_logs([place], harness.belongs, harness.logs)
-    if harness.tables and "item" in read_frame(files[0], rows=1):
+    with naming(files[0]):
+        listed = harness.tables and "item" in read_frame(files[0], rows=1)
+    if listed:
         return one_row(table_answers([*map(str, files)], None, choices)[0])
     scores = import_logs(format, place, choices)
     if len(scores) > 1:

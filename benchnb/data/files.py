@@ -190,6 +190,8 @@ def reason(
     "An error in a few words"
     if isinstance(error, RecursionError):
         return "nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no text in UTF-8: save it as UTF-8"
     if isinstance(error, KeyError):
         return f"no {error}"
     return (str(error).splitlines() or [type(error).__name__])[0][:400]

@@ -52,6 +52,12 @@ def test_exit_codes_and_files_for_a_job(call, monkeypatch):
     assert failure.get("message").startswith("FAIL: new is worse than old by more")
     page = Path("page.md").read_text()
     assert page.index("before") < page.index("## PASS") < page.index("## FAIL")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "page.md/no")
+    code, out = call("gate", "old.csv", "same.csv", "--junit", "c.xml")
+    assert (
+        code == 2 and "cannot write 'page.md/no'" in out and not Path("c.xml").exists()
+    )
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
     code, out = call("gate", "old.csv", "same.csv", "--margin", 0.005)
     assert code == 3 and out.startswith("INCONCLUSIVE: new may be worse")
 
@@ -132,6 +138,8 @@ MISTAKES = {
     "gate old.csv same.csv --margin 5": "write 0.05 for 5 points",
     "gate old.csv same.csv --measure best": "--measure 'best' is none",
     "gate old.csv same.csv --data helm_gsm8k": "earlier models has no task 't",
+    "gate old.csv empty.csv": "'empty.csv': it is empty: write a line of column names",
+    "gate old.csv bytes.csv": "'bytes.csv': it is no text in UTF-8: save it as UTF-8",
     "gate old.csv renamed.csv": "or a table with the columns item and score",
     "gate old.csv same.csv --junit old.csv/a.xml": "cannot write 'old.csv/a.xml'",
     "gate old.csv same.csv --batch 0": "--batch and --next count tasks",
@@ -146,6 +154,8 @@ def test_a_mistake_is_one_line_and_exit_code_2(call, line):
     failed.to_csv("failed.csv", index=False)
     other = pd.read_csv("old.csv").set_axis(["task", "result"], axis=1)
     other.to_csv("renamed.csv", index=False)
+    Path("empty.csv").touch()
+    Path("bytes.csv").write_bytes(bytes(range(256)))
     code, out = call(*line.split())
     assert (code, out.count("\n")) == (2, 1) and MISTAKES[line] in out
 
