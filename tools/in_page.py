@@ -54,8 +54,6 @@ CALLS = {  # what needs something inside
     "read_parquet": "Arrow",
     "to_parquet": "Arrow",
     "publish": "Arrow",
-    "running": "locks of files",
-    "locked": "locks of files",
 }
 
 
@@ -148,6 +146,17 @@ def package(target):
             archive.write(path, path.name)
 
 
+def locks_files(source):
+    "Whether a cell itself, not a function that it defines, works in a folder"
+    defines = ast.FunctionDef | ast.ClassDef
+    body = [one for one in ast.parse(source).body if not isinstance(one, defines)]
+    asked = [n for one in body for n in ast.walk(one) if isinstance(n, ast.Call)]
+    named = {
+        getattr(one.func, "id", ""): {k.arg for k in one.keywords} for one in asked
+    }
+    return "folder" in named.get("Evaluation", ()) or {"running", "locked"} & {*named}
+
+
 def missing(source):
     "Why a cell does not run in a page; empty: it does"
     flags = {"data": "it reads data that does not come with benchnb"}
@@ -166,8 +175,7 @@ def missing(source):
             return f"it needs {why}"
     asked = [n.func for n in nodes if isinstance(n, ast.Call)]
     calls = {getattr(call, "id", getattr(call, "attr", "")) for call in asked}
-    named = {k.arg for n in nodes if isinstance(n, ast.Call) for k in n.keywords}
-    if "Evaluation" in calls and "folder" in named:
+    if locks_files(source):
         return "it needs locks of files"
     texts = {n.value for n in nodes if isinstance(n, ast.Constant)} & {FILTERING}
     why = next((CALLS[name] for name in sorted(calls & CALLS.keys())), "")
