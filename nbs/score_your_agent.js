@@ -177,7 +177,7 @@ function scoreYourAgent(place, data) {
     const flag = now.outside ? ` Flag: its ability is ${now.outside} that of all earlier agents, where the curves were never tested; use guarded_irt.` : "";
     if (spoken) verdict.textContent = complaint || `${who}: after ${n} of ${count} tasks the score is ${percent(now.score)}, ${percent(now.low)} to ${percent(now.high)}.${flag}`;
     chart.setAttribute("aria-label", `Score and interval after 1 to ${n} tasks, by the adaptive test and by random tasks`);
-    const over = `the mean error after ${n} tasks is ${(100 * data.error[n - 1]).toFixed(1)} points, and ${(100 * data.holds[n - 1]).toFixed(0)}% of the intervals hold.`;
+    const over = `the adaptive test's mean error after ${n} tasks is ${(100 * data.error[n - 1]).toFixed(1)} points, and ${(100 * data.holds[n - 1]).toFixed(0)}% of the intervals hold.`;
     caption.textContent = small ? `Over all ${data.agents.length} agents, each left out with its near-copies, ${over}` : `${who}: estimates with 95% intervals. ${own ? "The curves" : "It and its near-copies were left out; the curves"} come from the other agents. Over all ${data.agents.length}, each left out, ${over}`;
     paint(n);
     play.textContent = timer ? "Pause" : "Run task by task";
