@@ -15,7 +15,7 @@ from test_rendered import address, browser, docs, visit  # noqa: F401
 from benchnb.data.files import resource_path
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
-from tools.in_page import page_cells, plain_table
+from tools.in_page import page_cells, plain_table, with_needs
 from tools.run import ROOT
 
 
@@ -83,6 +83,15 @@ def test_a_cell_that_cannot_run_says_why_and_so_do_those_that_need_it(tmp_path):
     data = "it reads data that does not come with benchnb"
     torch = "it needs PyTorch"
     assert found == [torch, torch, "", "", data, "it needs a terminal"]
+
+
+def test_an_exercise_runs_what_its_check_rests_on():
+    sources = ["import math", "rows = []", "rows.append(2)", "big = 1", "rows[0] = 3"]
+    sources += ["answer = ...  # your code", "def one(x):\n    assert x == rows[0]"]
+    sources += ["check(one, answer)", "other = big"]
+    cells = with_needs([{"source": source} for source in sources])
+    assert cells[5]["needs"] == [1, 2, 4, 5, 6, 7]
+    assert [n for n, cell in enumerate(cells) if "needs" in cell] == [5]
 
 
 slow = pytest.mark.slow

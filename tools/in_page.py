@@ -45,6 +45,8 @@ NEEDS = {  # what a browser lacks
 }
 
 
+NO_PYTHON = "it is no plain Python"
+BLANK = "...  # your"  # of an exercise
 FILTERING = "collaborative_filtering"  # a method by its name
 CALLS = {  # what needs something inside
     "CollaborativeFiltering": "POT",
@@ -54,6 +56,7 @@ CALLS = {  # what needs something inside
     "read_parquet": "Arrow",
     "to_parquet": "Arrow",
     "publish": "Arrow",
+    "stat": "the package's own files",
 }
 
 
@@ -167,7 +170,7 @@ def missing(source):
     try:
         nodes = [*ast.walk(ast.parse(source))]
     except SyntaxError:
-        return "it is no plain Python"
+        return NO_PYTHON
     names = [n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)]
     names += [a.name for n in nodes if isinstance(n, ast.Import) for a in n.names]
     for name in names:
@@ -200,6 +203,34 @@ def names_in(source):
     return given, used - given
 
 
+def changed(source):
+    "Names whose values a cell may change: what it is told to do, as in frame.pop()"
+    found = set()
+    for one in ast.walk(ast.parse(source)):
+        if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
+            found |= {n.id for n in ast.walk(one) if isinstance(n, ast.Name)}
+        parts = ast.Subscript | ast.Attribute
+        if isinstance(one, parts) and isinstance(one.ctx, ast.Store | ast.Del):
+            while isinstance(one, parts):
+                one = one.value
+            found |= {n.id for n in [one] if isinstance(n, ast.Name)}
+        if isinstance(one, ast.AugAssign):
+            found |= {n.id for n in [one.target] if isinstance(n, ast.Name)}
+    return found
+
+
+def needs(cells):
+    "For each cell the places of the earlier ones that it rests on"
+    found, touched = [], []
+    for place, cell in enumerate(cells):
+        given, used = names_in(cell["source"])
+        asked = used | (changed(cell["source"]) & given)
+        direct = [k for k in range(place) if touched[k] & asked]
+        found.append(sorted({*direct}.union(*(found[k] for k in direct))))
+        touched.append(given | changed(cell["source"]))
+    return found
+
+
 def page_cells(path):
     "The code cells of a notebook: id, source, and why it does not run in a page"
     cells, lost = [], {}
@@ -208,13 +239,29 @@ def page_cells(path):
         if cell.cell_type != "code" or re.search(r"nbdev|default_exp|show_doc", source):
             continue
         why = missing(source)
-        if why != "it is no plain Python":
+        if why != NO_PYTHON:
             given, used = names_in(source)
             why = why or next((lost[name] for name in used & lost.keys()), "")
             lost |= dict.fromkeys(given, why) if why else {}
             lost = {n: lost[n] for n in lost if why or n not in given}
         cells.append({"id": cell.id, "source": source} | ({"why": why} if why else {}))
     return cells
+
+
+def with_needs(cells):
+    "The cells, each exercise with the places that its check rests on"
+    plain = [c if c.get("why") != NO_PYTHON else c | {"source": ""} for c in cells]
+    before, found = needs(plain), []
+    for place, cell in enumerate(cells):
+        if BLANK in cell["source"]:
+            rest = range(place, len(cells))
+            end = next(
+                k for k in rest if re.search(r"^check\(", plain[k]["source"], re.M)
+            )
+            every = {*before[end]}.union(*(before[k] for k in range(place, end)))
+            cell = cell | {"needs": sorted(every | {*range(place, end + 1)})}
+        found.append(cell)
+    return found
 
 
 def chapters():
@@ -276,4 +323,6 @@ def run_in_page(site):
             name = here.removesuffix(".html")
             known = {"here": name, "version": f"{VERSION}-{version}", "bytes": size}
             path = folder / "cells" / f"{name.replace('/', '-')}.json"
-            path.write_text(json.dumps(known | {"cells": cells}), encoding="utf-8")
+            path.write_text(
+                json.dumps(known | {"cells": with_needs(cells)}), encoding="utf-8"
+            )

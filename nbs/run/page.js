@@ -52,7 +52,7 @@ export class Page {
     cell.code = cell.element.querySelector(".sourceCode");
     cell.stored = [...cell.element.children].filter((one) => one !== cell.code && !one.matches(".run-bar"));
     cell.bar.replaceChildren(
-      this.button(cell.exercise ? "Check" : "Run", () => this.run(place), "runs what above it has not run yet, then this cell (Ctrl+Enter)"),
+      this.button(cell.exercise ? "Check" : "Run", () => this.run(place), cell.exercise ? "runs what this exercise rests on, then its check (Ctrl+Enter)" : "runs what above it has not run yet, then this cell (Ctrl+Enter)"),
       this.button("Run all above", () => this.all(place - 1)),
       this.button(cell.code ? "Edit" : "Code", () => this.edit(cell, place)),
     );
@@ -101,11 +101,14 @@ export class Page {
       while (last + 1 < this.cells.length && !/^check\(/m.test(this.cells[last].source)) last++;
     this.cells.slice(place, last + 1).forEach((cell) => (cell.ran = false));
     this.asked = this.cells[place];
+    if (this.asked.exercise) this.show(this.asked, [["text", "running"]]);
     this.all(last, this.asked);
   }
 
+  // an exercise needs only what its check rests on
   all(last, target) {
-    const left = this.cells.slice(0, last + 1).filter((cell) => !cell.ran && !cell.why);
+    const needed = (place) => place <= last && (target?.needs?.includes(place) ?? true);
+    const left = this.cells.filter((cell, place) => needed(place) && !cell.ran && !cell.why);
     this.waiting = left.map((cell) => ({ cell, of: left.length, target }));
     this.next();
   }
@@ -156,9 +159,11 @@ export class Page {
     this.busy = null;
     cell.ran = !error;
     cell.element?.classList.remove("run-now");
-    const place = cell.output ? cell : error || /^check\(/m.test(cell.source) ? target : null;
+    const places = new Set([cell]);
+    if (error || /^check\(/m.test(cell.source)) places.add(target);
     [cell.shown, cell.error] = [shown, error];
-    if (place?.output) this.show(place, text ? [["text", text], ...shown] : shown, error, place !== cell);
+    for (const place of places)
+      if (place?.output) this.show(place, text ? [["text", text], ...shown] : shown, error, place !== cell);
     if (error) {
       this.waiting = [];
       return this.say(`cell ${this.cells.indexOf(cell) + 1} stopped: ${error.split("\n")[0]}`);
