@@ -28,8 +28,8 @@ from ..data.untrusted import escaped
 
 # %% ../../nbs/cli/app.ipynb #66f0911a
 ORDER = "import compare recommend forecast plan run tell check estimate report".split()
-ORDER += "paired race gate fetch export publish bundles transfer select predict".split()
-ORDER += "new copy methods data tables".split()
+ORDER += "paired race gate audit fetch export publish bundles transfer select".split()
+ORDER += "predict new copy methods data tables".split()
 MODULES = {"import": "import_", "export": "import_", "fetch": "data"}
 MODULES |= {"bundles": "publish", "copy": "new"}  # the others have the command's name
 

@@ -27,6 +27,7 @@ from .plan import calibrate, expectation, read_as
 from ..data.render import render
 from ..evaluation.simulate import ready
 from ..harnesses.logs import record
+from ..live.audit import without_items
 from ..live.bundles import check_fixed, load_bundle, publish, read_bundle, shipped
 from ..live.certificate import certify, measured_text
 from ..live.folder import check_new
@@ -78,6 +79,7 @@ def publish_command(
     metric: str | None = None,  # by which logs are read (that of the sources)
     filter: str | None = None,  # the same for lm-eval's filters
     folds: int = 10,  # parts left out to measure the accuracy; 0: not measured
+    without: str | None = None,  # a CSV of benchnb audit: leave its items out
     with_sources: bool = False,  # also a method that keeps the scores of its sources
     json: bool = False,  # print an object instead
     **kwargs,
@@ -92,6 +94,8 @@ def publish_command(
     paid, fresh = read_budget(budget), check_fixed(named_method(method, transfer))
     table = read_scores(scores, **kwargs)
     table.items = record(table.items, read_as(metric, filter))
+    if without:
+        table = without_items(table, without)
     if not json:
         print(about_table(scores, table), flush=True)
         if len(table) < LEAST_SOURCES:

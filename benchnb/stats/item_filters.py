@@ -43,10 +43,10 @@ def item_spread(
 # %% ../../nbs/stats/item_filters.ipynb #139cd849
 def part_whole_correlation(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
-    score: np.ndarray,  # score of each model, NaN where unknown; shape (models,)
+    score: np.ndarray,  # of each model, NaN where unknown; (models,) or like values
 ) -> np.ndarray:  # in [-1, 1], shape (items,); NaN where either side is constant
     "Correlation of each item's answers with the models' scores (equation 3)"
-    score = np.asarray(score, dtype=np.float64)[:, np.newaxis]
+    score = np.asarray(score, dtype=np.float64).reshape(len(values), -1)
     known = ~np.isnan(values) & ~np.isnan(score)
     count = np.maximum(known.sum(axis=0), 1)
     x, y = np.where(known, values, 0.0), np.where(known, score, 0.0)
