@@ -75,7 +75,7 @@ def field() -> pd.DataFrame:  # one row per data set, split, method and budget
 def field_table(
     frame: pd.DataFrame,  # what field returned
     split: str,  # random or ability
-    budget: int,  # 50 or 100
+    budget: int,  # 25, 50 or 100
     value: str = "relative",  # or coverage, kendall, mae, width
 ) -> pd.DataFrame:  # methods x data sets, with the mean over the data sets
     "One figure for every method and data set, best first; no mean if one is missing"
