@@ -89,8 +89,12 @@ def test_an_exercise_runs_what_its_check_rests_on():
     sources = ["import math", "rows = []", "rows.append(2)", "big = 1", "rows[0] = 3"]
     sources += ["answer = ...  # your code", "def one(x):\n    assert x == rows[0]"]
     sources += ["check(one, answer)", "other = big"]
+    sources[3] += "\n@patch\ndef top(self: Rows):\n    return 1"
     cells = with_needs([{"source": source} for source in sources])
     assert cells[5]["needs"] == [1, 2, 4, 5, 6, 7]
+    sources[6] += ", Rows(x).top()"  # a method that another cell gives to the class
+    cells = with_needs([{"source": source} for source in sources])
+    assert cells[5]["needs"] == [1, 2, 3, 4, 5, 6, 7]
     assert [n for n, cell in enumerate(cells) if "needs" in cell] == [5]
 
 

@@ -5,6 +5,7 @@ a network the site has no Run buttons. Nothing of it is loaded before a reader c
 """
 
 import ast
+import builtins
 import hashlib
 import io
 import json
@@ -214,6 +215,10 @@ def changed(source):
             while isinstance(one, parts):
                 one = one.value
             found |= {n.id for n in [one] if isinstance(n, ast.Name)}
+        if isinstance(one, ast.FunctionDef) and one.decorator_list and one.args.args:
+            found.add(
+                f"class {getattr(one.args.args[0].annotation, 'id', '')}"
+            )  # @patch
         if isinstance(one, ast.AugAssign):
             found |= {n.id for n in [one.target] if isinstance(n, ast.Name)}
     return found
@@ -222,12 +227,17 @@ def changed(source):
 def needs(cells):
     "For each cell the places of the earlier ones that it rests on"
     found, touched = [], []
+    tops = [symtable.symtable(cell["source"], "cell", "exec") for cell in cells]
+    named = [name for top in tops for name in top.get_symbols()]
+    fixed = {n.get_name() for n in named if n.is_imported() or n.is_namespace()}
+    fixed |= {*dir(builtins)}
     for place, cell in enumerate(cells):
         given, used = names_in(cell["source"])
-        asked = used | (changed(cell["source"]) & given)
-        direct = [k for k in range(place) if touched[k] & asked]
+        more = changed(cell["source"]) - fixed
+        used |= {f"class {name}" for name in used}
+        direct = [k for k in range(place) if touched[k] & (used | more)]
         found.append(sorted({*direct}.union(*(found[k] for k in direct))))
-        touched.append(given | changed(cell["source"]))
+        touched.append(given | more)
     return found
 
 
