@@ -176,7 +176,7 @@ class Evaluation:
                 larger = type(first)(**parameters(first)).fit(source)
             if budgets.draws_in_order(first):
                 known = self.method.begins_with, self.method.coreset_
-            larger.begins_with = max(known, key=len)
+                larger.begins_with = max(known, key=len)
             return ready(larger, budget, self.plan.seed)
 
     def __repr__(self) -> str:
