@@ -148,8 +148,14 @@ class Feed:
         metric: str | None = None,  # scorer, or scorer/key; None: the only one
         tokens: float | None = None,  # ask for no more once so many are spent
         dollars: float | None = None,  # the same for money
+        decide: tuple = (),  # against and within, of standing_beside
     ):
-        self.fresh, self.samples, self.metric = fresh, samples, metric
+        self.fresh, self.samples, self.metric, self.decide = (
+            fresh,
+            samples,
+            metric,
+            decide,
+        )
         self.names = {str(sample.id): name for name, sample in samples.items()}
         self.most = tokens or math.inf, dollars or math.inf
         self.first = fresh().ask()
@@ -183,6 +189,10 @@ class Feed:
         "Why a run asks no more"
         if one.tokens >= self.most[0] or one.dollars >= self.most[1]:
             return "the cap of tokens or dollars is reached"
+        if any(self.decide):
+            stands = standing_beside(one.live, *self.decide)
+            if stands.decided:
+                return stands.sentence("this model", str(self.decide[0]))
         if one.live.ask():
             return ""
         width = one.live.plan.width
@@ -227,16 +237,6 @@ def estimate_in_order(
 class InOrder(Feed):
     "Inspect's `EarlyStopping`: the samples of one list, until their answers suffice"
 
-    def __init__(
-        self,
-        *how,  # of a Feed
-        within: float | None = None,  # stop once the score is known to within this
-        against: str | None = None,  # or is better or worse than in this folder
-        **more,  # caps of a Feed
-    ):
-        super().__init__(*how, **more)
-        self.decide = against, within
-
     def hear(self, run: str, id: object, epoch: int, scores: dict) -> None:
         "Hear the scores of a sample, and look whether they suffice"
         super().hear(run, id, epoch, scores)
@@ -244,13 +244,6 @@ class InOrder(Feed):
         if not one.reason and self.names[str(id)] in one.live.ask():
             one.live.tell(one.heard)  # also those ahead of what is asked
             one.reason = self.ended(one)
-
-    def ended(self, one: TaskRun) -> str:  # empty: it goes on
-        "Why a run asks no more"
-        stands = standing_beside(one.live, *self.decide) if any(self.decide) else None
-        if stands and stands.decided:
-            return stands.sentence("this model", str(self.decide[0]))
-        return super().ended(one)
 
     async def start_task(self, task, samples, epochs) -> str:  # the manager's name
         "Begin a run"
@@ -268,12 +261,9 @@ class InOrder(Feed):
         return EarlyStop(id=id, epoch=epoch, reason=one.reason)
 
     async def complete_sample(self, id, epoch, scores) -> None:
-        "Hear a sample of an earlier attempt; those of this one are known"
-        if str(epoch) not in self.conversation(RUN.get()).heard.get(
-            self.names[str(id)], {}
-        ):
-            values = {name: one.score.value for name, one in scores.items()}
-            self.hear(RUN.get(), id, epoch, values)
+        "Hear a sample of an earlier attempt; one of this attempt is known already"
+        values = {name: one.score.value for name, one in scores.items()}
+        self.hear(RUN.get(), id, epoch, values)
 
     async def complete_task(self) -> dict:  # for the log, as JSON
         "What the run found, and why it ended"
@@ -494,10 +484,10 @@ def small(
             problem = f"{task!r} names {len(found)} tasks: name one, such as"
             raise ValueError(f"{problem} arith.py@arith")
         original, fresh = found[0], partial(fresh_evaluation, place, **how)
-        live, decide = fresh(), {"within": within, "against": against}
-        if within is not None or against:
-            standing_beside(live, against, within)  # it can be decided
-        early = live.plan.width, within, against, tokens, dollars
+        live, decide = fresh(), (against, within)
+        if any(decide):
+            standing_beside(live, *decide)  # refused where it cannot be decided
+        early = live.plan.width, *decide, tokens, dollars
         if stops := draws_in_order(live.method) and any(early):
             fresh(first=1)  # refused where the method has no sources to draw anew
         items = record(live.items, Choices((metric,) if metric else ()))
@@ -512,7 +502,7 @@ def small(
             data = {"dataset": Feed(*more).source()}
         else:
             order = live.items.index[np.array(live.method.begins_with)]
-            data = {"early_stopping": InOrder(*more, **decide)}
+            data = {"early_stopping": InOrder(*more, decide)}
             data["dataset"] = [samples[name] for name in order]
         return task_with(original, name=original.name, **data)
     except (ValueError, OSError) as error:

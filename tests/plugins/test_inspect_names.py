@@ -10,11 +10,7 @@ NAMES = {  # module:name -> parameters that we pass or are given
     "inspect_ai._eval.loader:load_tasks": ["task_specs", "task_args"],
     "inspect_ai._eval.task.constants:TASK_FILE_ATTR": None,
     "inspect_ai:task_with": ["task", "dataset", "early_stopping", "name"],
-    "inspect_ai:SampleSource.from_samples": [
-        "initial_samples",
-        "next_samples",
-        "sample_complete",
-    ],
+    "inspect_ai:SampleSource.from_samples": ["next_samples", "sample_complete"],
     "inspect_ai.util:registry_info": ["o"],
     "inspect_ai.util:EarlyStop": ["id", "epoch", "reason"],
     "inspect_ai.util:EarlyStopping.start_task": ["self", "task", "samples", "epochs"],
