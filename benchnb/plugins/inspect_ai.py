@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['RUN', 'RUNS', 'FEEDS', 'ESTIMATE', 'UNCHECKED', 'fitted_on', 'in_one_order', 'fresh_evaluation', 'sample_items',
-           'TaskRun', 'Feed', 'estimate_in_order', 'InOrder', 'replay', 'register_as', 'full_score', 'outcome',
+           'TaskRun', 'Feed', 'estimate_in_order', 'InOrder', 'replay', 'register_as', 'full_score', 'log_facts',
            'note_outcome', 'watch_runs', 'task_samples', 'add_metric', 'load_original', 'small']
 
 # %% ../../nbs/plugins/inspect_ai.ipynb #89d41d6c
@@ -268,7 +268,7 @@ class InOrder(Feed):
     async def complete_task(self) -> dict:  # for the log, as JSON
         "What the run found, and why it ended"
         one = self.conversation(RUN.get())
-        return outcome(estimate_in_order(self.fresh, one.heard), one.reason)
+        return log_facts(estimate_in_order(self.fresh, one.heard), one.reason)
 
 # %% ../../nbs/plugins/inspect_ai.ipynb #7637ce16
 def replay(
@@ -336,7 +336,7 @@ def full_score(
     return compute
 
 # %% ../../nbs/plugins/inspect_ai.ipynb #de2444c3
-def outcome(
+def log_facts(
     estimate: Estimate,
     reason: str,  # why the run ended
 ) -> dict:  # as JSON has it
@@ -358,7 +358,7 @@ async def note_outcome(
     ESTIMATE.set(None)
     if found is None or one is None or log.results is None:
         return
-    said = outcome(found, one.reason)
+    said = log_facts(found, one.reason)
     edits = [logs.MetadataEdit(metadata_set={"benchnb": said})]
     made = logs.edit_eval_log(log, edits, logs.ProvenanceData(author="benchnb"))
     write = partial(logs.write_eval_log_async, made, header_only=True)
