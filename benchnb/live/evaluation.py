@@ -175,7 +175,8 @@ class Evaluation:
             else:
                 larger = type(first)(**parameters(first)).fit(source)
             if budgets.draws_in_order(first):
-                larger.begins_with = self.method.coreset_
+                known = self.method.begins_with, self.method.coreset_
+                larger.begins_with = max(known, key=len)
             return ready(larger, budget, self.plan.seed)
 
     def __repr__(self) -> str:

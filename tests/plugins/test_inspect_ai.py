@@ -16,6 +16,7 @@ from benchnb.evaluation.simulate import simulate
 from benchnb.harnesses.harness import get_harness
 from benchnb.harnesses.inspect import log_parts
 from benchnb.live.evaluation import Evaluation
+from benchnb.plugins.inspect_ai import fresh_evaluation
 
 pytestmark = [needed, pytest.mark.slow]
 ITEMS, BUDGET = 60, 20
@@ -26,6 +27,7 @@ OLD = ",".join("mockllm/b" + name for name in MODELS)
 DRIVER = """
 import json, os, sys
 from inspect_ai._cli.main import main
+sys.stderr = sys.stdout
 for env, argv in json.load(open(sys.argv[1])):
     os.environ.update(env)
     sys.argv = ["inspect", *argv]
@@ -214,18 +216,97 @@ def test_epochs_are_trials_and_old_logs_get_the_metric(world, sources):
     assert found["estimate"] == pytest.approx(plan.estimate().score, abs=1e-9)
 
 
-def test_a_run_stops_at_a_width_and_bad_input_is_named(world):
+def finished(place, pattern):
+    "Header and number of samples of each log that was finished, by model"
+    parts = [log_parts(path)[:2] for path in sorted(place.glob(pattern))]
+    done = [one for one in parts if one[0]["status"] == "success"]
+    return [(one["eval"]["model"].split("/")[1], one, len(ran)) for one, ran in done]
+
+
+def in_order(sources, place, **how):
+    "A fitted method, and a fresh evaluation whose list it asks"
+    live = fresh_evaluation(str(place / "scores.parquet"), "aipw", **how)
+    method = get_method("aipw").fit(sources)
+    method.begins_with = live.method.begins_with
+    return method, live
+
+
+def test_early_stopping_killed_and_retried_is_a_simulation(world, sources):
+    "One at a time or many, two models, a kill, a lost sample: always one estimate"
+    place, env = world
+    argv = ["-T", "method=aipw", "--no-fail-on-error", "--max-samples"]
+    wide = {"how": "width=0.3"}
+    method, live = in_order(sources, place, width=0.3)
+    lost = [int(live.ask()[3].removeprefix("arith/"))]
+    fail = {"FAIL": str(*lost)}
+    ran = (
+        len(open(place / "ran.txt").readlines()) if (place / "ran.txt").exists() else 0
+    )
+    both = [
+        PYTHON,
+        "-m",
+        "inspect_ai",
+        *small(MODELS[2:4], "narrow", *argv, "7", **wide),
+    ]
+    done = start(*both, cwd=place, **env, **fail, KILL=str(ran + 30))
+    assert done.returncode == -9 and not finished(place, "narrow/*.eval")
+    logs = sorted(map(str, place.glob("narrow/*.eval")))
+    retry = ["eval-retry", *logs, "--log-dir", "narrow"]
+    inspect(world, (fail, retry), (fail, small(["aaa"], "narrow", *argv, "1", **wide)))
+    found = finished(place, "narrow/*.eval")
+    assert sorted(model for model, _, _ in found) == ["aaa", "aaa", "aaaa"]
+    assert max(x["metadata"]["benchnb"]["asked"] for _, x, _ in found) > len(live.ask())
+    for model, header, count in found:
+        said, stopped = (
+            header["metadata"]["benchnb"],
+            header["results"]["early_stopping"],
+        )
+        row = Scores(answers(model, lost)[None], sources.items)
+        wanted = simulate(method, row, int(said["asked"]))[0]
+        assert said["estimate"] == pytest.approx(wanted.score, abs=1e-6)
+        assert said["unscored"] == 1 and said["high"] - said["low"] <= 0.3
+        assert said["reason"] == "the interval is at most 0.3 wide"
+        assert {one["reason"] for one in stopped["early_stops"]} == {said["reason"]}
+        assert said["asked"] <= count < said["asked"] + 2 * 7  # in flight, twice
+        assert len(stopped["early_stops"]) == ITEMS - count > 0
+        kept = stopped["metadata"]
+        assert stopped["manager"] == "benchnb" and kept["estimate"] == said["estimate"]
+
+
+def test_a_decision_ends_a_run(world, sources):
+    "All answers count, and the reason is in the log; an adaptive run has one, too"
     place, _ = world
-    wide = small(["aaa"], "wide", "-T", "method=aipw", how="width=0.4")
+    aipw = {"how": f"budget={ITEMS}"}
+    few = ["-T", "method=aipw", "-T", "within=0.2"]
+    inspect(
+        world,
+        ({}, small(["aaaaaa"], "within", *few, **aipw)),
+        ({}, small(["aaa"], "adaptive")),
+    )
+    method, _ = in_order(sources, place, budget=ITEMS)
+    ((model, header, count),) = finished(place, "within/*.eval")
+    said, row = header["metadata"]["benchnb"], Scores(
+        answers(model)[None], sources.items
+    )
+    assert said["reason"].startswith("You may stop: the score is known to within 20")
+    assert said["asked"] == count < ITEMS
+    wanted = simulate(method, row, count)[0]
+    assert said["estimate"] == pytest.approx(wanted.score, abs=1e-6)
+    ((_, header, count),) = finished(place, "adaptive/*.eval")
+    said = header["metadata"]["benchnb"]
+    assert count == BUDGET and said["reason"] == "all items of the budget were run"
+
+
+def test_bad_input_is_named(world):
+    place, _ = world
     out = inspect(
         world,
-        ({}, wide),
         ({}, small(["aaa"], "none", "-T", "size=7")),
         ({}, small(["aaa"], "none", "-T", "metric=f1")),
+        ({}, small(["aaa"], "none", "-T", "within=0.1")),
     )
-    found = results(place, "wide/*.eval")["aaa"]
-    assert found["high"] - found["low"] <= 0.4 and found["asked"] < ITEMS
     assert "53 of 60 items of the sources are no samples of 'arith'" in out
+    assert "stopping needs a method such as aipw" in out
     assert "'f1'" in out and not list(place.glob("none/*"))
 
 
@@ -308,7 +389,7 @@ def test_the_log_of_a_model_above_all_sources_says_so(world, sources, format):
     assert said["notes"] == list(wanted.notes)
     odd = found["odd"]["metadata"]["benchnb"]
     assert "misfit" in odd["flags"] and odd["notes"]
-    assert "benchnb" not in found["aaaa"].get("metadata", {})
+    assert not found["aaaa"]["metadata"]["benchnb"]["notes"]
     plain = Scores(sources.values, sources.items.drop(columns="text"), sources.models)
     plain.to_parquet(place / "plain.parquet")
     argv = small(["aaaa"], f"plain_{format}", "--log-format", format)
