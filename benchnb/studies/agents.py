@@ -102,6 +102,7 @@ def likely_covariance(
 ) -> np.ndarray:  # agents x agents
     "Covariance of abilities by equation 1, with the most likely variances"
     from scipy.optimize import minimize
+    from scipy.stats import multivariate_normal
 
     known, kernels = agents["theta"].notna().to_numpy(), fact_kernels(agents)
     theta, table = agents["theta"].to_numpy()[known], pd.factorize(agents["table"])[0]
@@ -109,10 +110,8 @@ def likely_covariance(
     inner = kernels[:, known][:, :, known], level[known][:, known]
 
     def loss(log):
-        root = np.linalg.cholesky(np.tensordot(np.exp(log), inner[0], 1) + inner[1])
-        return (
-            np.log(np.diag(root)).sum() + (np.linalg.solve(root, theta) ** 2).sum() / 2
-        )
+        covariance = np.tensordot(np.exp(log), inner[0], 1) + inner[1]
+        return -multivariate_normal(cov=covariance).logpdf(theta)
 
     start, bounds = np.full(len(kernels), np.log(0.2)), [(-7, 2)] * len(kernels)
     log = minimize(loss, start, method="L-BFGS-B", bounds=bounds).x
@@ -141,10 +140,8 @@ def facts_prior(
     late = (agents["released"] > agents["released"][own].quantile(0.75)).to_numpy()
     if (late & own).any():
         before = np.where(late, np.nan, theta)
-        guess, spread = conditional(before, covariance)
-        square = ((guess - theta[np.isnan(before)]) ** 2 / spread)[
-            own[np.isnan(before)]
-        ]
+        mine, (guess, spread) = own[np.isnan(before)], conditional(before, covariance)
+        square = ((guess - theta[np.isnan(before)]) ** 2 / spread)[mine]
         variance = variance * max(1.0, square.mean())
     pairs = zip(mean, variance, strict=True)
     return [NormalPrior(np.array([m]), np.array([[1 / v]])) for m, v in pairs]
