@@ -9,6 +9,7 @@ __all__ = ['audit_command']
 from fastcore.meta import delegates
 
 from benchnb.cli.commands import (
+    about_sources,
     about_table,
     check_outputs,
     command,
@@ -19,6 +20,7 @@ from ..data.files import replace_file
 from ..data.render import render
 from ..data.untrusted import write_csv
 from ..live.audit import audit, left_out
+from ..stats.irt import LEAST_SOURCES
 
 # %% ../../nbs/cli/audit.ipynb #46a8f9e7
 @command(
@@ -41,6 +43,8 @@ def audit_command(
 ) -> None:
     "Which items are dead, copied, answered against ability, memorised or flaky"
     check_outputs(scores, out=out)
+    if first < 0:
+        raise ValueError(f"--first is a number of items, got {first}")
     table = read_scores(scores, **kwargs)
     found = audit(table, after, level, similar)
     effects = left_out(table, found)
@@ -50,6 +54,8 @@ def audit_command(
     if json:
         return print_json({"without": effects, "items": found})
     print(about_table(scores, table), end="\n\n")
+    if len(table) < LEAST_SOURCES:
+        print(f"{about_sources(table)}\n")
     print(render(effects.round(3).reset_index(), right=[*effects]))
     head = found[["classes", "solved", "r", "r_error"]].head(first).round(3)
     print(f"\nto read first:\n{render(head.reset_index(), right=[*head][1:])}")

@@ -94,10 +94,13 @@ def publish_command(
     paid, fresh = read_budget(budget), check_fixed(named_method(method, transfer))
     table = read_scores(scores, **kwargs)
     table.items = record(table.items, read_as(metric, filter))
-    if without:
+    whole = table.shape[1]
+    if without is not None:
         table = without_items(table, without)
     if not json:
         print(about_table(scores, table), flush=True)
+        if without is not None:
+            print(f"without {whole - table.shape[1]:,} items of {without}", flush=True)
         if len(table) < LEAST_SOURCES:
             print(f"{about_sources(table)}\n", flush=True)
     fitted = ready(named_method(method, transfer).fit(table), paid, seed)

@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -69,8 +70,14 @@ def read_csv(
     missing = {name: MISSING for name in head if name not in text}
     kinds = dict.fromkeys(text, str)
     how = dict(sep=sep, keep_default_na=False, na_values=missing, low_memory=False)
-    with open_text(path) as file:
-        return without_apostrophe(pd.read_csv(file, dtype=kinds, nrows=rows, **how))
+    with open_text(path) as file, warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # rows of more cells
+        try:
+            frame = pd.read_csv(file, dtype=kinds, nrows=rows, index_col=False, **how)
+        except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+            odd = "a row has more cells than the line of column names"
+            raise ValueError(f"{odd}: put cells with {sep!r} in quotes") from error
+    return without_apostrophe(frame)
 
 
 def read_lines(path: str | Path, most: int | None = None) -> pd.DataFrame:

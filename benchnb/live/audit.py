@@ -4,15 +4,16 @@
 
 # %% auto #0
 __all__ = ['CLASSES', 'rest_scores', 'fisher_p', 'corrected', 'at_equal_ability', 'equal_answers', 'similar_text', 'flaky_share',
-           'audit', 'left_out', 'without_items']
+           'as_days', 'release_days', 'audit', 'left_out', 'without_items']
 
 # %% ../../nbs/live/audit.ipynb #483c985d
 import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control, norm
 
+from ..data.files import naming
 from ..data.scores import Scores, fill_gaps, item_means
-from ..data.untrusted import without_apostrophe
+from ..data.tables import read_frame
 from benchnb.stats.item_filters import (
     most_alike_before,
     part_whole_correlation,
@@ -82,6 +83,7 @@ def similar_text(
     texts: pd.Series,  # one per item; empty or NaN: unknown
 ) -> tuple[np.ndarray, np.ndarray]:  # cosine, NaN: no text; which earlier item, or -1
     "Each text's most similar earlier one: found in 100 dimensions, compared in all"
+    texts = texts.map(str, na_action="ignore")
     known = np.flatnonzero(texts.fillna("").str.strip() != "")
     cosine, other = np.full(len(texts), np.nan), np.full(len(texts), -1)
     if len(known):
@@ -118,6 +120,28 @@ def flaky_share(
 CLASSES = ("against", "dead", "copy", "memorised", "flaky")
 
 
+def as_days(
+    texts: pd.Series,  # dates, texts or whole numbers such as 20240531 and 2024
+) -> pd.Series:  # NaT: missing, or no date
+    "Days of any spelling"
+    if pd.api.types.is_numeric_dtype(texts):
+        texts = texts.astype("Int64").astype("string")
+    days = pd.to_datetime(texts, format="mixed", errors="coerce", utc=True)
+    return days.dt.tz_localize(None)
+
+
+def release_days(
+    scores: Scores,
+) -> pd.Series:  # one per model; NaT: unknown
+    "When the models were released, by their column released"
+    given = scores.models.get("released", pd.Series(pd.NaT, scores.models.index))
+    days = as_days(given)
+    if len(odd := given.index[given.notna() & days.isna()]):
+        odd = f"released of model {odd[0]!r} is {given[odd[0]]!r}, which is no day"
+        raise ValueError(f"{odd}: write it as 2024-05-31")
+    return days
+
+
 def audit(
     scores: Scores,
     after: str | None = None,  # a day: models released later may know the items
@@ -125,8 +149,9 @@ def audit(
     similar: float = 0.95,  # cosine of texts from which an item is a copy
 ) -> pd.DataFrame:  # an item a row, worst first; p: one test, q: corrected
     "Which items are dead, copied, against ability, memorised or flaky"
-    if not (0 < level < 1 and 0 < similar <= 1):
-        raise ValueError(f"level={level!r}, similar={similar!r}: both lie in (0, 1)")
+    for name, share in {"level": level, "similar": similar}.items():
+        if not 0 < share <= 1:
+            raise ValueError(f"{name}={share!r} must lie above 0, and be at most 1")
     values, known = scores.values, ~np.isnan(scores.values)
     found = pd.DataFrame(index=scores.items.index.rename("item"))
     found["classes"], count = "", known.sum(axis=0)
@@ -139,12 +164,16 @@ def audit(
     if "text" in scores.items:
         found["cosine"], near = similar_text(scores.items["text"])
         other = np.where(found["cosine"] >= similar, near, other)
-    days = pd.to_datetime(scores.models.get("released", pd.Series(dtype=str)))
+    day, days = as_days(pd.Series([after]))[0], release_days(scores)
     dated = np.flatnonzero(days.notna())
-    if after is not None and not len(dated):
-        raise ValueError(f"after={after!r} needs models with a column 'released'")
+    new = (days - days.min()).dt.days if after is None else days > day
+    if after is not None and (pd.isna(day) or len(dated) < 10):
+        need = "at least 10 models with a day in the column 'released'"
+        need = need if pd.notna(day) else "to be a day, such as 2024-05-31"
+        raise ValueError(f"after={after!r} needs {need}")
+    if after is not None and new.iloc[dated].nunique() == 1:
+        raise ValueError(f"after={after!r} needs models on both sides of that day")
     if len(dated) > 9:
-        new = (days - days.min()).dt.days if after is None else days > after
         new = at_equal_ability(new.to_numpy(float)[dated], ability[dated])
         filled = fill_gaps(values[dated]).astype(np.float64)
         left = at_equal_ability(filled, ability[dated])
@@ -183,10 +212,15 @@ def left_out(
             continue
         part = scores.select(items=~out.to_numpy())
         after = part.performance().to_numpy()
-        noise = np.nanvar(part.values, axis=1, dtype=np.float64).mean() / size
-        shift, tau = np.nanmean(after - before), kendall(before, after)
-        row = part.shape[1], np.nanmean(after), shift, tau, np.sqrt(noise)
-        rows[name] = *row, np.nanvar(after) / (np.nanvar(after) + noise)
+        here = ~np.isnan(after)  # a model may have answered none of these
+        if not here.any():
+            continue
+        first, after = before[here], after[here]
+        noise = np.nanvar(part.values[here], axis=1, dtype=np.float64).mean() / size
+        with np.errstate(invalid="ignore"):  # all models are equal: NaN
+            share = np.var(after) / (np.var(after) + noise)
+        row = part.shape[1], after.mean(), (after - first).mean()
+        rows[name] = *row, kendall(first, after), np.sqrt(noise), share
     names = ["items", "score", "shift", "kendall", "error", "reliability"]
     return pd.DataFrame.from_dict(rows, "index", columns=names).rename_axis("without")
 
@@ -196,11 +230,15 @@ def without_items(
     path: str,  # a CSV with a column item, as benchnb audit writes it
 ) -> Scores:
     "Leave out the items with a class, or all that are named if there is no classes"
-    try:
-        rows = without_apostrophe(pd.read_csv(path, dtype=str, keep_default_na=False))
-        out = rows["item"][rows.get("classes", rows["item"]).str.strip() != ""]
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, UnicodeError):
-        raise ValueError(f"{path!r} is no CSV with a column 'item'") from None
-    if lost := sorted({*out} - {*scores.items.index}):
-        raise ValueError(f"{path!r} names {lost[0]!r}, which is not in the table")
-    return scores.select(items=~scores.items.index.isin(out))
+    with naming(path, "is no list of items"):
+        rows = read_frame(path, ("item", "classes"))
+        if "item" not in rows:
+            raise ValueError("it has no column 'item', as benchnb audit writes it")
+    out = rows["item"][rows.get("classes", rows["item"]).str.strip() != ""]
+    if len(lost := out[~out.isin(scores.items.index)]):
+        odd = f"{path!r} names {len(lost)} items that are not in the table, such as"
+        raise ValueError(f"{odd} {lost.iloc[0]!r}: audit this table")
+    kept = ~scores.items.index.isin(out)
+    if not kept.any():
+        raise ValueError(f"{path!r} leaves out every item: delete the rows to keep")
+    return scores.select(items=kept)

@@ -22,7 +22,7 @@ def call(tmp_path, monkeypatch, capsys):
     frame.to_csv("scores.csv", index=False)
 
     def give(line):
-        code = main(line.split())
+        code = main(line.split(" "))
         out, err = capsys.readouterr()
         return code, out + err
 
@@ -38,6 +38,7 @@ def test_a_list_is_written_and_leaves_items_out(call):
     few = "publish scores.csv --method random --budget 10 --folds 0 --without"
     code, out = call(f"{few} audit.csv --out small")
     assert code == 0 and "60 models x 38 items" in out
+    assert "without 2 items of audit.csv" in out
     rows[["item"]].to_csv("all.csv", index=False)
     code, out = call(f"{few} all.csv --out other")
     assert code == 2 and out.count("\n") == 1 and not Path("other").exists()
@@ -58,7 +59,10 @@ def test_json_has_items_and_effects(call):
 
 MISTAKES = {
     "audit scores.csv --level 2": "--level 2.0",
-    "audit scores.csv --after 2024-01-01": "needs models with a column 'released'",
+    "audit scores.csv --after 2024-01-01": "10 models with a day in the column",
+    "audit scores.csv --after soon": "to be a day, such as 2024-05-31",
+    "audit scores.csv --first -1": "--first is a number of items",
+    "publish scores.csv --method random --budget 9 --out p --without ": "check",
     "audit scores.csv --out scores.csv": "named twice",
     "audit nothing.csv": "nothing.csv",
 }
@@ -68,3 +72,35 @@ MISTAKES = {
 def test_a_mistake_is_one_line_and_exit_code_2(call, line):
     code, out = call(line)
     assert (code, out.count("\n")) == (2, 1) and MISTAKES[line] in out
+
+
+LISTS = {  # a file for --without -> what is said of it
+    "item,classes\n=q1,dead,\n": "a row has more cells than the line of column names",
+    "name\n=q1\n": "no column 'item'",
+    "item\nq1\nq2\n": "names 2 items that are not in the table, such as 'q1'",
+    "": "it is empty",
+}
+
+
+@pytest.mark.parametrize("text", LISTS)
+def test_a_list_of_another_form_leaves_nothing_out(call, text):
+    Path("odd.csv").write_text(text)
+    publish = "publish scores.csv --method random --budget 9 --folds 0 --out p"
+    code, out = call(f"{publish} --without odd.csv")
+    assert (code, out.count("\n")) == (2, 1) and LISTS[text] in out and "odd.csv" in out
+
+
+@pytest.mark.parametrize("days", ["2021-01-{:02}", "202101{:02}", "20{:02}"])
+def test_days_are_read_however_they_are_written(call, days):
+    frame = pd.read_csv("scores.csv").set_index("model")
+    long = frame.reset_index().melt("model", var_name="item", value_name="score")
+    names = {name: k // 2 + 1 for k, name in enumerate(frame.index)}
+    long["released"] = long["model"].map(names).map(days.format)
+    long.loc[long["item"] == "=q3", "score"] = 1.0 * (long["model"].map(names) > 15)
+    long.to_csv("dated.csv", index=False)
+    assert call("audit dated.csv --out found.csv")[0] == 0
+    assert pd.read_csv("found.csv")["newer_r"].notna().any()
+    long["released"] = "soon"
+    long.to_csv("dated.csv", index=False)
+    code, out = call("audit dated.csv")
+    assert code == 2 and "released of model 'm0' is 'soon'" in out

@@ -123,7 +123,7 @@ def test_gaps_and_few_models_are_no_error(faulty):
 
 
 @pytest.mark.parametrize(
-    "text, says", [("", "no CSV"), ("a\n1\n", "'item'"), ("item\nno\n", "'no'")]
+    "text, says", [("", "it is empty"), ("a\n1\n", "'item'"), ("item\nno\n", "'no'")]
 )
 def test_a_wrong_list_is_named(tmp_path, faulty, text, says):
     (tmp_path / "a.csv").write_text(text)
