@@ -74,7 +74,7 @@ def read_csv(
         warnings.simplefilter("error", pd.errors.ParserWarning)  # rows of more cells
         try:
             frame = pd.read_csv(file, dtype=kinds, nrows=rows, index_col=False, **how)
-        except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+        except pd.errors.ParserWarning as error:
             odd = "a row has more cells than the line of column names"
             raise ValueError(f"{odd}: put cells with {sep!r} in quotes") from error
     return without_apostrophe(frame)
