@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['DIMS_AVERAGED', 'BALANCE_GAIN', 'FREE_STRETCH', 'FALLBACK_REASONS', 'strong_rates', 'item_space', 'draw_with_reserve',
            'chance_outside', 'posterior_quantiles', 'most_informative_items', 'free_curves', 'free_prior',
-           'fit_dimensions', 'GuardedIRT', 'GuardedStatic']
+           'full_score_line', 'fit_dimensions', 'GuardedIRT', 'GuardedStatic']
 
 # %% ../../nbs/methods/guarded_irt.ipynb #b76249e4
 from collections.abc import Generator
@@ -31,6 +31,7 @@ from benchnb.stats.balanced_sampling import (
     local_pivotal_sample,
     model_assisted_estimate,
 )
+from ..stats.gam import leave_one_out_errors
 from ..stats.hold_out import hold_out
 from ..stats.intervals import inclusion_probabilities, run_noise
 from ..stats.irt import IRT, LEAST_SOURCES, fit_irt
@@ -172,6 +173,19 @@ def free_prior(
     precision[dims, dims], precision[dims + 1, dims + 1] = 2.0**-2, 0.7**-2
     return NormalPrior(np.zeros(dims + 2), precision)
 
+# %% ../../nbs/methods/guarded_irt.ipynb #7a1d00e2
+def full_score_line(
+    means: np.ndarray,  # of the sources on these items, shape (sources,)
+    truth: np.ndarray,  # their full scores, NaN: unknown
+) -> tuple[float, float, float]:  # slope, constant, left-out RMSE (equation 7)
+    "From the mean on a part of the items to the full score"
+    known = ~np.isnan(means + truth)
+    if known.sum() < LEAST_SOURCES or np.ptp(means[known]) < 1e-9:
+        return 1.0, 0.0, 0.0
+    basis = np.column_stack([means[known], np.ones(known.sum())])
+    errors, line = leave_one_out_errors(basis, truth[known], np.zeros((2, 2)))
+    return float(line[0]), float(line[1]), float(np.sqrt(np.mean(errors**2)))
+
 # %% ../../nbs/methods/guarded_irt.ipynb #fea8e3ab
 DIMS_AVERAGED = (2, 3, 4)  # numbers of dimensions whose predictions are averaged
 
@@ -225,6 +239,9 @@ class GuardedIRT(Method):
         values, scores = source.values[some].astype(float), scores[some]
         runs = source.trials
         trials = np.ones(values.shape, np.int8) if runs is None else runs[some]
+        self.line_ = (1.0, 0.0, 0.0)
+        if self.partial_:
+            self.line_ = full_score_line(scores, source.truth().to_numpy()[some])
         self.strong_ = strong_rates(values, scores)
         self.ceiling_ = float(np.quantile(scores, 0.95))
         self.ease_ = standardized_logit(self.strong_)
@@ -424,7 +441,7 @@ class GuardedIRT(Method):
             how = f"{1 - weight:.0%} of the model's prediction in a {how}"
         flag = Flag.MISFIT if odd else Flag.OUT_OF_RANGE
         flag = flag if models else Flag.FEW_SOURCES
-        design = weight == 1 and not self.ranking
+        design = weight == 1 and not self.ranking and not self.partial_
         often = design and (trials > 1).any()
         settings = dict(
             kind=IntervalKind.DESIGN if design else IntervalKind.MODEL,
@@ -450,7 +467,9 @@ class GuardedIRT(Method):
         mass = self.weights_[left].sum()
         if mass > 1e-9:
             full[left] += (np.clip(score, 0, 1) - full @ self.weights_) / mass
-        half = ndtri((1 + self.level) / 2) * se
+        slope, constant, beyond = self.line_
+        score = slope * score + constant
+        half = ndtri((1 + self.level) / 2) * np.hypot(slope * se, beyond)
         settings |= dict(level=self.level, predicted=np.clip(full, 0, 1))
         return Estimate(score, (score - half, score + half), **settings)
 

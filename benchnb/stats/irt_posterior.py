@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from .irt import IRT
 from .logistic import NormalPrior, newton_step
@@ -28,7 +29,7 @@ def log_prior(
     at = np.linalg.solve(root, theta.T).T
     centres = np.linalg.solve(root, np.sqrt(1 - width**2) * model.theta.T).T
     apart = (at**2).sum(axis=1)[:, np.newaxis] + (centres**2).sum(axis=1)
-    like = np.logaddexp.reduce(at @ centres.T - apart / 2, axis=1) - np.log(sources)
+    like = logsumexp(at @ centres.T - apart / 2, axis=1) - np.log(sources)
     like -= np.log(np.diagonal(root)).sum()
     wide = np.array([9.0] + [1.5] * (dims - 1))
     new = -((theta**2) / wide).sum(axis=1) / 2 - np.log(wide).sum() / 2

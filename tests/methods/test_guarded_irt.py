@@ -218,6 +218,29 @@ def test_odd_sources_give_finite_estimates(cls, name):
             assert np.isfinite([estimate.score, *estimate.interval]).all()
 
 
+@BOTH
+def test_the_full_score_is_what_is_estimated_where_it_is_known(cls):
+    noise = np.random.default_rng(0).normal(0, 0.01, 80)
+    scores = table(1, 80)
+    part = scores.performance().to_numpy()
+    scores.models["full_score"] = np.clip(0.3 + 0.5 * part + noise, 0, 1)
+    scores.models.loc[scores.models.index[:9], "full_score"] = np.nan
+    source, target = scores.split("random", seed=0)
+    known = target.truth().notna().to_numpy()
+    target = target.select(models=known)
+    plain = target.performance().to_numpy()
+    method, truth = cls().fit(source), target.truth().to_numpy()
+    found = estimates(method, target, 30)
+    score = np.array([estimate.score for estimate in found])
+    low, high = np.array([estimate.interval for estimate in found]).T
+    assert np.abs(score - truth).mean() < np.abs(score - plain).mean()
+    assert ((low <= truth) & (truth <= high)).mean() > 0.8
+    assert (high - low).min() > 2 * 1.9 * 0.008  # what the line misses is added
+    weights = source.weights
+    means = [estimate.predicted @ weights for estimate in found]
+    assert np.abs(means - plain).mean() < np.abs(means - truth).mean()
+
+
 def test_intervals_cover_models_like_the_sources():
     scores = table(3, 120)
     source = scores.select(models=np.arange(0, 120, 2))
