@@ -97,24 +97,31 @@ def similar_text(
 def flaky_share(
     rates: np.ndarray,  # share of a task's runs that solved it, models x items
     trials: np.ndarray,  # runs, like rates
-) -> tuple[np.ndarray, np.ndarray]:  # share in [0, 1] and standard error; NaN: unknown
-    "Share of the variance of one run that lies within a model, between its runs"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # share, its error, z; NaN: unknown
+    "Share of the variance of one run that lies within a model; z: is it above a half?"
     known, count = trials > 1, (trials > 1).sum(axis=0)
     rates, runs = np.where(known, rates, 0.0), np.where(known, trials, 2)
     noise = rates * (1 - rates) / (runs - 1)  # variance of a mean of runs
     parts = np.stack([known * 1.0, rates, rates**2, noise * runs, noise])
 
-    def share(models, total, squares, within, error):
+    def variances(models, total, squares, within, error):
         between = (squares - total**2 / models) / (models - 1) - error / models
-        within = within / models
+        return within / models, between
+
+    def share(within, between):
         return within / (within + np.maximum(between, 0))
+
+    def jackknife(moved):
+        squares = np.where(known, moved, 0) ** 2
+        return np.sqrt(squares.sum(axis=0) * (count - 1) / count)
 
     with np.errstate(invalid="ignore", divide="ignore"):
         whole = parts.sum(axis=1)
-        found, without = share(*whole), share(*(whole[:, np.newaxis] - parts))
-        moved = np.where(known, without - found, 0) ** 2
-        error = np.sqrt(moved.sum(axis=0) * (count - 1) / count)
-    return tuple(np.where(count > 2, [found, error], np.nan))
+        found, others = variances(*whole), variances(*(whole[:, np.newaxis] - parts))
+        error = jackknife(share(*others) - share(*found))
+        apart = found[0] - found[1]
+        z = apart / jackknife(others[0] - others[1] - apart)
+        return tuple(np.where(count > 2, [share(*found), error, z], np.nan))
 
 # %% ../../nbs/live/audit.ipynb #3ae5911b
 CLASSES = ("against", "dead", "copy", "memorised", "flaky")
@@ -181,9 +188,8 @@ def audit(
         found["newer_r"] = part_whole_correlation(left, new)
         found["memorised_p"] = fisher_p(found["newer_r"], known[dated].sum(axis=0), 3)
     if scores.trials is not None:
-        found["within"], error = flaky_share(values, scores.trials)
-        found["within_error"] = error = np.maximum(error, 1e-9)
-        found["flaky_p"] = norm.sf((found["within"] - 0.5) / error)
+        found["within"], found["within_error"], z = flaky_share(values, scores.trials)
+        found["flaky_p"] = norm.sf(z)
     for name in CLASSES:
         flag = found["solved"].isin([0, 1]) & (name == "dead")
         if f"{name}_p" in found:

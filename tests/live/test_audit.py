@@ -96,14 +96,22 @@ def test_the_share_within_is_that_of_a_loop_and_right_on_average():
     rng = np.random.default_rng(2)
     chance = rng.beta(2, 2, (4000, 3))  # variance 0.05, and 0.2 within
     trials = np.full(chance.shape, 5)
-    share, error = flaky_share(rng.binomial(5, chance) / 5, trials)
+    share, error, z = flaky_share(rng.binomial(5, chance) / 5, trials)
     assert (np.abs(share - 0.8) < 4 * error).all() and (error < 0.02).all()
     rates, runs = rng.binomial(4, chance[:6]) / 4, trials[:6] - 1
-    whole, error = flaky_share(rates, runs)
+    assert (z > 4).all()
+    whole, error, _ = flaky_share(rates, runs)
     parts = [flaky_share(*np.delete([rates, runs], k, axis=1))[0] for k in range(6)]
     slow = np.sqrt(((np.array(parts) - whole) ** 2).sum(axis=0) * 5 / 6)
     np.testing.assert_allclose(error, slow)
     assert np.isnan(flaky_share(rates, runs * 0 + 1)).all()
+
+
+def test_two_lucky_runs_do_not_make_a_task_flaky():
+    rates, runs = np.zeros((100, 1)), np.full((100, 1), 5)
+    rates[:2] = 0.2
+    share, _, z = flaky_share(rates, runs)
+    assert share[0] > 0.99 and 0 < z[0] < 2
 
 
 def test_what_is_left_and_how_well_it_measures(faulty):
