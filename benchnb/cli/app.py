@@ -213,6 +213,10 @@ def flush() -> None:
 def run_call(call: Call) -> int:  # exit code
     "Run a command with the user's own methods and short notes"
     given, jobs = dict(call.given), contextlib.nullcontext()
+    if (given.get("seed") or 0) < 0:
+        raise ValueError(f"--seed is a whole number from 0, got {given['seed']}")
+    if given.get("jobs", 1) == 0:
+        raise ValueError("--jobs is 1 or more, or -1 for all processors, got 0")
     if given.get("jobs", 1) != 1:
         from joblib import parallel_config
 

@@ -43,6 +43,8 @@ def audit_command(
 ) -> None:
     "Which items are dead, copied, answered against ability, memorised or flaky"
     check_outputs(scores, out=out)
+    if out and not out.endswith(".csv"):
+        raise ValueError(f"--out {out!r} must end in .csv")
     if first < 0:
         raise ValueError(f"--first is a number of items, got {first}")
     table = read_scores(scores, **kwargs)

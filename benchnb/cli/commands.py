@@ -201,13 +201,13 @@ def read_budget(
 
 # %% ../../nbs/cli/commands.ipynb #7da9ba76
 def check_outputs(
-    scores: str,  # what SCORES named
+    *given: str,  # what is read: files, or names
     **files: str | None,  # out, rows, plot: the files that will be written
 ) -> None:
     "Fail before the work, not after it, if a result has no place of its own"
     from benchnb.data.files import check_place
 
-    taken, pictures = {os.path.realpath(scores)}, (".png", ".pdf", ".svg")
+    taken, pictures = {*map(os.path.realpath, given)}, (".png", ".pdf", ".svg")
     for name, path in files.items():
         if path is None:
             continue

@@ -17,7 +17,13 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import numpy as np
 from fastcore.meta import delegates
 
-from .commands import command, print_json, read_choices, read_scores
+from benchnb.cli.commands import (
+    check_outputs,
+    command,
+    print_json,
+    read_choices,
+    read_scores,
+)
 from .paired import check_documents, one_row, read_run
 from .run import run_program
 from ..data.files import check_place, write_text
@@ -92,7 +98,8 @@ def gate_runs(
         columns = source.items.index.get_indexer(order)
         if (lost := columns < 0).any():
             name = order[int(lost.argmax())]
-            raise ValueError(f"the table of earlier models has no task {name!r}")
+            text = f"the table of earlier models has no task {name!r}"
+            raise ValueError(f"{text}: name one with all tasks in --data")
         more |= {"source": source.values[:, columns], "order": np.arange(count)}
     found = gate(*scores, len(order), margin, level, **more)
     notes, late = [found.note] * bool(found.note), sum(name in new for name in left)
@@ -175,7 +182,7 @@ def gate_command(
     measure: str = "mean",  # of a task's runs: mean, pass^3 (all of 3), pass@3 (any)
     repeatable: bool = False,  # two runs of one version agree (nothing is random)
     data: str | None = None,  # earlier models on these tasks: a table (see compare)
-    next: int = 0,  # only print so many tasks for the new version to run
+    next: int | None = None,  # only print so many tasks for the new version to run
     batch: int = 20,  # tasks of one call of COMMAND
     seed: int = 0,  # of the order of the tasks
     format: str | None = None,  # of the logs (guessed; list: a table)
@@ -185,16 +192,19 @@ def gate_command(
     **kwargs,
 ) -> int:  # the exit code
     "Is the new version at least as good as the old one? For jobs"
-    if min(batch, next + 1) < 1:
+    if min(batch, next or batch) < 1 or next == 0:
         raise ValueError("--batch and --next count tasks: give 1 or more")
+    if next and (harness or json or junit or summary):
+        raise ValueError("--next only prints tasks: leave out what reports or runs")
     if Path(old).resolve() == Path(new).resolve():
         raise ValueError(f"both versions are {old!r}: name two runs")
     choices = read_choices(**kwargs)
     source = None if data is None else read_scores(data)
     before, last = version_scores(old, format, choices), None
     page = os.environ.get("GITHUB_STEP_SUMMARY")  # other steps write there too
-    for target in filter(None, (junit, summary or page)):
-        check_place(target)
+    check_outputs(old, new, junit=junit, summary=summary)
+    if page:
+        check_place(page)
     while True:
         begun = not harness or holds_file(Path(new))
         after = version_scores(new, format, choices) if begun else None
@@ -208,6 +218,8 @@ def gate_command(
             how = margin, level, seed, repeatable, source
             found, left = gate_runs(*scores, *how)
         if next:
+            if odd := [name for name in left[:next] if not name.isprintable()]:
+                raise ValueError(f"task {odd[0]!r} cannot stand on a line: rename it")
             for name in left[:next]:
                 print(name)
             return 0

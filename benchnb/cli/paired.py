@@ -54,7 +54,10 @@ def read_run(
     with naming(files[0]):
         listed = harness.tables and "item" in read_frame(files[0], rows=1)
     if listed:
-        return one_row(table_answers([*map(str, files)], None, choices)[0])
+        answers = table_answers([*map(str, files)], None, choices)[0]
+        if not answers:
+            raise ValueError(f"{place!r} has no rows: write item and score in each")
+        return one_row(answers)
     scores = import_logs(format, place, choices)
     if len(scores) > 1:
         raise ValueError(

@@ -23,7 +23,7 @@ from benchnb.cli.commands import (
     read_budget,
     read_scores,
 )
-from .plan import calibrate, expectation, read_as
+from .plan import calibrate, check_folds, expectation, read_as
 from ..data.render import render
 from ..evaluation.simulate import ready
 from ..harnesses.logs import record
@@ -86,6 +86,7 @@ def publish_command(
 ) -> None:
     "Write a small benchmark for others: items and estimator, no sources"
     check_new(out)
+    check_folds(folds)
     if harness not in (None, "lm-eval"):
         raise ValueError(
             f"--harness is lm-eval, got {harness!r}: Inspect runs the folder as it is, "
@@ -108,7 +109,9 @@ def publish_command(
     if folds:
         errors = calibrate(fresh, table, fitted.budget_, folds, fitted.seed_, json)
     if errors is not None:
-        certificate = certify(fitted, table, errors, folds, progress=True)
+        certificate = certify(
+            fitted, table, errors, min(folds, len(table)), progress=True
+        )
     files = task_file(fitted, out) if harness else {}
     subset = publish(fitted, out, title, with_sources, errors, certificate, files)
     if json:

@@ -45,6 +45,8 @@ def run_program(
     folder: Path,  # of all logs; one command at a time
 ) -> int:  # its exit status
     "Run a command that ends when this process ends, with all that it started"
+    if not shutil.which(words[0]):
+        raise ValueError(f"no program {words[0]!r}: check the command")
     if sys.platform == "win32":  # no locks of folders, no process groups
         return subprocess.run(words, stdout=2).returncode
     import fcntl
@@ -128,11 +130,7 @@ class Rounds:
             with contextlib.redirect_stdout(sys.stderr):
                 pkgutil.resolve_name(self.harness.in_process)(words[1:])
             return self.finish(part)
-        try:
-            status = run_program(words, part.parent)
-        except FileNotFoundError as error:
-            raise ValueError(f"no program {words[0]!r}: check the command") from error
-        if status:
+        if status := run_program(words, part.parent):
             raise ValueError(
                 f"{words[0]!r} stopped with status {status}: repair it and run the "
                 "same command again, which goes on from here"

@@ -41,7 +41,8 @@ class Table:
         lines = [[*self.cells]] * self.head + self.cells.to_numpy().tolist()
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         widest = widths.index(max(widths))
-        widths[widest] -= max(0, sum(widths) + 2 * (len(widths) - 1) - most)
+        wide = widths[widest] - max(0, sum(widths) + 2 * (len(widths) - 1) - most)
+        widths[widest] = max(min(4, widths[widest]), wide)  # else the line is longer
         sides = ["><"[name not in self.right] for name in self.cells]
         text = []
         for line in lines:

@@ -115,7 +115,7 @@ def gate(
             outcome = GateOutcome.PASS if passed[count - 1] else GateOutcome.FAIL
         ends = float(low[count - 1]), float(high[count - 1])
     lost = np.isnan(new[:count]) | np.isnan(old[:count])
-    note = f"{lost.sum()} tasks have no score and count as right and wrong"
+    note = f"Tasks without a score, which count as right and wrong: {lost.sum()}"
     seen = [x[:count][~lost].mean() if not lost.all() else np.nan for x in (new, old)]
     known = count, total, margin, level, note if lost.any() else ""
     return GateResult(outcome, ends, *map(float, seen), *known)

@@ -226,6 +226,7 @@ class GuardedIRT(Method):
     name = "guarded_irt"
     least_sources = LEAST_SOURCES
     guarded = True
+    line_ = (1.0, 0.0, 0.0)  # to the full score, where the items are only a part
 
     def estimates_only(self) -> "GuardedIRT":
         "A copy, not fitted, with the same estimates: the folds serve only the interval"
@@ -239,7 +240,6 @@ class GuardedIRT(Method):
         values, scores = source.values[some].astype(float), scores[some]
         runs = source.trials
         trials = np.ones(values.shape, np.int8) if runs is None else runs[some]
-        self.line_ = (1.0, 0.0, 0.0)
         if self.partial_:
             self.line_ = full_score_line(scores, source.truth().to_numpy()[some])
         self.strong_ = strong_rates(values, scores)

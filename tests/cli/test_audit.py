@@ -104,3 +104,14 @@ def test_days_are_read_however_they_are_written(call, days):
     long.to_csv("dated.csv", index=False)
     code, out = call("audit dated.csv")
     assert code == 2 and "released of model 'm0' is 'soon'" in out
+
+
+def test_a_narrow_terminal_is_no_error(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "20")
+    rows = [f"m{m},item-{i},{(m + i) % 2}" for m in range(25) for i in range(9)]
+    Path("a.csv").write_text("\n".join(["model,item,score", *rows]))
+    assert main(["audit", "a.csv"]) == 0
+    assert "to read first" in capsys.readouterr().out
+    assert main(["audit", "a.csv", "--out", "a.parquet"]) == 2
+    assert "must end in .csv" in capsys.readouterr().err

@@ -143,6 +143,15 @@ MISTAKES = {
     "gate old.csv renamed.csv": "or a table with the columns item and score",
     "gate old.csv same.csv --junit old.csv/a.xml": "cannot write 'old.csv/a.xml'",
     "gate old.csv same.csv --batch 0": "--batch and --next count tasks",
+    "gate old.csv same.csv --next 0": "--batch and --next count tasks",
+    "gate old.csv same.csv --next 3 --json": "--next only prints tasks",
+    "gate lines.csv begun.csv --next 3": "cannot stand on a line",
+    "gate old.csv head.csv": "'head.csv' has no rows",
+    "gate old.csv same.csv --seed -1": "--seed is a whole number from 0",
+    "gate old.csv same.csv --junit same.csv": "'same.csv' is named twice",
+    "gate old.csv same.csv --summary old.csv": "'old.csv' is named twice",
+    "gate old.csv same.csv --junit a.xml --summary a.xml": "'a.xml' is named twice",
+    "gate old.csv part.csv -- nobody {tasks}": "no program 'nobody'",
 }
 
 
@@ -155,9 +164,16 @@ def test_a_mistake_is_one_line_and_exit_code_2(call, line):
     other = pd.read_csv("old.csv").set_axis(["task", "result"], axis=1)
     other.to_csv("renamed.csv", index=False)
     Path("empty.csv").touch()
+    frame = pd.DataFrame({"item": [f"a\n{k}" for k in TASKS], "score": 1.0})
+    frame.to_csv("lines.csv", index=False)
+    frame.head(9).to_csv("begun.csv", index=False)
+    Path("head.csv").write_text("item,score\n")
+    pd.read_csv("old.csv").head(8).to_csv("part.csv", index=False)
+    before = Path("same.csv").read_bytes(), Path("old.csv").read_bytes()
     Path("bytes.csv").write_bytes(bytes(range(256)))
     code, out = call(*line.split())
     assert (code, out.count("\n")) == (2, 1) and MISTAKES[line] in out
+    assert before == (Path("same.csv").read_bytes(), Path("old.csv").read_bytes())
 
 
 @pytest.mark.parametrize("new, code", [("same", 0), ("bad", 1), ("few", 3), ("", 2)])

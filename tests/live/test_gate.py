@@ -71,7 +71,10 @@ def test_an_unscored_task_never_helps():
     blank[::9] = np.nan
     full = [difference_sequence(old, x, 80) for x in (new, blank)]
     assert (full[1][0] <= full[0][0]).all() and (full[1][1] >= full[0][1]).all()
-    assert "9 tasks have no score" in gate(old, blank, 80).note
+    assert (
+        "Tasks without a score, which count as right and wrong: 9"
+        in gate(old, blank, 80).note
+    )
     nothing = gate(old, np.full(80, np.nan), 80)
     assert nothing.outcome == GateOutcome.INCONCLUSIVE and np.isnan(nothing.new)
 
