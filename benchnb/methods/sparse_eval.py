@@ -87,51 +87,46 @@ def descend(
     y: np.ndarray,  # their scores
     steps: int,
     rng: np.random.Generator,
-    check: np.ndarray | None = None,  # True: only to stop early, shape (models,)
+    check: np.ndarray = (),  # positions of models that only say where to stop
     rate: float = 2e-3,  # of Adam
     dropout: float = 0.1,  # share of the units left out of a step
     most: int = 1000,  # models in a step
 ) -> Network:
     "Adam on the mean squared error; the best network on the models set apart"
-    check = np.zeros(len(y), bool) if check is None else check
-    flat, at = np.concatenate([part.ravel() for part in network.layers]), 0
-    layers = []  # views of one vector, so that a step is a few operations
-    for part in network.layers:
-        layers.append(flat[at : at + part.size].reshape(part.shape))
-        at += part.size
-    best, least, rows = flat.copy(), np.inf, np.flatnonzero(~check)
+    flat = np.concatenate([part.ravel() for part in network.layers])
+    ends = np.cumsum([part.size for part in network.layers])[:-1]
+    pairs = zip(np.split(flat, ends), network.layers, strict=True)
+    layers = [view.reshape(part.shape) for view, part in pairs]  # of one vector
+    best, least, rows = flat, np.inf, np.setdiff1d(np.arange(len(y)), check)
+    share = flat.dtype.type(1 - dropout)
     first, second = np.zeros_like(flat), np.zeros_like(flat)
     for step in range(1, steps + 1):
         some = rows if len(rows) <= most else rng.choice(rows, most, replace=False)
         keep = [rng.random((len(some), n), np.float32) >= dropout for n in WIDTHS]
-        masks = [
-            mask.astype(flat.dtype) / flat.dtype.type(1 - dropout) for mask in keep
-        ]
+        masks = [mask / share for mask in keep]
         parts = Network(layers).gradient(x[some], y[some], masks)[0]
         slope = np.concatenate([part.ravel() for part in parts])
         first += 0.1 * (slope - first)
         second += 0.001 * (slope**2 - second)
         size = np.sqrt(second / (1 - 0.999**step)) + 1e-8
         flat -= rate / (1 - 0.9**step) * first / size
-        if check.any() and (step % 20 == 0 or step == steps):
+        if len(check) and (step % 20 == 0 or step == steps):
             loss = ((Network(layers)(x[check]) - y[check]) ** 2).mean()
             if loss < least:
                 best, least = flat.copy(), loss
-    if np.isfinite(least):
-        flat[:] = best
+    flat[:] = best
     return Network(layers)
 
 # %% ../../nbs/methods/sparse_eval.ipynb #94ec5efa
 def exchange(
     network: Network,  # that predicts from these anchors
+    x: np.ndarray,  # what it predicts from, sources x n
     filled: np.ndarray,  # the sources' answers without gaps, sources x items
-    easiness: np.ndarray,  # means of all items
     truth: np.ndarray,  # full scores
     anchors: np.ndarray,  # item positions, shape (n,)
     allowed: np.ndarray,  # False: never asked, shape (items,)
 ) -> tuple[int, int]:  # place of the anchor to give up; the item that replaces it
     "The least important anchor, and the most promising item (equation 2)"
-    x = (filled[:, anchors] - easiness[anchors]).astype(network.layers[0].dtype)
     importance = np.abs(network.gradient(x, truth)[1]).mean(axis=0)
     promise = np.abs((filled - 0.5).T @ (network(x) - truth))
     promise[anchors], promise[~allowed] = -1, -1
@@ -176,14 +171,13 @@ class SparseEval(PatternCoreset):
         points /= np.linalg.norm(points, axis=1, keepdims=True) + 1e-9
         items = k_means_anchors(points, self.budget_, rng, self.weights_).items
         network = new_network(self.budget_, truth.mean(), rng)
-        spare = allowed.sum() - allowed[items].sum()
-        for _ in range(min(self.refinements, spare)):
+        for _ in range(min(self.refinements, allowed.sum() - allowed[items].sum())):
             x = filled[:, items] - mean[items]
             network = descend(network, x, truth, self.round_steps, rng)
-            place, item = exchange(network, filled, mean, truth, items, allowed)
+            place, item = exchange(network, x, filled, truth, items, allowed)
             items[place] = item
             network.layers[0][place] = rng.normal(0, self.budget_**-0.5, WIDTHS[0])
-        check = rng.permutation(len(truth)) < (len(truth) // 5 if len(truth) > 9 else 0)
+        check = np.flatnonzero(rng.permutation(len(truth)) < len(truth) // 5)
         x = filled[:, items] - mean[items]
         network = descend(network, x, truth, self.steps, rng, check)
         return NetworkAnchors(items, mean[items].astype(float), network.layers)

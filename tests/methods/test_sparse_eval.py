@@ -102,7 +102,7 @@ def test_the_exchange_is_that_of_loops():
         if j not in anchors and allowed[j]
     }
     expected = int(np.argmin(importance)), max(promise, key=promise.get)
-    assert exchange(network, filled, mean, truth, anchors, allowed) == expected
+    assert exchange(network, x, filled, truth, anchors, allowed) == expected
 
 
 def test_items_of_no_weight_are_not_asked():
