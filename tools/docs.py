@@ -89,12 +89,21 @@ FIRST = 160  # letters of a section in what the search loads first
 FULL = "fuseIndex = fuse;"  # where Quarto's script has read search.json
 
 
+DISPLAYED, INLINE = re.compile(r"\\\[.*?\\\]", re.S), re.compile(r"\\\((.*?)\\\)", re.S)
+
+
+def formula_text(found):
+    "A formula of a sentence without the marks of LaTeX: theta for \\(\\theta\\)"
+    return re.sub(r"[\\{}]", "", found[1])
+
+
 def light_search(site):
     """The search loads the beginnings of all prose, and then the rest behind the first
     results: whole sections, and of the reference names and what they do in a line"""
     path = site / "search.json"
     found = json.loads(path.read_text("utf-8"))
     for entry in found:
+        entry["text"] = INLINE.sub(formula_text, DISPLAYED.sub(" ", entry["text"]))
         if entry["href"].startswith("reference/"):
             entry["text"] = entry["text"][:120] * bool(entry["section"])
     found = [e for e in found if e["text"] or not e["section"]]
