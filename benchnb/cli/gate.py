@@ -192,7 +192,7 @@ def gate_command(
     **kwargs,
 ) -> int:  # the exit code
     "Is the new version at least as good as the old one? For jobs"
-    if min(batch, next or batch) < 1 or next == 0:
+    if batch < 1 or (next is not None and next < 1):
         raise ValueError("--batch and --next count tasks: give 1 or more")
     if next and (harness or json or junit or summary):
         raise ValueError("--next only prints tasks: leave out what reports or runs")
@@ -203,7 +203,7 @@ def gate_command(
     before, last = version_scores(old, format, choices), None
     page = os.environ.get("GITHUB_STEP_SUMMARY")  # other steps write there too
     check_outputs(old, new, junit=junit, summary=summary)
-    if page:
+    if page and not summary:
         check_place(page)
     while True:
         begun = not harness or holds_file(Path(new))

@@ -470,6 +470,9 @@ class GuardedIRT(Method):
         slope, constant, beyond = self.line_
         score = slope * score + constant
         half = ndtri((1 + self.level) / 2) * np.hypot(slope * se, beyond)
+        if self.partial_ and tuple(self.line_) == GuardedIRT.line_:
+            note = "it is the score on these items alone: too few full scores are known"
+            settings["notes"] = (*settings.get("notes", ()), note)
         settings |= dict(level=self.level, predicted=np.clip(full, 0, 1))
         return Estimate(score, (score - half, score + half), **settings)
 

@@ -239,6 +239,10 @@ def test_the_full_score_is_what_is_estimated_where_it_is_known(cls):
     weights = source.weights
     means = [estimate.predicted @ weights for estimate in found]
     assert np.abs(means - plain).mean() < np.abs(means - truth).mean()
+    assert not any("these items alone" in note for e in found for note in e.notes)
+    source.models.loc[source.models.index[15:], "full_score"] = np.nan
+    few = estimates(cls(folds=0).fit(source), target, 30)
+    assert all("these items alone" in e.notes[-1] for e in few)
 
 
 def test_intervals_cover_models_like_the_sources():
