@@ -91,10 +91,17 @@ def as_callback(command: Command) -> Callable:  # returns a Call, and runs nothi
 def listed(
     text: str | None,  # such as random,aipw; None: not given
 ) -> list[str] | None:  # at least one word, or None
-    "The words of an option, with commas between them"
+    "The words of an option; a comma in parentheses belongs to its word"
     if text is None:
         return None
-    words = [word.strip() for word in text.split(",") if word.strip()]
+    depth, pieces = 0, [""]
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    words = [word.strip() for word in pieces if word.strip()]
     if not words:
         raise ValueError(f"{text!r} names nothing: give at least one, or leave it out")
     return words

@@ -13,7 +13,7 @@ import pandas as pd
 
 from .commands import command, print_json
 from ..data.render import line_width, render
-from ..evaluation.method import Coreset, allowed_values, parameters
+from ..evaluation.method import allowed_values, parameters
 from ..evaluation.registry import get_method, list_methods
 
 # %% ../../nbs/cli/methods.ipynb #7ca55161
@@ -27,7 +27,7 @@ def method_facts(name: str) -> dict:  # name, subset, what, needs, parameters
             given[part.name] |= {"meaning": declared.meaning, "allowed": allowed}
     return {
         "name": name,
-        "subset": "fixed" if isinstance(one, Coreset) else "adaptive",
+        "subset": "fixed" if one.static else "adaptive",
         "what": (type(one).__doc__ or "").strip().partition("\n")[0],
         "needs": list(one.needs),
         "parameters": given,

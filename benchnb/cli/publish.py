@@ -33,6 +33,7 @@ from ..live.certificate import certify, measured_text
 from ..live.folder import check_new
 from ..plugins.lm_eval import task_file
 from ..stats.irt import LEAST_SOURCES
+from ..studies.recommend import default_method
 
 # %% ../../nbs/cli/publish.ipynb #eeadf74e
 @command("bundles", "benchnb bundles")
@@ -59,7 +60,7 @@ def bundles_command(
 # %% ../../nbs/cli/publish.ipynb #f9788a86
 @command(
     "publish",
-    "benchnb publish scores.parquet --method aipw --budget 60 --out small",
+    "benchnb publish scores.parquet --budget 60 --out small",
     more="Fit a method, choose its items, and write them with the fitted estimator to "
     "one folder. The table of sources stays here. Others begin an evaluation with "
     "benchnb plan FOLDER --out my_model.",
@@ -69,7 +70,7 @@ def bundles_command(
 def publish_command(
     scores: str,  # a named data set, or a file
     *,
-    method: str,  # with one subset for all models
+    method: str | None = None,  # with one list for all models (guarded_irt)
     transfer: str | None = None,  # a transfer matrix, for bento_sim and bento_le
     budget: str,  # items, or an amount such as 20ktokens, 5usd, 15min
     out: str,  # DIR, a new or empty folder
@@ -92,7 +93,9 @@ def publish_command(
             f"--harness is lm-eval, got {harness!r}: Inspect runs the folder as it is, "
             "with inspect eval benchnb/small -T sources=FOLDER"
         )
-    paid, fresh = read_budget(budget), check_fixed(named_method(method, transfer))
+    paid = read_budget(budget)
+    if method is not None or transfer is not None:
+        check_fixed(named_method(method, transfer))
     table = read_scores(scores, **kwargs)
     table.items = record(table.items, read_as(metric, filter))
     whole = table.shape[1]
@@ -104,7 +107,12 @@ def publish_command(
             print(f"without {whole - table.shape[1]:,} items of {without}", flush=True)
         if len(table) < LEAST_SOURCES:
             print(f"{about_sources(table)}\n", flush=True)
-    fitted = ready(named_method(method, transfer).fit(table), paid, seed)
+    if method is None and transfer is None:
+        method, note = default_method(table)
+        if note and not json:
+            print(f"{note}\n", flush=True)
+    fresh, fitted = (named_method(method, transfer) for _ in range(2))
+    fitted = ready(fitted.fit(table), paid, seed)
     errors = certificate = None
     if folds:
         errors = calibrate(fresh, table, fitted.budget_, folds, fitted.seed_, json)

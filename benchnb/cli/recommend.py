@@ -22,8 +22,7 @@ from ..data.render import render
 from ..data.scores import Scores
 from ..data.untrusted import write_csv
 from ..evaluation.compare import SURE
-from ..evaluation.method import Coreset
-from ..evaluation.registry import find_class
+from ..evaluation.registry import get_method
 from benchnb.studies.recommend import (
     INSTANT,
     format_advice,
@@ -138,8 +137,7 @@ def recommend_command(
         words = [shlex.quote(scores), "--method", shlex.quote(advice.method)]
         words = " ".join([*words, "--budget", str(advice.budget)])
         print(f"{format_advice(advice)}\n\nthen: benchnb plan {words} --out my_model")
-        one = advice.method.removeprefix("per_task(").removesuffix(")")
-        if issubclass(find_class(one), Coreset):
+        if get_method(advice.method).static:
             print(f"or:   benchnb publish {words} --out small")
     if out:
         replace_file(out, lambda name: write_csv(advice.table, name))

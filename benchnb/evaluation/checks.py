@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.scores import Scores
-from .method import Coreset, Estimate, Flag, Method, parameters
+from .method import Estimate, Flag, Method, parameters
 from .registry import NameTaken, load_method, register, save_method
 from .simulate import ready, simulate
 
@@ -164,10 +164,10 @@ def is_pure(trial: Trial) -> None:
     if not getattr(method, "transductive", False):
         one = shown(method, targets.select(models=[1]))
         rule(one == first[1:2], "other targets matter", why)
-    if isinstance(method, Coreset):
+    if method.static:
         wanted = " ".join(method.items_.index[method.coreset_])
         same = all(line.endswith(wanted) for line in first)
-        rule(same, "a Coreset asks for other items", "set coreset_ in prepare")
+        rule(same, "a static method asks for other items", "set coreset_ in prepare")
 
 
 def is_repeatable(trial: Trial) -> None:

@@ -298,6 +298,7 @@ class Method:
     least_sources = 0  # with fewer it is not recommended
     design_based = False  # True: estimate and interval hold for any model
     guarded = False  # True: a random sample decides whether its model is used
+    static = False  # True: all targets are asked `coreset_`, one list, at once
     fresh_per_target = False  # True: run gets other random numbers for every target
     counts_costs = False  # True: it stops by itself before an amount is overspent
     item_pairs = ()  # fitted arrays of items x items: their rows are no sources
@@ -383,6 +384,8 @@ class Method:
 @dataclass(eq=False)
 class Coreset(Method):
     "A method with one fixed set of items: `prepare` sets `coreset_`"
+
+    static = True
 
     def estimate(
         self,

@@ -94,6 +94,11 @@ class PerTask(Method):
         "As the method inside"
         return self.method.design_based
 
+    @property
+    def static(self) -> bool:
+        "As the method inside"
+        return self.method.static
+
     def fit(self, source: Scores, side: object = None) -> "PerTask":
         "Fit a copy of the method on every task"
         if not isinstance(self.method, Method):
@@ -116,6 +121,9 @@ class PerTask(Method):
         self.notes_ = list(short_notes(numbers, sizes, self.least))
         for part, share in zip(self.parts_, numbers, strict=True):
             part.prepare(int(share), np.random.default_rng(rng.integers(2**63)))
+        if self.static:
+            pairs = zip(self.parts_, self.places_, strict=True)
+            self.coreset_ = np.concatenate([place[p.coreset_] for p, place in pairs])
         return self
 
     def estimates_only(self) -> "PerTask":

@@ -4,13 +4,15 @@
 
 # %% auto #0
 __all__ = ['LIBRARY', 'DAMAGE', 'NameTaken', 'register', 'registered', 'forget', 'installed', 'list_methods', 'find_class',
-           'get_method', 'flatten', 'save_method', 'UnknownMethod', 'restore', 'load_method']
+           'written_parameters', 'get_method', 'flatten', 'save_method', 'UnknownMethod', 'restore', 'load_method']
 
 # %% ../../nbs/evaluation/registry.ipynb #25366ee4
+import ast
 import hashlib
 import importlib
 import io
 import json
+from dataclasses import fields
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from zipfile import BadZipFile
@@ -23,6 +25,7 @@ from ..data.scores import Scores
 from ..data.untrusted import TooLarge, load_arrays, parse_json
 from benchnb.evaluation.method import (
     Method,
+    check_parameters,
     documented,
     missing_packages,
     parameters,
@@ -46,7 +49,6 @@ LIBRARY = {  # name -> module of benchnb:class
     "faq": "methods.faq:FAQ",
     "gp_irt": "methods.tiny_benchmarks:GPIRT",
     "guarded_irt": "methods.guarded_irt:GuardedIRT",
-    "guarded_irt_static": "methods.guarded_irt:GuardedStatic",
     "kmeans": "methods.clustering:Clustering",
     "kmeans_text": "methods.clustering:TextClustering",
     "lego_irt": "methods.lego_irt:LegoIRT",
@@ -145,14 +147,49 @@ def find_class(
     return found
 
 
+def written_parameters(
+    name: str,  # of the method, for messages
+    cls: type[Method],
+    text: str,  # such as rounds=5, level=0.9
+) -> dict:  # parameter to value
+    "The parameters that stand in parentheses behind a method's name"
+    try:
+        call = ast.parse(f"method({text})", mode="eval").body
+        values = {part.arg: ast.literal_eval(part.value) for part in call.keywords}
+        plain = isinstance(call.func, ast.Name) and not call.args and None not in values
+    except (SyntaxError, ValueError, AttributeError):
+        plain = False
+    if not plain:
+        raise ValueError(
+            f"'{name}({text})' is no method with its parameters: write them as in "
+            "guarded_irt(rounds=5)"
+        )
+    declared = [part.name for part in fields(cls)]
+    for parameter in values:
+        if parameter not in declared:
+            more = f"'benchnb methods {name}' explains them"
+            kind = f"parameter of {name}"
+            raise ValueError(unknown_name(kind, parameter, declared, more))
+    return values
+
+
 def get_method(
-    name: str,  # a registered name, per_task(name), or package.module:Class
+    name: str,  # a name, name(parameter=value), per_task(name), or module:Class
     **params,  # parameters of the method
 ) -> Method:  # not yet fitted
     "Make a method by its name; an unknown name is answered with the nearest one"
-    if name.startswith("per_task(") and name.endswith(")"):
-        return find_class("per_task")(get_method(name[9:-1], **params))
-    return find_class(name)(**params)
+    word, opened, rest = name.strip().partition("(")
+    if opened and not rest.endswith(")"):
+        raise ValueError(f"{name!r} does not end with a parenthesis: close it")
+    inside = rest[:-1]
+    if word == "per_task" and inside:
+        return find_class("per_task")(get_method(inside, **params))
+    cls = find_class(word)
+    if not opened:
+        return cls(**params)
+    method = cls(**written_parameters(word, cls, inside) | params)
+    check_parameters(method)
+    return method
 
 # %% ../../nbs/evaluation/registry.ipynb #1b1b04d2
 def flatten(

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['method_rng', 'check_request', 'complete', 'Conversation', 'converse', 'run_part', 'filled', 'worst_and_best',
-           'reaching', 'over_unscored', 'is_static', 'paid_number', 'ready', 'simulate']
+           'reaching', 'over_unscored', 'paid_number', 'ready', 'simulate']
 
 # %% ../../nbs/evaluation/simulate.ipynb #e09f6428
 import bisect
@@ -30,7 +30,6 @@ from ..data.scores import Scores
 from ..data.sources import TableLike, as_scores
 from benchnb.evaluation.method import (
     Cohort,
-    Coreset,
     Estimate,
     Flag,
     IntervalKind,
@@ -333,11 +332,6 @@ def over_unscored(
     return reaching(found, others)
 
 # %% ../../nbs/evaluation/simulate.ipynb #464d2f2c
-def is_static(method: Method) -> bool:
-    "Does it ask all targets the same items? Also in every task, as per_task does"
-    return isinstance(getattr(method, "method", method), Coreset)
-
-
 def _prepared(method, budget, seed):
     "Prepare for a number of items"
     budget = check_budget(budget, len(method.items_))
@@ -357,7 +351,7 @@ def paid_number(
     costs = known_costs(method.items_, amount.unit)
     most = items_for(amount, np.sort(costs))  # if all were cheap
     found = most
-    if is_static(method):
+    if method.static:
         limit = amount.value * (1 + 1e-9)
 
         def cost(number):
@@ -388,7 +382,7 @@ def ready(
     vars(method).pop("limit_", None)
     if isinstance(budget, Amount):
         amount, budget = budget, paid_number(method, budget, seed)
-        if amount.unit is not Unit.ITEMS and not is_static(method):
+        if amount.unit is not Unit.ITEMS and not method.static:
             method.limit_ = float(amount.value)
     return _prepared(method, budget, seed)
 

@@ -18,7 +18,6 @@ from ..evaluation.method import Method, parameters
 from benchnb.evaluation.simulate import (
     Conversation,
     converse,
-    is_static,
     paid_number,
     ready,
 )
@@ -30,7 +29,7 @@ def items_within(
     seed: int = 0,  # of the choice
 ) -> int:  # items
     "A large budget of items that costs no more than an amount, whatever is asked"
-    if is_static(method) or amount.unit is Unit.ITEMS:
+    if method.static or amount.unit is Unit.ITEMS:
         return paid_number(method, amount, seed)
     costs = known_costs(method.items_, amount.unit)
     found = items_for(amount, np.sort(costs)[::-1])

@@ -26,7 +26,7 @@ from benchnb.data.files import (
     unknown_name,
     write_text,
 )
-from ..evaluation.method import Coreset, Method, parameters
+from ..evaluation.method import Method, parameters
 from ..evaluation.registry import load_method, save_method
 from benchnb.harnesses.harness import (
     Round,
@@ -78,7 +78,7 @@ harness heeds no other:
 
 
 def bundle_files(
-    method: Coreset,  # fitted and prepared
+    method: Method,  # fitted and prepared
     subset: Subset,  # its items
     folder: str | Path,  # of the bundle, for the harness's command
     title: str,  # of the README
@@ -126,7 +126,7 @@ def bundle_files(
 # %% ../../nbs/live/bundles.ipynb #c5aff394
 def check_fixed(method: Method) -> Method:  # the same
     "Only a method that asks every model the same items can be published"
-    if not isinstance(method, Coreset):
+    if not method.static:
         raise TypeError(
             f"{getattr(method, 'name', method)!s} asks each model other items: publish "
             "a method with one subset for all (benchnb recommend names one)"
@@ -135,7 +135,7 @@ def check_fixed(method: Method) -> Method:  # the same
 
 
 def publish(
-    method: Coreset,  # fitted and prepared: its items are the subset
+    method: Method,  # fitted and prepared: its items are the subset
     folder: str | Path,  # a new or empty one
     title: str = "A small benchmark",  # of the README
     with_sources: bool = False,  # True: also a method that keeps the table of sources
@@ -172,7 +172,7 @@ def publish(
 # %% ../../nbs/live/bundles.ipynb #d2a8f5e3
 def read_bundle(
     folder: str | Path,  # written by publish
-) -> Coreset:  # fitted and prepared
+) -> Method:  # fitted and prepared
     "The method of a bundle, if all its files are there and belong together"
     path, names = Path(folder, "subset.json"), {p.name for p in Path(folder).glob("*")}
     whole = {"README.md", "arrays.npz", "method.json", path.name}
@@ -200,7 +200,7 @@ def read_bundle(
 
 def bundle_plan(
     folder: str | Path,  # written by publish
-    method: Coreset,  # from read_bundle
+    method: Method,  # from read_bundle
 ) -> dict:  # errors; of a certified bundle also certificate and ease
     "What an evaluation from a bundle knows beside its method"
     place = Path(folder)

@@ -18,7 +18,7 @@ from ..data.files import naming, read_object
 from ..data.scores import Scores, item_means
 from ..evaluation.compare import SURE, compare, summary
 from ..evaluation.guard import usual_range
-from ..evaluation.method import Coreset, Flag, Method, parameters
+from ..evaluation.method import Flag, Method, parameters
 from ..harnesses.harness import make_subset
 from .report import rounded
 from ..stats.conformal import conformal_interval
@@ -95,7 +95,7 @@ class Certificate:
 
 
 def certify(
-    method: Coreset,  # fitted on the table and prepared: what is published
+    method: Method,  # fitted on the table and prepared: what is published
     table: Scores,  # the sources
     errors: pd.DataFrame,  # from left_out_errors, with this budget
     trials: int = 10,  # repetitions of each split

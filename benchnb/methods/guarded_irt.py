@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['DIMS_AVERAGED', 'BALANCE_GAIN', 'FREE_STRETCH', 'FALLBACK_REASONS', 'strong_rates', 'item_space', 'draw_with_reserve',
            'chance_outside', 'posterior_quantiles', 'most_informative_items', 'free_curves', 'free_prior',
-           'full_score_line', 'fit_dimensions', 'GuardedIRT', 'GuardedStatic']
+           'full_score_line', 'fit_dimensions', 'GuardedIRT']
 
 # %% ../../nbs/methods/guarded_irt.ipynb #b76249e4
 from collections.abc import Generator
@@ -16,7 +16,6 @@ from scipy.special import ndtr, ndtri
 
 from ..data.scores import Scores, item_means
 from benchnb.evaluation.method import (
-    Coreset,
     Estimate,
     Flag,
     IntervalKind,
@@ -216,8 +215,10 @@ class GuardedIRT(Method):
     folds: int = param(5, "parts left out; 0: none", low=0, whole=True, barred=(1,))
     limit: float = param(0.2, "P(stronger than the sources) where the guard fires")
     misfit_limit: float = param(-0.8, "person fit below which a target is different")
-    first: float = param(0.4, "share of the budget asked first", low=0.01, high=1)
-    rounds: int = param(5, "requests, where the model chooses", low=2, whole=True)
+    rounds: int = param(1, "requests; 1: all items at once", low=1, whole=True)
+    first: float = param(
+        0.4, "share of the budget in the first of several rounds", low=0.01, high=1
+    )
     ranking: bool = param(False, "out of range, by the number correct (eq. 3)")
     beyond: str = param(
         "sample", "what estimates a stronger target", choices=("sample", "free curves")
@@ -227,6 +228,11 @@ class GuardedIRT(Method):
     least_sources = LEAST_SOURCES
     guarded = True
     line_ = (1.0, 0.0, 0.0)  # to the full score, where the items are only a part
+
+    @property
+    def static(self) -> bool:
+        "One round asks every target the same list"
+        return self.rounds == 1
 
     def estimates_only(self) -> "GuardedIRT":
         "A copy, not fitted, with the same estimates: the folds serve only the interval"
@@ -296,9 +302,12 @@ class GuardedIRT(Method):
         super().prepare(budget, rng)
         size = np.sqrt(self.strong_ * (1 - self.strong_)) + 0.5
         self.chance_ = inclusion_probabilities(self.weights_ * size, budget)
-        first = budget if self.few_ else max(1, round(self.first * budget))
+        at_once = self.static or self.few_
+        first = budget if at_once else max(1, round(self.first * budget))
         parts = draw_with_reserve(self.chance_, self.space_, first, rng)
         self.first_, self.reserve_ = parts
+        if self.static:
+            self.coreset_ = self.first_
         self.stretch_ = 1.0
         if self.folds and not self.few_:
             self.check_sources("_left_out")
@@ -374,6 +383,13 @@ class GuardedIRT(Method):
         if free:
             return self.by_free_curves(models, free, priors, asked, seen, outside)
         return self.conclude(models, asked, seen, odd)
+
+    def estimate(
+        self,
+        seen: np.ndarray,  # scores on coreset_, in its order; NaN: unscored
+    ) -> Estimate:
+        "In one round: from the scores on the list to the estimate"
+        return run_part(self.run(None), lambda _: seen)
 
     def in_range(
         self,
@@ -482,23 +498,3 @@ class GuardedIRT(Method):
         if set(whole) <= set(asked):
             return RandomDraw(whole, self.chance_)
         return RandomDraw(self.first_, self.chance_ * len(self.first_) / len(whole))
-
-# %% ../../nbs/methods/guarded_irt.ipynb #a8a7db77
-@register
-@dataclass(eq=False)
-class GuardedStatic(GuardedIRT, Coreset):
-    "One balanced sample for all targets; the guard decides which estimate is used"
-
-    first: float = param(1.0, "everything is asked at once", choices=(1.0, 1))
-
-    name = "guarded_irt_static"
-
-    def prepare(self, budget: int, rng: np.random.Generator) -> Method:
-        "Draw the sample; calibrate the interval by held-out sources"
-        GuardedIRT.prepare(self, budget, rng)
-        self.coreset_ = self.first_
-        return self
-
-    def estimate(self, seen: np.ndarray) -> Estimate:
-        "From the scores on the sample to the estimate"
-        return run_part(self.run(None), lambda _: seen)

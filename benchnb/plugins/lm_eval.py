@@ -19,7 +19,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from ..data.files import pip_install
-from ..evaluation.method import Coreset
+from ..evaluation.method import Method
 from ..harnesses.harness import Subset, make_subset, task_word
 from ..harnesses.logs import choose, recorded
 from ..harnesses.parsing import as_number
@@ -38,7 +38,7 @@ class: !function benchnb.plugins.lm_eval.SmallTask
 
 
 def task_file(
-    method: Coreset,  # fitted and prepared
+    method: Method,  # fitted and prepared
     folder: str | Path,  # of the bundle; its name is that of the task
 ) -> dict[str, str]:  # file name -> text
     "A bundle as a task of lm-evaluation-harness"

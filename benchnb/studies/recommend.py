@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..data.costs import Amount, known_costs, usual_items
+from ..data.costs import Amount
 from ..data.render import render
 from ..data.scores import Scores
 from ..data.sources import TableLike, as_scores
@@ -27,8 +27,8 @@ from benchnb.evaluation.compare import (
     over_trials,
     summary,
 )
-from ..evaluation.method import Coreset, Method
-from ..evaluation.registry import find_class, get_method, list_methods
+from ..evaluation.method import Method
+from ..evaluation.registry import get_method, list_methods
 from ..evaluation.simulate import ready
 from ..stats.metrics import mean_and_error
 from .planning import small_table
@@ -170,7 +170,7 @@ def candidates(
     "The methods that are tried by themselves: all safe ones, and the quick ones beside"
     names = [n for n in list_methods(scores) if is_safe(n) or n in TRIED]
     names = [n for n in names if not too_few(n, scores)]
-    return [n for n in names if not static or issubclass(find_class(n), Coreset)]
+    return [n for n in names if not static or get_method(n).static]
 
 
 def recommend(
@@ -269,31 +269,13 @@ def recommend_tasks(
 # %% ../../nbs/studies/recommend.ipynb #8e79cdd9
 def default_method(
     scores: Scores,  # the sources
-    budget: int | Amount | None = None,  # items, or an amount; None: 50
-    seed: int = 0,
-    progress: bool = False,
-    rounds: bool = False,  # True: several rounds are no trouble
-) -> tuple[str, str]:  # the name of a method, and why: lines of at most 80 columns
-    "AIPW, or a guarded method or random items where they win on the sources"
-    both = ["guarded_irt" if rounds else "guarded_irt_static", "aipw", "random"]
-    few = ""
-    if why := too_few(both[0], scores):
-        few = f"only {len(scores)} models in the table: {both.pop(0)} {why}\n\n"
-    if isinstance(budget, Amount):
-        budget = usual_items(budget, known_costs(scores.items, budget.unit))
-    budget = min(budget or 50, max(1, min(scores.shape[1], QUICK_FORM["items"]) // 2))
-    try:
-        how = dict(trials=5, seed=seed, progress=progress)
-        advice = recommend(scores, budget, both, **how)
-    except ValueError as error:  # too few models, or one task of another kind
-        return "aipw", f"{few}nothing can be measured on the sources: {error}"
-    shown = error_columns(advice.table.loc[both])
-    shown = shown.set_axis(["new models", "like the sources", "stronger"], axis=1)
-    notes = ["error relative to random items; ± standard error"]
-    notes.append(f"{SURE} trials on the sources, 5 of guarded methods")
-    if advice.method == "random":
-        notes.append("neither of the others is better than random items: random")
-    return advice.method, few + str(render(shown, right=[*shown][1:], notes=notes))
+) -> tuple[str, str]:  # the name of a method; a line where it is the second choice
+    "guarded_irt in one round; a stratified sample where the sources are too few"
+    if too_few("guarded_irt", scores):
+        count, least = len(scores), get_method("guarded_irt").least_sources
+        text = f"method: stratified, since {count} sources are fewer than the {least} "
+        return "stratified", text + "that guarded_irt needs"
+    return "guarded_irt", ""
 
 
 def error_columns(

@@ -70,7 +70,7 @@ def test_also_of_methods_whose_interval_is_calibrated(method, name):
 
 @pytest.mark.night
 @pytest.mark.parametrize("name", [*EMBEDDED, *DATA[:-1]])
-@pytest.mark.parametrize("method", ["guarded_irt", "guarded_irt_static", "p_irt"])
+@pytest.mark.parametrize("method", ["guarded_irt", "guarded_irt(rounds=5)", "p_irt"])
 def test_also_of_guarded_methods(method, name):
     check_widths(name, method, 60, trials=2)
 

@@ -47,13 +47,16 @@ def place(tmp_path, monkeypatch):
     table = Scores((rng.random(chance.shape) < chance).astype(float), items)
     sources = table.select(models=table.models.index.drop(table.models.index[20]))
     truth = table.select(models=table.models.index[20:21])
-    method = get_method("guarded_irt").fit(sources)
+    method = get_method("guarded_irt(rounds=5)").fit(sources)
     Evaluation(method, 20, folder=tmp_path / "mine", harness="list", source=sources)
     answers = pd.Series(truth.values[0], items.index, name="score")
     answers.to_csv(tmp_path / "truth.csv", index_label="item")
     (tmp_path / "program.py").write_text(PROGRAM)
     monkeypatch.chdir(tmp_path)
-    return tmp_path, simulate(get_method("guarded_irt").fit(sources), truth, 20)[0]
+    return (
+        tmp_path,
+        simulate(get_method("guarded_irt(rounds=5)").fit(sources), truth, 20)[0],
+    )
 
 
 @pytest.mark.parametrize("round", [1, 3])

@@ -14,7 +14,7 @@ from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import Conversation, is_static, ready, simulate
 from benchnb.methods.adaptive_irt import AdaptiveIRT
 
-NAMES = "random stratified aipw kmeans tailored_bench adaptive_irt guarded_irt".split()
+NAMES = "random stratified aipw kmeans tailored_bench adaptive_irt guarded_irt guarded_irt(rounds=5)".split()
 NAMES += ["per_task(stratified)", "per_task(adaptive_irt)"]
 
 

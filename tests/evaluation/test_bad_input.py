@@ -23,7 +23,11 @@ from benchnb.live.evaluation import Evaluation
 GOOD = [[0, 1, 0.5], [1, 0, np.nan]]
 NAMES = ["alpha", "beta"]
 ITEMS = ["x", "y", "z"]
-SOME = ["kmeans", "tailored_bench", "guarded_irt"]  # a Coreset and two that adapt
+SOME = [
+    "kmeans",
+    "tailored_bench",
+    "guarded_irt(rounds=5)",
+]  # a Coreset and two that adapt
 
 
 def facts(index, **columns):

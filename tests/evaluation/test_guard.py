@@ -107,7 +107,7 @@ def test_aipw_in_the_place_of_an_estimate_is_right_on_average():
     assert abs(np.mean(off)) < 0.02 and np.mean(held) > 0.9
 
 
-QUICK = "random", "aipw", "p_irt", "guarded_irt", "tailored_bench"
+QUICK = "random", "aipw", "p_irt", "guarded_irt(rounds=5)", "tailored_bench"
 NAMES = [
     n if n in QUICK else pytest.param(n, marks=pytest.mark.slow)
     for n in list_methods(table())

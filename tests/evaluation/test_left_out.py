@@ -45,7 +45,7 @@ class Calibrated(GuardedIRT):
 
     def estimates_only(self):
         self.fits.append(3)
-        return GuardedIRT(folds=3)
+        return GuardedIRT(folds=3, rounds=self.rounds)
 
 
 def test_every_source_is_left_out_once_and_never_seen():
@@ -98,8 +98,8 @@ def test_a_method_without_an_interval_gets_one_that_is_kept(tmp_path):
 def test_left_out_errors_are_those_of_the_method_itself():
     "What only an interval needs is left out in the folds, and changes no estimate"
     source = table(1, 40)
-    quick = left_out_errors(GuardedIRT(), source, 20, folds=2)
-    slow = left_out_errors(Calibrated(), source, 20, folds=2)
+    quick = left_out_errors(GuardedIRT(rounds=5), source, 20, folds=2)
+    slow = left_out_errors(Calibrated(rounds=5), source, 20, folds=2)
     columns = ["estimate", "truth", "fit", "correction", "fold"]
     np.testing.assert_allclose(quick[columns], slow[columns], atol=1e-12)
     assert GuardedIRT().estimates_only().folds == 0 and Calibrated.fits == [3, 3]

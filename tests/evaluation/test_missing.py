@@ -16,10 +16,10 @@ from benchnb.evaluation.simulate import Conversation, converse, ready
 from benchnb.live.evaluation import Evaluation
 
 SCORED = (1, 3, 5, 10, 25, 50)  # of 50 items asked
-METHODS = ["random", "stratified", "difference", "aipw", "guarded_irt_static"]
+METHODS = ["random", "stratified", "difference", "aipw", "guarded_irt"]
 METHODS += ["p_irt", "gp_irt", "anchor_irt", "kmeans", "anchor_points"]
 METHODS += ["sort_and_search", "metabench", "essence_bench", "proeval"]
-METHODS += ["guarded_irt", "adaptive_irt", "faq", "tailored_bench"]
+METHODS += ["guarded_irt(rounds=5)", "adaptive_irt", "faq", "tailored_bench"]
 METHODS += ["tailored_bench_published", "collaborative_filtering"]
 METHODS += ["disco", "sparse_eval", "atlas", "lego_irt"]
 

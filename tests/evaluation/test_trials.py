@@ -61,7 +61,9 @@ def test_n_runs_weigh_like_n_answers_to_the_same_item():
     np.testing.assert_allclose(fast.covariance, slow.covariance, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["adaptive_irt", "p_irt", "guarded_irt"])
+@pytest.mark.parametrize(
+    "name", ["adaptive_irt", "p_irt", "guarded_irt", "guarded_irt(rounds=5)"]
+)
 def test_methods_hear_how_many_runs_an_answer_rests_on(name):
     scores, _ = agents(60)
     known, targets = (scores.select(models=part) for part in (range(50), range(50, 60)))

@@ -39,7 +39,13 @@ from benchnb.methods.guarded_irt import GuardedIRT
 
 NAMES = [*METHODS, *NESTED]
 every_method = pytest.mark.parametrize("name", METHODS)
-SOME = ["aipw", "adaptive_irt", "guarded_irt", "tailored_bench", "per_task(random)"]
+SOME = [
+    "aipw",
+    "adaptive_irt",
+    "guarded_irt(rounds=5)",
+    "tailored_bench",
+    "per_task(random)",
+]
 some_methods = pytest.mark.parametrize("name", SOME)
 BUDGET, SEED = 12, 3
 

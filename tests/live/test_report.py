@@ -27,7 +27,7 @@ def test_tasks_have_intervals_and_counts():
         assert part["interval"] == [None, None] or part["kind"] == "exact"
 
 
-@pytest.mark.parametrize("method", ["aipw", "per_task(random)", "guarded_irt_static"])
+@pytest.mark.parametrize("method", ["aipw", "per_task(random)", "guarded_irt"])
 def test_few_sources_leave_tasks_an_interval_from_their_random_items(method):
     source, target = table(1, 80).split("random", seed=0)
     few, truth = source.select(models=np.arange(12)), target.performance(by="task")

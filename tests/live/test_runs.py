@@ -84,7 +84,7 @@ def test_harbor_names_its_runs(tmp_path):
         assert live.report()["runs"] == 3 * len(asked)
 
 
-@pytest.mark.parametrize("name", ["adaptive_irt", "guarded_irt"])
+@pytest.mark.parametrize("name", ["adaptive_irt", "guarded_irt(rounds=5)"])
 def test_later_runs_of_an_adaptive_test_give_what_all_at_once_gives(name):
     rng = np.random.default_rng(0)
     ease, theta = rng.normal(0, 1, 40), rng.normal(0, 1, (30, 1))

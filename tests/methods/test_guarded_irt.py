@@ -13,7 +13,6 @@ from benchnb.evaluation.simulate import simulate
 from benchnb.live.evaluation import Evaluation
 from benchnb.methods.guarded_irt import (
     GuardedIRT,
-    GuardedStatic,
     chance_outside,
     free_curves,
     free_prior,
@@ -24,7 +23,7 @@ from benchnb.methods.guarded_irt import (
 from benchnb.stats.irt import IRT, LEAST_SOURCES, fit_irt
 from benchnb.stats.irt_posterior import sample_posterior, search_precision
 
-BOTH = pytest.mark.parametrize("cls", [GuardedIRT, GuardedStatic])
+ROUNDS = pytest.mark.parametrize("rounds", [1, 5])
 
 
 @functools.cache
@@ -35,8 +34,8 @@ def many():
 
 
 @functools.cache
-def fitted(cls, **given):
-    return cls(**given).fit(many()[0])
+def fitted(**given):
+    return GuardedIRT(**given).fit(many()[0])
 
 
 @functools.cache
@@ -54,8 +53,7 @@ def positions(estimate, scores):
 def test_ranking_follows_the_number_right():
     weak, strong = split_by_strength()
     ranking, plain = (
-        prepared(GuardedStatic(folds=0, ranking=on).fit(weak), 30)
-        for on in (True, False)
+        prepared(GuardedIRT(folds=0, ranking=on).fit(weak), 30) for on in (True, False)
     )
     answers = strong.values[:, ranking.first_].astype(float)
     models = [IRT(**dict(arrays)) for arrays in ranking.banks_]
@@ -116,7 +114,9 @@ def test_free_curves_add_a_level_and_a_slope_to_the_logits():
 
 def test_free_curves_lift_a_stronger_target():
     source, target = split_by_strength()
-    method = prepared(GuardedIRT(folds=0, beyond="free curves").fit(source), 30)
+    method = prepared(
+        GuardedIRT(folds=0, rounds=5, beyond="free curves").fit(source), 30
+    )
     truth = target.truth().to_numpy()
     found = simulate(method, target)
     bias = np.array([e.score for e in found]) - truth
@@ -158,7 +158,7 @@ def test_strong_rates_with_gaps():
 
 def test_a_stronger_target_is_flagged_and_asked_the_reserve():
     source, target = split_by_strength()
-    method = prepared(GuardedIRT(folds=0).fit(source), 30)
+    method = prepared(GuardedIRT(folds=0, rounds=5).fit(source), 30)
     found = simulate(method, target)
     strong = [Flag.OUT_OF_RANGE in e.flags for e in found]
     assert np.mean(strong) > 0.7
@@ -167,7 +167,7 @@ def test_a_stronger_target_is_flagged_and_asked_the_reserve():
         if flag:
             assert set(positions(estimate, target)) == sample
     bias = np.array([e.score for e in found]) - target.truth().to_numpy()
-    blind = GuardedIRT(folds=0, limit=1.1, misfit_limit=-99.0).fit(source)
+    blind = GuardedIRT(folds=0, rounds=5, limit=1.1, misfit_limit=-99.0).fit(source)
     unguarded = [e.score for e in estimates(blind, target, 30)]
     assert abs(bias.mean()) < 0.5 * abs(np.mean(unguarded - target.truth().to_numpy()))
 
@@ -176,7 +176,7 @@ def test_a_target_in_range_is_asked_in_rounds():
     target = many()[1]
     counts = []
     for row in range(6):
-        run = Evaluation(prepared(fitted(GuardedIRT), 20))
+        run = Evaluation(prepared(fitted(rounds=5), 20))
         known, requests = target.values[row].astype(float), []
         while run.ask():
             names = run.ask()
@@ -188,14 +188,18 @@ def test_a_target_in_range_is_asked_in_rounds():
     assert [8, 3, 3, 3, 3] in counts
 
 
-@BOTH
-def test_few_sources_get_the_random_sample_and_a_note(cls):
+@ROUNDS
+def test_few_sources_get_the_random_sample_and_a_note(rounds):
     source, target = many()
-    method = cls().fit(source.select(models=np.arange(LEAST_SOURCES - 1)))
+    method = GuardedIRT(rounds=rounds).fit(
+        source.select(models=np.arange(LEAST_SOURCES - 1))
+    )
     found = estimates(method, target, 20)
     assert all("19 sources are too few for an item" in e.notes[0] for e in found)
     assert len({tuple(e.items) for e in found}) == 1
-    enough = cls(folds=0).fit(source.select(models=np.arange(LEAST_SOURCES)))
+    enough = GuardedIRT(folds=0, rounds=rounds).fit(
+        source.select(models=np.arange(LEAST_SOURCES))
+    )
     assert not any("too few" in str(e.notes) for e in estimates(enough, target, 20))
 
 
@@ -209,17 +213,19 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-@BOTH
-def test_odd_sources_give_finite_estimates(cls, name):
+@ROUNDS
+def test_odd_sources_give_finite_estimates(rounds, name):
     source = Scores(ODD[name])
     target = Scores(np.stack([ODD[name][0], 1 - ODD[name][-1]]), source.items)
     for budget in (1, source.shape[1] // 2, source.shape[1]):
-        for estimate in estimates(cls(folds=2).fit(source), target, budget):
+        for estimate in estimates(
+            GuardedIRT(folds=2, rounds=rounds).fit(source), target, budget
+        ):
             assert np.isfinite([estimate.score, *estimate.interval]).all()
 
 
-@BOTH
-def test_the_full_score_is_what_is_estimated_where_it_is_known(cls):
+@ROUNDS
+def test_the_full_score_is_what_is_estimated_where_it_is_known(rounds):
     noise = np.random.default_rng(0).normal(0, 0.01, 80)
     scores = table(1, 80)
     part = scores.performance().to_numpy()
@@ -229,7 +235,7 @@ def test_the_full_score_is_what_is_estimated_where_it_is_known(cls):
     known = target.truth().notna().to_numpy()
     target = target.select(models=known)
     plain = target.performance().to_numpy()
-    method, truth = cls().fit(source), target.truth().to_numpy()
+    method, truth = GuardedIRT(rounds=rounds).fit(source), target.truth().to_numpy()
     found = estimates(method, target, 30)
     score = np.array([estimate.score for estimate in found])
     low, high = np.array([estimate.interval for estimate in found]).T
@@ -241,7 +247,7 @@ def test_the_full_score_is_what_is_estimated_where_it_is_known(cls):
     assert np.abs(means - plain).mean() < np.abs(means - truth).mean()
     assert not any("these items alone" in note for e in found for note in e.notes)
     source.models.loc[source.models.index[15:], "full_score"] = np.nan
-    few = estimates(cls(folds=0).fit(source), target, 30)
+    few = estimates(GuardedIRT(folds=0, rounds=rounds).fit(source), target, 30)
     assert all("these items alone" in e.notes[-1] for e in few)
 
 

@@ -373,7 +373,7 @@ def test_the_log_of_a_model_above_all_sources_says_so(world, sources, format):
     place, _ = world
     best = "a" * 8  # always right
     both = small([best, "aaaa"], f"best_{format}", "--log-format", format)
-    odd = small(["odd"], f"best_{format}", "-T", "method=guarded_irt_static")
+    odd = small(["odd"], f"best_{format}", "-T", "method=guarded_irt")
     inspect(world, ({}, both), ({}, [*odd, "--log-format", format]))
     live = Evaluation(get_method("guarded_irt").fit(sources), BUDGET, source=sources)
     while asked := live.ask():

@@ -56,18 +56,6 @@ def test_a_lucky_draw_of_random_items_decides_nothing():
     assert "no harm" not in LEGEND["safe"]
 
 
-def test_the_default_is_random_where_nothing_is_better(monkeypatch):
-    errors = {"random": 1.0, "aipw": 1.1, "guarded_irt_static": 1.2}
-    rows = [(m, t, x, x, 0.1) for m, x in errors.items() for t in range(3)]
-    columns = ["method", "trial", "mae", "relative", "seconds"]
-    found = pd.DataFrame(rows, columns=columns)
-    monkeypatch.setattr(
-        "benchnb.studies.recommend.held_out_errors", lambda *_, **__: found
-    )
-    name, why = default_method(table(), 20)
-    assert name == "random" and "neither of the others is better" in why
-
-
 SAFE = ["random", "stratified", "difference", "aipw", "guarded_irt"]
 
 
@@ -80,7 +68,7 @@ def test_clearly_better_needs_two_standard_errors_of_the_paired_difference():
 def test_safe_methods_declare_it():
     names = candidates(table())
     safe = {name for name in names if is_safe(name)}
-    assert safe == {*SAFE, "guarded_irt_static"}
+    assert safe == {*SAFE}
     assert {"kmeans", "gp_irt"} <= set(names) - safe
 
 
@@ -114,8 +102,8 @@ def test_advice_on_a_small_table(tmp_path):
 
 def test_static_advice_can_be_published(tmp_path):
     advice = recommend(table(), 20, trials=1, static=True)
-    assert "guarded_irt" not in advice.table.index
-    assert "guarded_irt_static" in advice.table.index
+    assert "guarded_irt" in advice.table.index
+    assert "adaptive_irt" not in advice.table.index
     method = ready(get_method(advice.method).fit(table()), 20)
     assert len(publish(method, tmp_path / "small")) == 20
 
@@ -147,22 +135,6 @@ def test_a_bad_budget_and_a_small_table_are_refused():
         recommend(table().select(models=np.arange(5)), 20)
 
 
-@pytest.mark.slow
-def test_the_method_where_none_is_named():
-    few = table().select(models=np.arange(5))
-    name, why = default_method(few)
-    assert name == "aipw" and "only 5 models" in why
-    name, why = default_method(table(1, 46), 20)
-    assert name in ("aipw", "guarded_irt_static")  # one round: no program drives it
-    head, *rows = why.splitlines()[:4]
-    figures = {row.split()[0]: re.findall(r"(?<!± )\d\.\d+", row) for row in rows}
-    sums = {row: float(f[0]) + float(f[1]) for row, f in figures.items()}
-    assert figures["random"] == ["1.00", "1.00"]
-    assert sums[name] <= min(sums.values()) + 0.021  # as rounded
-    assert max(map(len, why.splitlines())) <= 80
-    assert default_method(table(1, 46), 20)[1] == why
-
-
 IRT = ["adaptive_irt", "anchor_irt", "gp_irt", "guarded_irt", "p_irt"]
 
 
@@ -171,13 +143,13 @@ def test_below_20_sources_no_item_response_model_is_recommended():
     few, enough = (table().select(models=np.arange(n)) for n in (19, 20))
     assert all(too_few(name, few) and not too_few(name, enough) for name in IRT)
     assert too_few("per_task(guarded_irt)", few) and not too_few("aipw", few)
-    assert not {*IRT, "guarded_irt_static"} & {*candidates(few)}
+    assert not {*IRT} & {*candidates(few)}
     assert {"gp_irt", "guarded_irt"} < {*candidates(enough)}
     advice = recommend(few, 20, ["guarded_irt", "gp_irt", "random"], trials=2)
     assert advice.method == advice.bold == "random"
     assert advice.table.loc["guarded_irt", "verdict"] == "needs 20 sources"
     with pytest.raises(ValueError, match="guarded_irt needs 20 sources, there are 19"):
         recommend(few, 20, ["guarded_irt"], trials=1)
-    name, why = default_method(few, 20)
-    assert name in ("aipw", "random") and "guarded_irt_static needs 20 sources" in why
-    assert "\naipw" in why and "\nguarded" not in why
+    name, note = default_method(few)
+    assert name == "stratified" and "19 sources are fewer than the 20" in note
+    assert default_method(enough) == ("guarded_irt", "")
