@@ -1,10 +1,13 @@
 """Settings of every test run, and which tests `make test` leaves out.
 
 What takes long or needs programs of others is marked `slow`: `make test` leaves it out,
-`make test-all` runs it too, and every night what is marked `night`."""
+`make test-all` runs it too, and every night what is marked `night`. Results that do not
+ship are seen by tests that are marked `data` alone: all others are as a reader's."""
 
 import os
 from pathlib import Path
+
+import pytest
 
 for name, value in {
     "MPLBACKEND": "agg",
@@ -19,3 +22,12 @@ PATHS = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [*PATHS, *filter(None, [os.environ.get("PYTHONPATH")])]
 )
+
+
+@pytest.fixture(autouse=True)
+def only_data_that_ship(request, monkeypatch):
+    "BENCHNB_DATA is set in tests marked `data`, which are skipped where nobody set it"
+    if not request.node.get_closest_marker("data"):
+        monkeypatch.delenv("BENCHNB_DATA", raising=False)
+    elif not os.environ.get("BENCHNB_DATA"):
+        pytest.skip("needs BENCHNB_DATA")

@@ -1,6 +1,8 @@
 """Every notebook runs, is clean and formatted, and is the source of its module.
 
-NBDEV_FLAGS="data" also runs the cells with that flag (they need BENCHNB_DATA)."""
+A notebook runs with the data that ship; where BENCHNB_DATA names a folder, its cells
+that are marked `data` run in a test of their own. NBDEV_FLAGS="slow" runs slow ones.
+"""
 
 import ast
 import json
@@ -20,7 +22,7 @@ from tools.run import ROOT, notebooks, run_apart
 from tools.tidy import format_cell
 
 NBS = {path.relative_to(ROOT / "nbs").as_posix(): path for path in notebooks()}
-ENV = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
+ENV = {k: v for k, v in os.environ.items() if k not in ("IN_TEST", "BENCHNB_DATA")}
 SETTINGS = ConfigParser(delimiters=["="])
 SETTINGS.read(ROOT / "settings.ini", encoding="utf-8")
 SETTINGS = SETTINGS["DEFAULT"]
@@ -50,13 +52,79 @@ def test_the_list_of_heavy_notebooks_names_notebooks():
     assert {f"{name}.ipynb" for name in HEAVY} <= NBS.keys()
 
 
-@pytest.mark.parametrize("name", EACH)
-def test_notebook_runs(name):
+FLAGS = {*os.environ.get("NBDEV_FLAGS", "").split()}
+
+
+def runs(path, flags):
     try:
-        count = run_apart(NBS[name], os.environ.get("NBDEV_FLAGS", "").split())
+        count = run_apart(path, flags)
     except RuntimeError as error:
         pytest.fail(str(error), pytrace=False)
-    assert count > 0
+    return count
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_notebook_runs(name):
+    "Without a network, and without results that do not ship"
+    assert runs(NBS[name], FLAGS - {"data"}) > 0
+
+
+def flags_of_cells(path):
+    "The flags of each code cell of a notebook"
+    known = {*SETTINGS["tst_flags"].split()}
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            heads = [line[2:].strip() for line in cell["source"] if line[:2] == "#|"]
+            yield known & {*heads}
+
+
+CELL_FLAGS = {name: [*flags_of_cells(path)] for name, path in NBS.items()}
+DATA = [name for name, each in CELL_FLAGS.items() if any("data" in f for f in each)]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", [n for n in DATA if {"data"} in CELL_FLAGS[n]])
+def test_notebook_runs_with_its_data(name):
+    assert runs(NBS[name], FLAGS | {"data"}) > 0
+
+
+def test_without_the_flag_a_cell_has_neither_data_nor_network(tmp_path, monkeypatch):
+    "Where CI has set BENCHNB_DATA, a cell that needs it and has no flag fails"
+    monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
+    path = tmp_path / "page.ipynb"
+    for source, error in {
+        "import os; os.environ['BENCHNB_DATA']": "KeyError: 'BENCHNB_DATA'",
+        "import benchnb; benchnb.load('gsm8k')": "cannot download",
+        "import httpx; httpx.get('http://192.0.2.1')": "asked for 192.0.2.1",
+        "import benchnb; benchnb.load('musr')": "musr is not here",
+    }.items():
+        cell = dict(cell_type="code", id="a", metadata={}, outputs=[], source=[source])
+        nb = dict(cells=[cell], metadata={}, nbformat=4, nbformat_minor=5)
+        path.write_text(json.dumps(nb), "utf-8")
+        with pytest.raises(RuntimeError, match=error):
+            run_apart(path)
+
+
+def test_a_notebook_with_data_cells_skips_them_where_the_data_are_missing():
+    call = "skip_data_cells()"
+    faults = []
+    for name in DATA:
+        cells = json.loads(NBS[name].read_text("utf-8"))["cells"]
+        code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+        calls = [number for number, text in enumerate(code) if text.endswith(call)]
+        first = [number for number, f in enumerate(CELL_FLAGS[name]) if "data" in f][0]
+        faults += [name] * (not calls or calls[0] > first)
+    none_of(faults, f"a hidden cell before the first data cell must call {call}:")
+
+
+@pytest.mark.slow
+def test_run_all_in_jupyter_comes_to_the_end_of_the_first_chapter(tmp_path):
+    path, made = NBS["data/leaderboards.ipynb"], tmp_path / "made.ipynb"
+    command = ["-m", "nbconvert", "--to", "notebook", "--execute", str(path)]
+    python(*command, "--output", str(made), cwd=tmp_path)
+    cells = json.loads(made.read_text("utf-8"))["cells"]
+    texts = ["".join(o.get("text", "")) for c in cells for o in c.get("outputs", [])]
+    assert sum(text.startswith("skipped: needs data") for text in texts) == 1
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # imported once, in the process from which that of each notebook is forked
 WARM = """execnb.shell nbdev.showdoc nbdev.process nbdev.clean fastcore.all numpy pandas
 pyarrow.parquet scipy.stats scipy.optimize scipy.spatial sklearn.cluster sklearn.metrics
-sklearn.linear_model matplotlib.pyplot seaborn joblib tqdm.auto httpx kmedoids typer
-torch transformers"""
+sklearn.linear_model matplotlib.pyplot seaborn joblib pooch tqdm.auto httpx kmedoids
+typer torch transformers"""
 HEAVIEST = 120_000  # characters of a figure as SVG; with more it is stored as PNG
 FORMATS = """
 import matplotlib
@@ -41,6 +41,25 @@ def one_format(cell):
             del data["image/svg+xml" if heavy else "image/png"]
 
 
+def stay_offline():
+    "This process sees the data that ship, as a reader's does: no others, no network"
+    import socket
+
+    import pooch
+
+    os.environ.pop("BENCHNB_DATA", None)
+    pooch.os_cache = lambda project: Path(os.devnull, project)  # of earlier downloads
+    connect = socket.socket.connect
+
+    def connect_here(self, address):
+        local = self.family == socket.AF_UNIX or address[0] in ("127.0.0.1", "::1")
+        if not local and address[0] != "localhost":
+            raise OSError(f"a cell without the flag 'data' asked for {address[0]}")
+        return connect(self, address)
+
+    socket.socket.connect = connect_here
+
+
 def run(path, flags=(), store=False):
     "Run a notebook in its own folder up to its first error; how many cells were run"
     from execnb.nbio import read_nb, write_nb
@@ -53,6 +72,10 @@ def run(path, flags=(), store=False):
 
     # lines of progress come on a slow machine only: no part of a page
     os.environ |= {"IN_TEST": "1", "BENCHNB_PROGRESS": "0"}
+    if "data" not in flags:
+        stay_offline()
+    elif not os.environ.get("BENCHNB_DATA"):
+        raise RuntimeError("set BENCHNB_DATA to the folder that data cells read")
     skip, ran = set(get_config(path=ROOT).tst_flags.split()) - set(flags), []
 
     def leave(cell):

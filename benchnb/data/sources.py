@@ -7,7 +7,8 @@ __all__ = ['FAMILIES', 'PATTERNS', 'SCENARIOS', 'PUBLIC', 'TAILORED', 'OPENAI', 
            'CATALOG', 'from_bytes', 'family', 'named_models', 'harness_order', 'gsm8k_scores', 'join_scenarios',
            'read_gsm8k', 'read_open_llm', 'mmlu_pro_texts', 'read_mmlu_tasks', 'read_mmlu_items', 'task_segments',
            'read_benchpred', 'fetch', 'download_gsm8k', 'data_folder', 'data_sets', 'load', 'load_file', 'load_table',
-           'as_scores', 'Fetch', 'offline_error', 'plan_fetch', 'copy_columns', 'fetch_source']
+           'as_scores', 'without_data_cell', 'skip_data_cells', 'Fetch', 'offline_error', 'plan_fetch', 'copy_columns',
+           'fetch_source']
 
 # %% ../../nbs/data/sources.ipynb #fff06d91
 import hashlib
@@ -428,6 +429,24 @@ def as_scores(
         text += f"; {number:,} tasks from column 'task'" if number > 1 else "; one task"
         print(f"benchnb: read {text}", file=sys.stderr)
     return found
+
+# %% ../../nbs/data/sources.ipynb #skipdat2
+def without_data_cell(
+    lines: list[str],  # of a cell
+) -> list[str]:  # what is run
+    "A cell that is marked `#| data`, or a line that says why it is skipped"
+    marked = any(re.fullmatch(r"#\|\s*data\s*", line) for line in lines)
+    if marked and not os.environ.get("BENCHNB_DATA"):
+        return ['print("skipped: needs data that does not ship (BENCHNB_DATA)")\n']
+    return lines
+
+
+def skip_data_cells() -> None:
+    "In a notebook: skip the cells that are marked `#| data` if BENCHNB_DATA is not set"
+    python = sys.modules.get("IPython")
+    shell = python.get_ipython() if python else None
+    if shell is not None:
+        shell.input_transformers_cleanup.append(without_data_cell)
 
 # %% ../../nbs/data/sources.ipynb #3a843efa
 CATALOG = pd.read_csv(resource_path("public_sources.csv"), dtype=str, **_HOW)

@@ -329,10 +329,8 @@ def test_family_by_the_rule():
 
 # the real data
 
-real = pytest.mark.skipif("BENCHNB_DATA" not in os.environ, reason="needs BENCHNB_DATA")
 
-
-@real
+@pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sources.SOURCES.index[1:])
 def test_sizes_are_those_of_the_catalogue(name):

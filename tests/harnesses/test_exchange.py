@@ -21,7 +21,7 @@ from benchnb.harnesses.lm_eval import read_samples
 from benchnb.harnesses.logs import Choices
 
 FIXTURES = Path(os.environ.get("BENCHNB_DATA", ".")).parent / "fixtures" / "eee"
-real = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real files here")
+here = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real files here")
 
 
 def write_eee(folder, model, task, scores, **about):
@@ -81,7 +81,8 @@ def folder(tmp_path, monkeypatch):
 # Every Eval Ever -----------------------------------------------------------------
 
 
-@real
+@pytest.mark.data
+@here
 def test_the_fixture_of_every_eval_ever_needs_no_option():
     (path,) = FIXTURES.glob("*_samples.jsonl")
     for place in (path, FIXTURES):
@@ -90,7 +91,8 @@ def test_the_fixture_of_every_eval_ever_needs_no_option():
         assert scores.items["hash"].tolist() == ["9c94305328f8e703"]
 
 
-@real
+@pytest.mark.data
+@here
 def test_what_is_written_is_valid_by_the_schema(tmp_path):
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((FIXTURES / "instance_level_eval.schema.json").read_text())

@@ -37,7 +37,7 @@ read_lm_eval, read_inspect, read_helm, read_openllm = (
 )
 is_lm_eval = get_harness("lm-eval").belongs
 FIXTURES = Path(os.environ.get("BENCHNB_DATA", ".")).parent / "fixtures"
-real = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real logs here")
+here = pytest.mark.skipif(not FIXTURES.is_dir(), reason="no real logs here")
 
 
 # lm-evaluation-harness -----------------------------------------------------------
@@ -229,14 +229,16 @@ def test_a_shifted_file_of_the_leaderboard_is_found_out(tmp_path):
 # Real logs -----------------------------------------------------------------------
 
 
-@real
+@pytest.mark.data
+@here
 def test_real_logs_of_lm_eval():
     found = import_logs("lm-eval", FIXTURES / "lm_eval", Choices(interrupted="keep"))
     assert found.shape == (1, 10) and found.models["n_params"].iloc[0] == 93069280
     refused(lambda: import_logs("lm-eval", FIXTURES / "lm_eval"), "10 of 5000")
 
 
-@real
+@pytest.mark.data
+@here
 def test_real_logs_of_inspect():
     place = FIXTURES / "inspect"
     keep = Choices(interrupted="keep")
@@ -254,7 +256,8 @@ def test_real_logs_of_inspect():
     assert len(log.ids) == 10 and np.isnan(log.scores).all()
 
 
-@real
+@pytest.mark.data
+@here
 def test_real_logs_of_helm():
     exact = Choices(metric=("exact_match",))
     found = import_logs("helm", FIXTURES / "helm", exact)
