@@ -89,6 +89,9 @@ setuptools.setup(
     packages=setuptools.find_packages(
         include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]
     ),
+    # an editable installation then puts this folder on the path, so that `import benchnb`
+    # finds the package in the folder that holds the checkout, too
+    package_dir={"": "."},
     # what ships beside the code: tables, stored results, the template of a project
     package_data={cfg["lib_path"]: [escape(path) for path in shipped]},
     cmdclass={"build_py": WithChapters},

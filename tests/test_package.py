@@ -7,6 +7,7 @@ import json
 import os
 import pydoc
 import re
+import shutil
 import subprocess
 import sys
 from configparser import ConfigParser
@@ -199,6 +200,35 @@ def test_metadata_is_that_of_the_settings(installed):
     links = re.findall(r"\]\((.*?)\)", metadata)  # README.md, read somewhere else
     assert f"{site}/tutorials/first_steps.html" in links
     assert [link for link in links if not link.startswith("https://")] == []
+
+
+EDITABLE = """
+import setuptools.build_meta, sys
+print(setuptools.build_meta.build_editable(sys.argv[1]))
+"""
+ORIGIN = """
+import importlib.util, site, sys
+site.addsitedir(sys.argv[1])
+print(importlib.util.find_spec("benchnb").origin)
+"""
+
+
+def test_an_editable_package_is_found_in_the_folder_that_holds_the_checkout(tmp_path):
+    "`benchnb`, the folder of the checkout, is no package: it must not hide the package"
+    checkout, wheel = tmp_path / "benchnb", tmp_path / "wheel"
+    (checkout / "benchnb").mkdir(parents=True)
+    wheel.mkdir()
+    for name in ("setup.py", "settings.ini", "README.md", "benchnb/__init__.py"):
+        shutil.copy(ROOT / name, checkout / name)
+    run = dict(capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", EDITABLE, str(wheel)]
+    subprocess.run(command, cwd=checkout, **run)
+    [file] = wheel.glob("*.whl")
+    shutil.unpack_archive(file, wheel / "site", "zip")
+    command = [sys.executable, "-S", "-c", ORIGIN, str(wheel / "site")]
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=tmp_path, env=env, **run)
+    assert done.stdout.strip() == str(checkout / "benchnb" / "__init__.py")
 
 
 def test_a_public_name_is_defined_in_one_module():
