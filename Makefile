@@ -1,6 +1,7 @@
 # make run      compare methods on coding agents, SWE-bench Verified (light core, no torch)
 #               make run DOLLARS=0.4   with your own cost of one task; a dollar if not said
 # make test     every notebook, and what pytest finds in minutes (no network once installed)
+# make book     the book in Jupyter
 # make test-all then what takes long: kills, fuzzing, wheels, real harnesses, the site
 # make format   formatted, cleaned, exported: what the tests ask for
 # make notebooks NB=nbs/evaluation/plots.ipynb FLAGS="data slow"   run it, store its outputs
@@ -24,7 +25,7 @@ export OMP_NUM_THREADS ?= 1
 HARNESSES ?= .venv-harnesses
 HARNESS_VERSIONS = lm-eval==0.4.13 inspect_ai==0.3.285
 
-.PHONY: harnesses run test test-all teachers bench hooks notebooks format docs look clean
+.PHONY: harnesses run book test test-rest test-all teachers bench hooks notebooks format docs look clean
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python"; exit 1; }
@@ -58,14 +59,22 @@ run: $(VENV)/.core
 	  --methods random,stratified,aipw,kmeans,sort_and_search,p_irt,guarded_irt,adaptive_irt \
 	  --dollars $(DOLLARS) --jobs 2 --out out/agents.csv --plot out/agents.png
 
+book: $(VENV)/.dev
+	$(BIN)/jupyter lab nbs/data/leaderboards.ipynb
+
+PYTEST = $(BIN)/python -m pytest tests -q -n 2 --dist worksteal --durations=25
+
+# as on a machine that has no other data than the package
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal --durations=25
+	env -u BENCHNB_DATA $(PYTEST)
 
-# every night much more of the same
-MORE = $(if $(BENCHNB_EXAMPLES),slow or night,slow and not night)
+# what `make test` leaves out; every night much more of the same
+MORE = slow or data$(if $(BENCHNB_EXAMPLES), or night)
 
-test-all: test
-	$(BIN)/python -m pytest tests -q -n 2 --dist worksteal --durations=25 -m "$(MORE)"
+test-rest: $(VENV)/.dev
+	$(PYTEST) -m "$(if $(BENCHNB_EXAMPLES),$(MORE),($(MORE)) and not night)"
+
+test-all: test test-rest
 
 teachers: $(VENV)/.core
 	$(BIN)/python -m tools.teachers

@@ -18,7 +18,7 @@ cfg = ini["DEFAULT"]
 
 licenses = {"apache2": "Apache-2.0", "mit": "MIT", "bsd3": "BSD-3-Clause"}
 statuses = "1 - Planning,2 - Pre-Alpha,3 - Alpha,4 - Beta,5 - Production/Stable"
-site = cfg["doc_host"] + cfg["doc_baseurl"]
+site, repository = cfg["site"], cfg["repository"]
 extras = {
     name: cfg[f"{name}_requirements"].split()
     for name in ["plots", "papers", "llm", "inspect", "cluster", "hub", "new", "dev"]
@@ -52,11 +52,23 @@ def pack_chapters(file):
 
 
 def long_description():
-    "README.md, with links that work on the package index"
+    "README.md, with links that work on the package index, and no others"
     text = (here / "README.md").read_text(encoding="utf-8")
-    text = re.sub(r"\]\(nbs/([\w/]+)\.ipynb", rf"]({site}/\1.html", text)
-    raw = cfg["git_url"].replace("github.com", "raw.githubusercontent.com")
-    return re.sub(r"\]\((?=nbs/)", f"]({raw}/v{cfg['version']}/", text)
+    if site:
+        text = re.sub(r"\]\(nbs/([\w/]+)\.ipynb", rf"]({site}/\1.html", text)
+    if repository:
+        raw = repository.replace("github.com", "raw.githubusercontent.com")
+        text = re.sub(r"\]\((?=nbs/)", f"]({raw}/v{cfg['version']}/", text)
+    return re.sub(r"!?\[([^][]*)\]\((?!https?:)[^)]*\)", r"\1", text)
+
+
+def addresses():
+    "What the package index links to: what exists"
+    pages = {"Documentation": site, "Source": repository}
+    if repository:
+        pages["Changelog"] = f"{repository}/blob/{cfg['branch']}/CHANGELOG.md"
+        pages["Issues"] = f"{repository}/issues"
+    return {name: page for name, page in pages.items() if page}
 
 
 resources = here / cfg["lib_path"] / "resources"
@@ -70,13 +82,8 @@ setuptools.setup(
     keywords=cfg["keywords"].split(),
     author=cfg["author"],
     author_email=cfg["author_email"],
-    url=site,
-    project_urls={
-        "Documentation": site,
-        "Source": cfg["git_url"],
-        "Changelog": f"{cfg['git_url']}/blob/{cfg['branch']}/CHANGELOG.md",
-        "Issues": f"{cfg['git_url']}/issues",
-    },
+    url=site or repository,
+    project_urls=addresses(),
     license=licenses.get(cfg["license"], cfg["license"]),
     classifiers=[
         f"Development Status :: {statuses.split(',')[int(cfg['status']) - 1]}",
@@ -89,8 +96,8 @@ setuptools.setup(
     packages=setuptools.find_packages(
         include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]
     ),
-    # an editable installation then puts this folder on the path, so that `import benchnb`
-    # finds the package in the folder that holds the checkout, too
+    # an editable installation then puts this folder on the path: `import benchnb` finds
+    # the package in the folder that holds the checkout, too
     package_dir={"": "."},
     # what ships beside the code: tables, stored results, the template of a project
     package_data={cfg["lib_path"]: [escape(path) for path in shipped]},

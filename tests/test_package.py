@@ -21,7 +21,7 @@ from helpers.harnesses import wheel_unpacked
 import benchnb
 from benchnb.cli.app import as_flag, make_app, mistake
 from benchnb.cli.commands import COMMANDS
-from benchnb.data.files import INSTALL_FROM, pip_install
+from benchnb.data.files import INSTALL_FROM, SITE, pip_install
 from benchnb.evaluation.method import allowed_values
 from benchnb.evaluation.registry import LIBRARY, find_class
 from tools.project import INSTALL, texts, with_address
@@ -191,14 +191,13 @@ def test_metadata_is_that_of_the_settings(installed):
     assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     assert "benchnb = benchnb.cli.app:main" in (folder / "entry_points.txt").read_text()
     assert list(folder.rglob("LICENSE"))
-    site = "https://benchnb.github.io/benchnb"
-    assert f"Project-URL: Documentation, {site}\n" in metadata
+    site = settings["DEFAULT"]["site"]
+    assert (f"Project-URL: Documentation, {site}\n" in metadata) == bool(site)
     workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
     for one in settings["DEFAULT"]["pythons"].split():
         assert f"Classifier: Programming Language :: Python :: {one}\n" in metadata
         assert f'"{one}"' in workflow
     links = re.findall(r"\]\((.*?)\)", metadata)  # README.md, read somewhere else
-    assert f"{site}/tutorials/first_steps.html" in links
     assert [link for link in links if not link.startswith("https://")] == []
 
 
@@ -253,12 +252,43 @@ def test_all_texts_install_from_one_address():
     "Run `make format`; README.md is written from nbs/index.ipynb"
     settings = ConfigParser(delimiters=["="])
     settings.read(ROOT / "settings.ini", encoding="utf-8")
-    address = f"git+{settings['DEFAULT']['git_url']}"
-    assert INSTALL_FROM in ("", address)
+    settings = settings["DEFAULT"]
+    assert (INSTALL_FROM, SITE) == (settings["install_from"], settings["site"])
     paths = texts()
     assert [p.name for p in paths if with_address(p) != p.read_text("utf-8")] == []
     names = {p.name for p in paths if INSTALL.search(p.read_text("utf-8"))}
-    assert {"test.yml", "README.md", "README.md.jinja", "new.ipynb"} <= names
+    assert {"new.ipynb", "index.ipynb", "first_steps.ipynb"} <= names
+
+
+def test_an_address_that_is_not_there_is_named_nowhere():
+    "nbdev's own settings hold where a site and a repository would be"
+    settings = ConfigParser(delimiters=["="])
+    settings.read(ROOT / "settings.ini", encoding="utf-8")
+    settings = settings["DEFAULT"]
+    where = {"repository": "github.com/benchnb", "site": "benchnb.github.io"}
+    words = [word for name, word in where.items() if not settings[name]]
+    words += ["git+https"] if settings["install_from"] == "." else []
+    left = ("settings.ini", "_modidx.py", "nbdev.yml", "_quarto.yml")
+    command = [
+        "git",
+        "ls-files",
+        "*.md",
+        "*.py",
+        "*.ipynb",
+        "*.cff",
+        "*.qmd",
+        "*.jinja",
+    ]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    paths = [
+        ROOT / name for name in run.stdout.split() if not name.startswith("tests/")
+    ]
+    faults = []
+    for path in paths:
+        if path.name not in left and path.is_file():
+            text = path.read_text("utf-8")
+            faults += [f"{path}: {word}" for word in words if word in text]
+    assert not faults
 
 
 def test_a_release_changes_one_constant(monkeypatch):

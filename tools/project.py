@@ -41,8 +41,8 @@ def export_template():
 
 
 INSTALL = re.compile(
-    r"""pip install (\\?["'])?benchnb(?:\[([\w,]+)])?"""
-    r"""(?: @ [^\s"'\\`]+)?(?(1)\1)(?![-\w])"""
+    r"""pip install (\\?["'])?(?:benchnb|\.)(?:\[([\w,]+)])?"""
+    r"""(?: @ [^\s"'\\`]+)?(?(1)\1)(?![-\w.])"""
 )
 
 

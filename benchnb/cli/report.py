@@ -20,7 +20,7 @@ import pandas as pd
 import benchnb
 from .commands import command, count
 from .estimate import check_finished, next_command, report_rows, task_results
-from ..data.files import check_place, pip_install, write_text
+from ..data.files import INSTALL_FROM, check_place, pip_install, write_text
 from ..data.render import Table, render
 from ..data.untrusted import escaped
 from ..evaluation.method import Estimate, Flag, IntervalKind, parameters
@@ -263,7 +263,8 @@ def how_to_repeat(
     if plan.command is None:
         return page
     secret = r"(?i)((?:key|token|secret|password)=)[^\s,'\"]+"
-    steps, words = [pip_install()], shlex.split(plan.command)
+    words = shlex.split(plan.command)
+    steps = [pip_install()] if INSTALL_FROM != "." else []
     table = next((word for word in words if word.endswith(".parquet")), None)
     if table and "harness" in read:
         how = [

@@ -19,8 +19,10 @@ import pandas as pd
 
 from .. import __version__
 from benchnb.data.files import (
+    INSTALL_FROM,
     naming,
     new_folder,
+    pip_install,
     read_object,
     resource_path,
     unknown_name,
@@ -114,6 +116,7 @@ def bundle_files(
     facts |= {"n_tasks": f"{tasks} task{'s' * (tasks > 1)}", "version": __version__}
     facts["task"] = "".join(HARNESS_TASK.format(Path(file).stem) for file in task_files)
     facts |= {"n_models": n_models, "logs": logs, "more": more}
+    facts["install"] = f"    {pip_install()}\n" if INSTALL_FROM != "." else ""
     own = own_tasks(subset.calls)
     facts["own"] = f"\nThis needs its task: {own}.\n" if own else ""
     facts |= {"certificate": page, "seed": getattr(method, "seed_", 0)}

@@ -18,7 +18,6 @@ import sys
 from functools import lru_cache, partial
 from pathlib import Path
 
-from ..data.files import pip_install
 from ..evaluation.method import Method
 from ..harnesses.harness import Subset, make_subset, task_word
 from ..harnesses.logs import choose, recorded
@@ -29,7 +28,7 @@ from ..live.report import log_metrics
 # %% ../../nbs/plugins/lm_eval.ipynb #09bc3b2e
 HEADLINE = ("estimate", "low", "high", "rank")
 TASK_FILE = """# {size} documents of {tasks}, and an estimate of the score on all.
-# {install}, then:
+# With benchnb installed beside the harness:
 #   lm_eval --include_path {folder} --tasks {name} --model hf ...
 # {tasks}: known to the harness, or in files of these names beside this folder.
 task: {name}
@@ -46,7 +45,7 @@ def task_file(
     tasks = [task_word(task) for task in make_subset(method.items_, list(names)).ids]
     name = task_word(Path(folder).resolve().name)
     facts = {"size": len(names), "folder": Path(folder).name, "name": name}
-    facts |= {"tasks": ", ".join(tasks), "install": pip_install()}
+    facts |= {"tasks": ", ".join(tasks)}
     return {f"{name}.yaml": TASK_FILE.format(**facts)}
 
 # %% ../../nbs/plugins/lm_eval.ipynb #1590fe50

@@ -19,7 +19,6 @@ from helpers.harnesses import PIP, build_wheel
 import benchnb
 from benchnb.cli.app import main
 from benchnb.cli.new import find_chapter, own_cells, read_chapters
-from benchnb.data.files import pip_install
 from benchnb.evaluation.registry import LIBRARY, get_method
 from benchnb.evaluation.simulate import method_rng
 from tools.project import TEMPLATE
@@ -72,9 +71,10 @@ def test_a_project_needs_nothing_of_this_repository(project):
     assert project / ".gitignore" in files
     readme = (project / "README.md").read_text()
     assert 'pip install -e ".[dev]"' in readme and "pytest" in readme
-    workflow = (project / ".github" / "workflows" / "test.yml").read_text()
-    for text in (readme, workflow):  # before anything asks for a release of benchnb
-        assert text.index(pip_install()) < text.index("pip install -e")
+    assert "pip wheel --no-deps -w wheels" in readme  # where the workflows look for it
+    for workflow in (project / ".github" / "workflows").iterdir():
+        installs = re.findall(r"pip install (.*)", workflow.read_text())
+        assert installs and all(x.startswith("--find-links wheels ") for x in installs)
 
 
 def test_the_projects_method_is_found_and_keeps_the_rules(project):

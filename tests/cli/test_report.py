@@ -160,10 +160,9 @@ def test_what_was_measured_when_and_how_to_begin_again(call):
     assert str(date.today()) in first
     assert "on all 60 items (acc_norm)" in text and "The model" not in text
     commands = [line[4:] for line in text.split("\n") if line.startswith("    ")]
-    assert commands[0].startswith("pip install ")
     how = "--metric acc_norm --filter none --out s.parquet"
-    assert commands[1] == f"benchnb import lm-eval LOGS {how}"
-    assert commands[2].startswith("benchnb plan s.parquet")
+    assert commands[0] == f"benchnb import lm-eval LOGS {how}"
+    assert commands[1].startswith("benchnb plan s.parquet")
     alike = str(Scores.from_parquet("s.parquet").likeness())
     assert "unrelated ones" in alike and alike in text
 

@@ -119,7 +119,7 @@ def test_a_method_whose_package_is_missing_is_left_out_with_what_to_install(
     assert not lacking & {*list_methods(load("helm_gsm8k"))}
     assert lacking <= {*list_methods()}  # they are listed all the same
     for name in lacking:
-        with pytest.raises(ImportError, match=r'pip install "benchnb\[papers\]'):
+        with pytest.raises(ImportError, match=r'pip install "\.\[papers\]'):
             get_method(name).fit(load("helm_gsm8k"))
     given = ["helm_gsm8k", "--methods", "metabench", "--trials", "1"]
     assert main(["compare", *given]) == 2
