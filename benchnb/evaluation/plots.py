@@ -31,7 +31,7 @@ def set_style() -> None:
 MARKERS = "osD^vPX<>*"
 LINES = ["-", "--", ":", "-."]
 METHODS = """guarded_irt random stratified aipw tailored_bench p_irt gp_irt metabench
-adaptive_irt essence_bench guarded_irt_static random_tasks difference anchor_points
+adaptive_irt essence_bench guarded_irt(rounds=5) random_tasks difference anchor_points
 anchor_irt kmeans kmeans_text sort_and_search collaborative_filtering faq
 proeval disco sparse_eval atlas lego_irt""".split()
 

@@ -124,3 +124,31 @@ def test_a_method_whose_package_is_missing_is_left_out_with_what_to_install(
     given = ["helm_gsm8k", "--methods", "metabench", "--trials", "1"]
     assert main(["compare", *given]) == 2
     assert "pygam is not installed: pip install" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("guarded_irt(rounds=5", "close it"),
+        ("guarded_irt(round=5)", "did you mean 'rounds'"),
+        ("guarded_irt(5)", "write them as in guarded_irt(rounds=5)"),
+        ("guarded_irt(rounds=exit())", "write them as in guarded_irt(rounds=5)"),
+        ("guarded_irt(rounds=1).fit()", "write them as in guarded_irt(rounds=5)"),
+        ("guarded_irt(**{'rounds': 5})", "write them as in guarded_irt(rounds=5)"),
+        ("guarded_irt(rounds=0)", "rounds must be a whole number of at least 1, got 0"),
+        ("guarded_irt_static", "did you mean 'guarded_irt'"),
+        ("per_task(guarded_irt(round=5))", "did you mean 'rounds'"),
+    ],
+)
+def test_a_wrong_parameter_in_a_name_is_one_line(name, words):
+    with pytest.raises(ValueError) as error:
+        get_method(name)
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_name_holds_parameters():
+    assert get_method("guarded_irt").rounds == 1
+    method = get_method("guarded_irt(rounds=5, level=0.9)", folds=0)
+    assert (method.rounds, method.level, method.folds) == (5, 0.9, 0)
+    assert not get_method("per_task(guarded_irt(rounds=2))").static
+    assert get_method("per_task(guarded_irt)").static

@@ -18,7 +18,13 @@ from benchnb.evaluation import registry
 from benchnb.evaluation.compare import compare, over_trials, summary
 from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.registry import get_method
-from benchnb.live.bundles import find_bundle, load_bundle, publish
+from benchnb.live.bundles import (
+    find_bundle,
+    load_bundle,
+    publish,
+    read_bundle,
+    shipped,
+)
 from benchnb.live.certificate import (
     certificate_page,
     certify,
@@ -30,6 +36,7 @@ from benchnb.live.folder import read_errors
 from benchnb.live.report import without_empty
 from benchnb.plugins.lm_eval import task_file
 from benchnb.stats.conformal import conformal_interval
+from benchnb.studies.recommend import default_method, is_safe
 
 
 @pytest.mark.parametrize(
@@ -207,7 +214,7 @@ def test_an_array_that_was_emptied_is_damage(tmp_path):
     with np.load(source / "arrays.npz") as file:
         arrays = dict(file)
     raw = json.loads((source / "method.json").read_text())
-    for name in ("share_", "place_", "weights_", "coreset_"):
+    for name in ("banks_.0.4.1", "chance_", "first_", "weights_", "coreset_"):
         shutil.copytree(source, folder := tmp_path / name)
         np.savez(folder / "arrays.npz", **arrays | {name: arrays[name][:0]})
         data = (folder / "arrays.npz").read_bytes()
@@ -279,3 +286,17 @@ def test_as_many_items_as_sources_are_no_table_of_sources(name, tmp_path):
     method = get_method(name).fit(table).prepare(12, np.random.default_rng(0))
     publish(method, tmp_path / "small")
     assert {p.name for p in (tmp_path / "small").iterdir()} >= {"subset.json"}
+
+
+@pytest.mark.parametrize("name", [*shipped()])
+def test_what_ships_is_made_by_the_recommended_method(name):
+    "None of them by a method that `benchnb recommend` calls risky"
+    place = shipped()[name]
+    method = read_bundle(place)
+    assert is_safe(method) and method.static
+    table = load(place.name.rpartition("_")[0])
+    assert method.name == default_method(table)[0]
+    assert method.fingerprint_ == table.fingerprint()
+    certificate = json.loads((place / "certificate.json").read_text())
+    assert certificate["method"] == method.name
+    assert f"--method {method.name} " in (place / "README.md").read_text()
