@@ -10,13 +10,13 @@ const SPLITS = {
   scaffold: "with a scaffold not seen before",
 };
 const MEASURES = {
-  mae: { name: "error, in points", scale: 100, best: Math.min },
-  relative: { name: "error, random sampling = 1", scale: 1, best: Math.min, line: 1 },
-  kendall: { name: "rank correlation (Kendall's tau)", scale: 1, best: Math.max },
-  coverage: { name: "coverage of the 95% interval, percent", scale: 100, line: 95 },
-  width: { name: "width of the interval, in points", scale: 100, best: Math.min },
+  mae: { name: "error in points", axis: "error in points", scale: 100, digits: 1, best: Math.min },
+  relative: { name: "error, where that expected of random sampling is 1", axis: "error (random, expected: 1)", scale: 1, digits: 2, best: Math.min, line: 1 },
+  kendall: { name: "agreement of ranks (Kendall's tau, 1 is perfect)", axis: "agreement of ranks (tau)", scale: 1, digits: 2, best: Math.max },
+  coverage: { name: "95% intervals that hold the true score, in percent", axis: "intervals that hold, %", scale: 100, digits: 1, line: 95 },
+  width: { name: "interval, \u00b1 points", axis: "\u00b1 points", scale: 50, digits: 1, best: Math.min }, // half of its width
 };
-const START = ["random", "stratified", "aipw", "tailored_bench", "p_irt", "guarded_irt"];
+const START = ["guarded_irt", "random", "stratified"]; // what is recommended, beside what needs no model
 
 // range of values with their bars, from zero where that is near
 function range(rows, measure) {
@@ -28,7 +28,7 @@ function range(rows, measure) {
 }
 
 function drawBars(rows, lacking, measure) {
-  const { scale, line, name } = MEASURES[measure], row = 24, left = 160;
+  const { scale, line, axis } = MEASURES[measure], row = 24, left = 160;
   const height = 45 + row * (rows.length + lacking.length), [width, put] = canvas(element("bars"), height);
   const [low, high] = range(rows, measure), x = (v) => left + ((v - low) / (high - low)) * (width - left - 20);
   for (const t of ticks(low, high, width < 500 ? 3 : 5)) {
@@ -42,14 +42,15 @@ function drawBars(rows, lacking, measure) {
     const y = 18 + row * i, value = scale * r[measure], bar = 2 * scale * (r[measure + "_se"] || 0);
     put("line", { x1: x(value - bar), x2: x(value + bar), y1: y, y2: y, stroke: colour(r.method), "stroke-width": 2 });
     const dot = put("circle", { cx: x(value), cy: y, r: 5, fill: colour(r.method), "data-method": r.method, "data-value": r[measure] });
-    dot.append(Object.assign(document.createElementNS("http://www.w3.org/2000/svg", "title"), { textContent: `${r.method}: ${shown(value)} ± ${shown(bar / 2)}` }));
+    const text = `${r.method}: ${shown(value, MEASURES[measure].digits)}`;
+    dot.append(Object.assign(document.createElementNS("http://www.w3.org/2000/svg", "title"), { textContent: bar ? `${text} (standard error ${shown(bar / 2)})` : text }));
   });
-  put("text", { x: width / 2, y: height - 5, "text-anchor": "middle" }, name);
+  put("text", { x: width / 2, y: height - 5, "text-anchor": "middle" }, axis);
 }
 
 // lines join neighbours on the axis alone: where nothing was measured there is a gap
 function drawLines(rows, budgets, measure) {
-  const { scale, line, name } = MEASURES[measure], height = 360, side = 150, left = 46;
+  const { scale, line, axis } = MEASURES[measure], height = 360, side = 150, left = 46;
   const [width, put] = canvas(element("lines"), height), [low, high] = range(rows, measure);
   const first = Math.log(budgets[0]), last = Math.log(budgets.at(-1));
   const x = (b) => left + 12 + ((Math.log(b) - first) / (last - first || 1)) * (width - left - side - 20);
@@ -78,7 +79,7 @@ function drawLines(rows, budgets, measure) {
     put("line", { x1: width - side + 4, x2: width - side + 18, y1: at[i], y2: at[i], stroke: colour(method), "stroke-width": 3 });
     put("text", { x: width - side + 23, y: at[i] + 5 }, method);
   });
-  put("text", { x: left, y: height - 12 }, `items asked; up: ${name}`);
+  put("text", { x: left, y: height - 12 }, `across: items asked. Up: ${axis}`);
 }
 
 function writeTable(rows, complete) {
@@ -91,8 +92,8 @@ function writeTable(rows, complete) {
   }));
   body.replaceChildren(...rows.map((r) => {
     const cells = Object.entries(MEASURES).map(([key, { scale }]) => {
-      const se = r[key + "_se"], error = se == null ? "" : `\u00a0±\u00a0${shown(scale * se)}`;
-      const cell = node("td", { textContent: r[key] == null ? "" : shown(scale * r[key]) + error });
+      const se = r[key + "_se"], { digits } = MEASURES[key], error = se == null ? "" : `\u00a0(${shown(scale * se)})`;
+      const cell = node("td", { textContent: r[key] == null ? "" : shown(scale * r[key], digits) + error });
       cell.style.fontWeight = r[key] != null && r[key] === best[key] ? "bold" : "";
       return cell;
     });
@@ -107,9 +108,9 @@ function explore(table) {
   options(data, unique(rows.map((r) => r.data)).map((d) => [d, table.names[d] || d]), old.data || "swebench_verified");
   options(measure, Object.entries(MEASURES).map(([key, m]) => [key, m.name]), old.measure);
   const listed = old.methods?.split(",");
-  element("methods").replaceChildren(...unique(rows.map((r) => r.method)).sort().map((value) =>
-    node("label", {}, node("input", { type: "checkbox", value, checked: !listed || listed.includes(value) }), ` ${value}`)));
-  const boxes = [...element("methods").querySelectorAll("input")];
+  element("methods").replaceChildren(...[...START, ...unique(rows.map((r) => r.method)).filter((m) => !START.includes(m)).sort()].map((value) =>
+    node("label", {}, node("input", { type: "checkbox", value, checked: (listed || START).includes(value) }), ` ${value}`)));
+  const boxes = [...element("methods").querySelectorAll("input")], first = START.join();
   function refresh(wanted = {}) {
     const here = rows.filter((r) => r.data === data.value);
     options(split, unique(here.map((r) => r.split)).map((s) => [s, SPLITS[s] || s]), wanted.split);
@@ -122,19 +123,20 @@ function explore(table) {
     const chosen = wanted.budget || wanted.keep ? asked : nearest; // another data set: where its field is complete
     options(budget, budgets.map((b) => [b, `${b}${measured(b) < field.length ? ` (${measured(b)} of ${field.length} methods)` : ""}`]), budgets.includes(chosen) ? chosen : nearest);
     const on = new Set(boxes.filter((box) => box.checked).map((box) => box.value));
-    const key = measure.value, { best, line, scale, name } = MEASURES[key], n = Number(budget.value);
+    const key = measure.value, { best, line, scale, name, digits } = MEASURES[key], n = Number(budget.value);
     const at = kind.filter((r) => r.budget === n), known = kind.filter((r) => on.has(r.method) && r[key] != null);
     const cost = (r) => (best === Math.max ? -r[key] : best ? r[key] : Math.abs(scale * r[key] - line));
     const now = known.filter((r) => r.budget === n).sort((a, b) => cost(a) - cost(b));
     const lacking = field.filter((m) => on.has(m) && !now.some((r) => r.method === m));
     const complete = at.length === field.length && field.every((m) => on.has(m));
-    keep({ data: data.value, split: split.value, budget: n, measure: key, ...(boxes.every((b) => b.checked) ? {} : { methods: [...on].join(",") }) });
+    keep({ data: data.value, split: split.value, budget: n, measure: key, ...([...on].join() === first ? {} : { methods: [...on].join() }) });
     const where = `${data.selectedOptions[0].text}; new models ${split.selectedOptions[0].text}; ${n} items`;
     const missing = field.length - at.length;
+    const each = now.map((r) => `${r.method} ${shown(scale * r[key], digits)}`).slice(0, 4).join(", ");
     element("summary").textContent = !now.length ? `${where}: nothing was measured of the methods chosen.`
-      : missing ? `${where}: ${at.length} of ${field.length} methods were measured, so none is called best. All were at ${full.filter(() => most === field.length).join(" and ") || "no number of"} items.`
-      : !best ? `${where}: ${now.filter((r) => scale * r[key] >= line).length} of ${now.length} methods reach ${line}%.`
-      : `${where}: ${complete ? "best" : `best of the ${now.length} chosen`} is ${now[0].method}, ${name} ${shown(scale * now[0][key])}.`;
+      : !best ? `${where}, ${name}: ${each}; ${line} are promised.`
+      : `${where}, ${name}: ${each}${now.length > 4 ? ", and more below" : ""}.`;
+    element("missing").textContent = missing ? `${at.length} of ${field.length} methods were measured here; all were at ${full.filter(() => most === field.length).join(" and ") || "no number of"} items.` : "";
     element("bars").hidden = element("lines").hidden = !now.length;
     if (now.length) {
       drawBars(now, lacking, key);
@@ -144,6 +146,9 @@ function explore(table) {
     element("bars-caption").textContent = `${where} asked. Bars are two standard errors.`;
     element("lines-caption").textContent = `${where.replace(/;[^;]*$/, "")}; over the number of items asked. Where a line is broken, nothing was measured.`;
   }
+  const tick = (wanted) => (boxes.forEach((box) => (box.checked = wanted(box.value))), refresh({ keep: true }));
+  element("all-methods").addEventListener("click", () => tick(() => true));
+  element("first-methods").addEventListener("click", () => tick((method) => START.includes(method)));
   element("explorer").addEventListener("change", (event) => refresh({ keep: event.target !== data && event.target !== split }));
   addEventListener("resize", () => refresh({ keep: true }));
   refresh(old);

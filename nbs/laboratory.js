@@ -1,10 +1,7 @@
 // The laboratory: Python in a worker studies a table that never leaves the browser
 (() => {
   const at = (id) => document.getElementById(id);
-  const NS = "http://www.w3.org/2000/svg", BLUE = "#2a7fc4";
-  const COLOURS = { random: "#808080", stratified: "#d06a1a", aipw: "#15906a", p_irt: "#8f7c10" }; // as in the book
-  const WIDE = 640, HIGH = 300, LEFT = 48, BELOW = 40;
-  let worker, waiting, name, known;
+  let worker, waiting, name, studied;
 
   const say = (text) => (at("laboratory-says").textContent = text);
   const start = async () => {
@@ -37,69 +34,67 @@
     }).finally(() => (at("halt").hidden = true));
   };
 
-  const draw = (tag, parent, facts, text) => {
-    const made = document.createElementNS(NS, tag);
-    Object.entries(facts).forEach(([key, value]) => made.setAttribute(key, value));
-    if (text !== undefined) made.textContent = text;
-    parent.append(made);
-    return made;
-  };
-  const axes = (svg, xs, top, label, bottom = 0) => {
-    svg.replaceChildren();
+  // a chart whose scale begins at `bottom`, with round numbers on both axes
+  const axes = (svg, widest, bottom, top, label) => {
     svg.closest("figure").hidden = false;
-    svg.setAttribute("viewBox", `0 0 ${WIDE} ${HIGH}`);
-    const right = Math.max(...xs), x = (v) => LEFT + ((WIDE - LEFT - 130) * v) / right;
-    const y = (v) => HIGH - BELOW - ((HIGH - BELOW - 14) * (v - bottom)) / (top - bottom);
-    [...new Set(xs)].forEach((v) => draw("text", svg, { x: x(v), y: HIGH - 22, "text-anchor": "middle", fill: "currentColor", "font-size": 12 }, v));
-    for (let k = 0; k <= 4; k++) {
-      const v = bottom + ((top - bottom) * k) / 4;
-      draw("line", svg, { x1: LEFT, x2: WIDE - 130, y1: y(v), y2: y(v), stroke: "currentColor", "stroke-opacity": 0.2 });
-      draw("text", svg, { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end", fill: "currentColor", "font-size": 12 }, (100 * v).toFixed(top - bottom < 0.1 ? 1 : 0));
+    const high = 300, side = 118, [width, put] = canvas(svg, high);
+    const x = (v) => 46 + (v / widest) * (width - 46 - side), y = (v) => 12 + ((top - v) / (top - bottom)) * (high - 62);
+    for (const t of ticks(bottom, top)) {
+      put("line", { x1: x(0), x2: width - side, y1: y(t), y2: y(t), class: "grid" });
+      put("text", { x: 40, y: y(t) + 4, "text-anchor": "end" }, t);
     }
-    draw("text", svg, { x: (WIDE - 130 + LEFT) / 2, y: HIGH - 4, "text-anchor": "middle", fill: "currentColor", "font-size": 12 }, label);
-    return [x, y];
+    for (const t of ticks(0, widest, width < 500 ? 3 : 5)) put("text", { x: x(t), y: high - 30, "text-anchor": "middle" }, t);
+    put("text", { x: 46, y: high - 8 }, label);
+    return { put, x, y, right: width - side, foot: high - 50 };
   };
-  const band = (svg, points, colour) => {
-    const path = [...points.map((p) => [p.x, p.up]), ...points.toReversed().map((p) => [p.x, p.down])];
-    draw("polygon", svg, { points: path.map((p) => p.join(",")).join(" "), fill: colour, "fill-opacity": 0.18 });
-    draw("polyline", svg, { points: points.map((p) => `${p.x},${p.y}`).join(" "), fill: "none", stroke: colour, "stroke-width": 2 });
+  // lines with their bands; the name of each at its end
+  const lines = ({ put, x, y, right, foot }, series) => {
+    for (const { points, stroke } of series.filter((one) => one.points.length > 1)) {
+      const corner = (key) => points.map((p) => `${x(p.x)},${y(p[key])}`);
+      put("polygon", { points: [...corner("up"), ...corner("down").reverse()].join(" "), fill: stroke, "fill-opacity": 0.18 });
+      put("polyline", { points: corner("y").join(" "), fill: "none", stroke, "stroke-width": 2 });
+    }
+    const at = apart(series.map(({ points }) => y(points.at(-1).y)), 17, 16, foot);
+    series.forEach(({ stroke, name, look }, i) => {
+      put("line", { x1: right + 6, x2: right + 22, y1: at[i], y2: at[i], ...(look || { stroke, "stroke-width": 3 }) });
+      put("text", { x: right + 27, y: at[i] + 5 }, name);
+    });
   };
 
-  const showStudy = (found) => {
-    known = found;
+  const showStudy = (study) => {
+    studied = study;
     at("findings").hidden = false;
-    at("advice").textContent = `${found.models} models, ${found.items} items. ${found.sentence}`;
-    const top = Math.max(...found.rows.map((row) => row.mae + 2 * (row.mae_se ?? 0)));
-    const [x, y] = axes(at("curves"), found.rows.map((row) => row.budget), top, "items asked");
-    const labels = [];
-    [...new Set(found.rows.map((row) => row.method))].forEach((method) => {
-      const points = found.rows.filter((row) => row.method === method).map((row) => {
-        const error = 2 * (row.mae_se ?? 0);
-        return { x: x(row.budget), y: y(row.mae), up: y(row.mae + error), down: y(Math.max(0, row.mae - error)) };
-      });
-      band(at("curves"), points, COLOURS[method]);
-      labels.push({ method, colour: COLOURS[method], y: points.at(-1).y, x: points.at(-1).x });
-    });
-    labels.sort((a, b) => a.y - b.y).forEach((label, n) => {
-      label.y = Math.max(label.y, n ? labels[n - 1].y + 14 : 0);
-      draw("text", at("curves"), { x: label.x + 6, y: label.y + 4, fill: label.colour, "font-size": 12 }, label.method);
-    });
-    at("curves-caption").textContent = `Mean absolute error in points, ${found.trials} trials; bands are two standard errors.`;
-    at("list").href = URL.createObjectURL(new Blob([found.list.join("\n") + "\n"], { type: "text/plain" }));
-    at("list").textContent = `Download a list of ${found.list.length} items (stratified)`;
-    at("command").textContent = `benchnb compare ${name} --methods random,stratified,aipw,p_irt,guarded_irt --budgets 20,${found.budget}`;
+    at("advice").textContent = `${study.models} models, ${study.items} items. ${study.sentence}`;
+    const series = unique(study.rows.map((row) => row.method)).map((method) => ({
+      name: method,
+      stroke: colour(method),
+      points: study.rows.filter((row) => row.method === method).map((row) => {
+        const error = 200 * (row.mae_se ?? 0), y = 100 * row.mae;
+        return { x: row.budget, y, up: y + error, down: Math.max(0, y - error) };
+      }),
+    }));
+    const every = series.flatMap(({ points }) => points);
+    lines(axes(at("curves"), Math.max(...every.map((p) => p.x)), 0, Math.max(...every.map((p) => p.up)), "across: items asked. Up: error in points"), series);
+    at("curves-caption").textContent = `Mean absolute error on models that were held out: ${study.trials} trials of ${study.method}, ${study.draws} of random items. Bands are two standard errors.`;
+    at("list").href = URL.createObjectURL(new Blob([study.list.join("\n") + "\n"], { type: "text/plain" }));
+    at("list").textContent = `Download the list of ${study.list.length} items (${study.method})`;
+    at("command").textContent = `benchnb plan ${name} --budget ${study.budget} --out my_model`;
   };
 
-  const showPath = ({ truth, steps }) => {
-    const all = steps.flatMap((s) => [s.low, s.high, s.score]).filter((v) => v !== null).concat(truth);
-    const low = Math.max(0, Math.min(...all) - 0.02), high = Math.min(1, Math.max(...all) + 0.02);
-    const [x, y] = axes(at("path"), steps.map((s) => s.items), high, "items asked", low);
-    const points = steps.map((s) => ({ x: x(s.items), y: y(s.score), up: y(Math.min(high, s.high ?? s.score)), down: y(Math.max(low, s.low ?? s.score)) }));
-    band(at("path"), points, BLUE);
-    draw("line", at("path"), { x1: LEFT, x2: WIDE - 130, y1: y(truth), y2: y(truth), stroke: "currentColor", "stroke-dasharray": "5 4" });
-    draw("text", at("path"), { x: WIDE - 124, y: y(truth) + 4, fill: "currentColor", "font-size": 12 }, "score on all items");
-    const last = steps.at(-1);
-    at("path-caption").textContent = `Score in points with its interval. After ${last.items} items: ${(100 * last.score).toFixed(1)}, on all items ${(100 * truth).toFixed(1)}. ${last.said}.`;
+  const showPath = ({ method, truth, steps, random }) => {
+    const series = [["random", random], [method, steps]].map(([name, results]) => ({
+      name,
+      stroke: colour(name),
+      points: results.map((s) => ({ x: s.items, y: 100 * s.score, up: 100 * (s.high ?? s.score), down: 100 * (s.low ?? s.score) })),
+    }));
+    const every = series.flatMap(({ points }) => points.flatMap((p) => [p.up, p.down])).concat(100 * truth);
+    const widest = steps.at(-1).items, low = Math.max(0, Math.min(...every) - 2), top = Math.min(100, Math.max(...every) + 2);
+    const chart = axes(at("path"), widest, low, top, "across: results in. Up: score in points");
+    chart.put("line", { x1: chart.x(0), x2: chart.right, y1: chart.y(100 * truth), y2: chart.y(100 * truth), class: "mark" });
+    const level = { x: widest, y: 100 * truth, up: 100 * truth, down: 100 * truth };
+    lines(chart, [...series, { name: "true score", points: [level], look: { class: "mark" } }]);
+    const last = steps.at(-1), points = (v) => (100 * v).toFixed(1), guard = last.flags.length ? `Guard: ${last.flags.join(", ")}` : method === "guarded_irt" ? "Guard: in range" : "";
+    at("path-caption").textContent = `After ${last.items} items ${method} says ${points(last.score)} points (${points(last.low)} to ${points(last.high)}), random items ${points(random.at(-1).score)}; on all items it is ${points(truth)}. ${[guard, last.said].filter(Boolean).join("; ")}.`;
   };
 
   const careful = async (work) => {
@@ -110,23 +105,24 @@
       say(error.message);
     }
     at("study").disabled = false;
-    at("watch").disabled = !known;
+    at("watch").disabled = !studied;
   };
   at("study").onclick = () => careful(async () => {
     const file = at("file").files[0], budget = Math.round(+at("items").value) || 40;
     name = file ? file.name : at("table").value;
-    known = null;
+    studied = null;
     at("findings").hidden = true;
     say("the table is being studied");
     const given = file && { file: name, content: new Uint8Array(await file.arrayBuffer()) };
     showStudy(await ask("study", [name, budget], given));
     const names = await ask("models", [name]);
     at("model").replaceChildren(...names.map((model) => new Option(model)));
+    at("method").value = studied.method;
     say("");
   });
   at("watch").onclick = () => careful(async () => {
     say("the model is being evaluated");
-    showPath(await ask("steps", [name, at("model").value, at("method").value, known.budget]));
+    showPath(await ask("steps", [name, at("model").value, at("method").value, studied.budget]));
     say("");
   });
   at("halt").onclick = () => {

@@ -85,6 +85,44 @@ def test_a_cell_that_cannot_run_says_why_and_so_do_those_that_need_it(tmp_path):
     assert found == [torch, torch, "", "", data, "it needs a terminal"]
 
 
+@pytest.mark.parametrize("count, chosen", [(30, "guarded_irt"), (14, "stratified")])
+def test_the_laboratory_recommends_what_the_site_recommends(
+    count, chosen, tmp_path, monkeypatch, capsys
+):
+    laboratory = script("laboratory")
+    monkeypatch.setattr(laboratory, "FITTED", 1)
+    monkeypatch.setattr(laboratory, "DRAWS", 2)
+    medqa = load("helm_medqa").select(
+        models=np.arange(count), items=np.arange(0, 1000, 10)
+    )
+    import pandas as pd
+
+    frame = pd.DataFrame(medqa.values, medqa.models.index, medqa.items.index)
+    frame.rename_axis("model").to_csv(tmp_path / "table.csv")
+    name = str(tmp_path / "table.csv")
+    study = laboratory.study(name, 20)
+    assert study["method"] == chosen == study["sentence"].split()[1]
+    errors = {r["method"]: r["mae"] for r in study["rows"] if r["budget"] == 20}
+    assert {"random", "stratified", chosen} == {*errors}
+    for method in (chosen, "random"):
+        assert f"{100 * errors[method]:.1f}" in study["sentence"]
+    assert ("needs 20 sources" in study["sentence"]) == (chosen == "stratified")
+    assert len(study["list"]) == 20 and "parts are done" in capsys.readouterr().out
+    model = laboratory.models(name)[0]
+    path = laboratory.steps(name, model, chosen, 20)
+    assert path["steps"][-1]["items"] == path["random"][-1]["items"] == 20
+    assert json.loads(laboratory.Text(path))["truth"] == pytest.approx(path["truth"])
+
+
+def test_the_laboratory_begins_with_a_likely_model():
+    laboratory = script("laboratory")
+    newest = load("swebench_verified").models["released"].astype(str)
+    assert newest[laboratory.models("swebench_verified")[0]] == newest.max()
+    scores = load("helm_medqa").performance()
+    first = scores[laboratory.models("helm_medqa")[0]]
+    assert scores.quantile(0.7) < first < scores.quantile(0.8)
+
+
 def test_an_exercise_runs_what_its_check_rests_on():
     sources = ["import math", "rows = []", "rows.append(2)", "big = 1", "rows[0] = 3"]
     sources += ["answer = ...  # your code", "def one(x):\n    assert x == rows[0]"]
@@ -208,8 +246,9 @@ def test_the_laboratory_studies_a_file_and_names_what_is_wrong(visit, docs, tmp_
             "document.getElementById('study').disabled === false", timeout=600_000
         )
         assert tab.locator("#advice").inner_text().startswith("83 models, 200 items.")
-        assert tab.locator("#curves polygon").count() == 4
-        assert f"benchnb compare {path.name}" in tab.locator("#command").inner_text()
+        assert "Use guarded_irt with 40 items" in tab.locator("#advice").inner_text()
+        assert tab.locator("#curves polygon").count() == 3
+        assert f"benchnb plan {path.name}" in tab.locator("#command").inner_text()
         advice.append(tab.locator("#advice").inner_text())
     assert advice[0] == advice[1]
     tab.click("#watch")

@@ -5,6 +5,7 @@ Nothing is loaded from elsewhere: what a page asks for from another site is refu
 import functools
 import gzip
 import http.server
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ import pytest
 from helpers.faults import none_of
 
 from benchnb.data.files import resource_path
+from benchnb.data.sources import load
 from tools.docs import build
 from tools.run import ROOT
 
@@ -142,7 +144,7 @@ def test_home_is_short(visit):
 def test_a_cell_of_a_stacked_table_says_what_it_is(visit):
     cell = visit("explorer.html", 390).locator("table.stacked td").first
     before = "cell => getComputedStyle(cell, '::before').content"
-    assert cell.evaluate(before).strip('"') == "error, in points: "
+    assert cell.evaluate(before).strip('"') == "error in points: "
 
 
 def test_five_clicks_lead_to_one_method(visit, browser, address):
@@ -367,6 +369,8 @@ def test_the_explorer_shows_the_stored_numbers(explorer):
     rows = stored[(stored[[*wanted]] == wanted).all(axis=1)].set_index("method")
     for name, value in wanted.items():
         explorer.select_option(f"#{name}", value)
+    explorer.click(".explorer summary")
+    explorer.click("#all-methods")
     circle = '#bars circle[data-method="{}"]'
     for measure in ("mae", "kendall", "coverage"):
         explorer.select_option("#measure", measure)
@@ -377,6 +381,13 @@ def test_the_explorer_shows_the_stored_numbers(explorer):
         assert explorer.locator("#bars circle").count() == len(known) > 10
 
 
+def test_the_explorer_begins_with_what_the_site_recommends(explorer):
+    shown = explorer.locator("#bars circle")
+    names = shown.evaluate_all("dots => dots.map((dot) => dot.dataset.method)")
+    assert sorted(names) == ["guarded_irt", "random", "stratified"]
+    assert "error in points: guarded_irt" in explorer.inner_text("#summary")
+
+
 def test_the_explorer_is_used_with_the_keyboard(explorer):
     before = explorer.inner_text("#summary")
     explorer.focus("#data")
@@ -384,9 +395,44 @@ def test_the_explorer_is_used_with_the_keyboard(explorer):
     assert explorer.inner_text("#summary") != before
     explorer.focus(".explorer summary")
     explorer.keyboard.press("Enter")
+    explorer.click("#all-methods")
     explorer.select_option("#data", "ifeval")
     explorer.select_option("#budget", "50")
     count = explorer.locator("#bars circle").count()
     explorer.focus("#methods input")
     explorer.keyboard.press("Space")
     assert explorer.locator("#bars circle").count() == count - 1
+
+
+def test_the_chart_at_home_runs_the_list_and_shows_its_guard(visit):
+    tab = visit("index.html")
+    tab.wait_for_selector(".score-your-agent rect[data-guard]")
+    assert "guarded_irt, 25 tasks" in tab.inner_text(".figures")
+    assert "random tasks" in tab.inner_text(".figures")
+    seen = set()
+    for agent in tab.locator(".score-your-agent select option").all()[:8]:
+        tab.select_option(".score-your-agent select", agent.get_attribute("value"))
+        seen.add(tab.locator(".figures b[class]").get_attribute("class"))
+    assert seen == {"in", "out"}
+
+
+def test_a_report_is_called_what_it_is_and_a_bad_file_clears_it(visit, tmp_path):
+    tab = visit("score_your_agent.html")
+    tasks = load("swebench_verified").items.index
+    two = tmp_path / "two.json"
+    report = {"resolved_ids": [tasks[0]], "unresolved_ids": [tasks[7]]}
+    two.write_text(json.dumps(report), encoding="utf-8")
+    tab.set_input_files("input[type=file]", two)
+    tab.wait_for_function(
+        "document.querySelector('.notice').textContent.startsWith('two')"
+    )
+    assert "not a random sample" in tab.inner_text(".notice")
+    assert "random tasks" not in tab.inner_text(".figures")
+    bad = tmp_path / "bad.json"
+    bad.write_text("{", encoding="utf-8")
+    tab.set_input_files("input[type=file]", bad)
+    tab.wait_for_function(
+        "document.querySelector('.notice').textContent.includes('bad')"
+    )
+    assert not tab.locator(".figures").is_visible()
+    assert not tab.locator(".score-your-agent svg").is_visible()

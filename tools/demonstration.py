@@ -1,87 +1,129 @@
-"""The data of "Score your agent": answers of 134 agents, curves that left them out"""
+"""The data of the live chart and of "Score your agent": guarded_irt fitted, one round.
+
+The chart's agents are the newest quarter of SWE-bench Verified, its curves those of the
+older ones, as in the figures beside it; a report is estimated by the bundle that ships.
+"""
 
 import base64
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
-STEPS, FOLDS = 60, 5  # tasks of the longest test; parts of the agents left out in turn
-
-
-def rounded_bank(values):
-    "Item curves as the page gets them: two decimals"
-    from benchnb.stats.irt import IRT, fit_bank
-
-    bank = fit_bank(values)
-    found = IRT(bank.slopes.round(2), bank.intercepts.round(2))
-    found.theta = bank.theta.round(3)
-    return found
+DATA, SPLIT = "swebench_verified", "date"
+BUNDLE = "swebench-verified-50"
+BUDGETS = (15, 25, 50, 100)  # those of agents_methods.csv
+DRAWS = 3  # of each list
 
 
-def adaptive_test(bank, steps=STEPS):
-    "The rules of adaptive_irt; equally useful tasks in the order of the benchmark"
-    from benchnb.methods.adaptive_irt import AdaptiveTest
-
-    late, count = np.where(bank.slopes[:, 0] < 0, 1e6, 0.0), len(bank.slopes)
-    return AdaptiveTest(bank, np.full(count, 1 / count), late, steps)
+def floats(arrays):
+    "Arrays one after another as 32-bit floats, as text"
+    parts = [np.asarray(array, dtype="<f4").ravel() for array in arrays]
+    return base64.b64encode(np.concatenate(parts).tobytes()).decode()
 
 
-def estimates(bank, values, asked):
-    "Ability, score and standard error after each task, each agents x steps"
-    from benchnb.stats.irt import score_error
-
-    weights, columns = np.full(values.shape[1], 1 / values.shape[1]), []
-    for count in range(1, asked.shape[1] + 1):
-        part = asked[:, :count]
-        seen = np.take_along_axis(values, part, axis=1)
-        theta, _, covariance = bank.abilities(seen, part)
-        score = bank.completed(theta, part, seen) @ weights
-        error = score_error(bank, theta, covariance, part, seen, weights)
-        columns.append((theta[:, 0], score, error))
-    return np.moveaxis(np.array(columns), 0, 2)
+def bank_values(bank):
+    "An item bank as the page gets it, with the noise of importance_sample"
+    items, dims = bank.slopes.shape
+    rows, columns = np.triu_indices(dims + 1)
+    noise = np.random.default_rng(0).standard_normal((64, dims))
+    params = np.column_stack([bank.intercepts, bank.slopes])
+    covariance = bank.covariance[:, rows, columns]
+    parts = (params, covariance, bank.theta, bank.fitted, bank.residual, noise)
+    return {"dims": dims, "floats": floats(parts)}
 
 
-def demonstration():
-    "What the page needs; curves of fold k have not seen its agents or copies of them"
-    from benchnb import load
-    from benchnb.methods.adaptive_irt import take_test
-    from benchnb.stats.hold_out import hold_out
-    from benchnb.stats.intervals import conformal_radius
+def fitted_values(method, most):
+    "A fitted guarded_irt, for lists of at most so many items"
+    from benchnb.methods.guarded_irt import BALANCE_GAIN
+    from benchnb.stats.irt import IRT
 
-    table = load("swebench_verified")
-    values, truth = table.values.astype(float), table.performance().to_numpy()
-    parts = hold_out(values, FOLDS)
-    banks = [rounded_bank(values[fit]) for fit, _ in parts]
-    fold = np.zeros(len(values), int)
-    score, error = np.zeros((2, len(values), STEPS))
-    for k, (bank, (_, held)) in enumerate(zip(banks, parts, strict=True)):
-        fold[held] = k
-        asked, _ = take_test(adaptive_test(bank), values[held])
-        _, score[held], error[held] = estimates(bank, values[held], asked)
-    apart = score - truth[:, np.newaxis]
-    surprise = apart / error
-
-    def factors(others):  # half an interval in standard errors, after each task
-        return [round(conformal_radius(column), 2) for column in surprise[others].T]
-
-    banks.append(rounded_bank(values))  # of a report that somebody drops
-    spread = [factors(fold != k) for k in range(len(banks))]
-    holds = np.abs(apart) <= np.array(spread)[fold] * error
+    assert not method.partial_ and np.ptp(method.weights_) < 1e-12
+    assert (method.rounds, method.level, method.beyond) == (1, 0.95, "sample")
+    banks = [IRT(**dict(arrays)) for arrays in method.banks_]
+    level = (1 + method.level) / 2
+    scores = method.source_scores_[:, 0]
     return {
-        "agents": [*table.models.index],
-        "tasks": [*table.items.index],
-        "answers": [
-            base64.b64encode(np.packbits(row > 0.5)).decode() for row in values
-        ],
-        "fold": fold.tolist(),
-        "banks": [
-            {
-                "slopes": bank.slopes[:, 0].tolist(),
-                "intercepts": bank.intercepts.tolist(),
-                "range": [bank.theta.min(), bank.theta.max()],
-                "factors": own,
-            }
-            for bank, own in zip(banks, spread, strict=True)
-        ],
-        "error": np.abs(apart).mean(axis=0).round(4).tolist(),
-        "holds": holds.mean(axis=0).round(3).tolist(),
+        "banks": [bank_values(bank) for bank in banks],
+        "sources": len(banks[0].theta),
+        "easiness": method.ease_.round(9).tolist(),
+        "ceiling": method.ceiling_,
+        "limit": method.limit,
+        "misfitLimit": method.misfit_limit,
+        "balanceGain": BALANCE_GAIN,
+        "z": float(ndtri(level)),
+        "t": stdtrit(np.arange(1, most + 1), level).tolist(),
+        "range": [float(scores.min()), float(scores.max())],
+        "scores": scores.round(4).tolist(),
     }
+
+
+def list_values(method, rng=None):
+    "A prepared list: its items in the order in which results come in, at random"
+    items = method.coreset_ if rng is None else rng.permutation(method.coreset_)
+    return {
+        "items": items.tolist(),
+        "probabilities": method.chance_[items].round(9).tolist(),
+        "inflation": method.stretch_,
+    }
+
+
+def measured_errors():
+    "Stored errors of the newest agents: method, number of tasks, points and coverage"
+    import pandas as pd
+
+    from benchnb.data.files import resource_path
+
+    rows = pd.read_csv(resource_path("agents_methods.csv"))
+    rows = rows[(rows["data"] == DATA) & (rows["split"] == SPLIT)]
+    shown = {}
+    for name in ("guarded_irt", "random"):
+        own = rows[rows["method"] == name].set_index("budget")
+        errors = own["mae"].mul(100).round(3)
+        shown[name] = {
+            "points": errors[[*BUDGETS]].to_dict(),
+            "holds": own["coverage"][[*BUDGETS]].round(4).to_dict(),
+            "trials": own["trials"][[*BUDGETS]].to_dict(),
+        }
+    return shown
+
+
+def packed_answers(values):
+    "A bit for each answer"
+    return [base64.b64encode(np.packbits(row > 0.5)).decode() for row in values]
+
+
+def demonstration(budgets=BUDGETS, draws=DRAWS, method=None):
+    "The newest agents, curves of the older ones (a fitted method), lists of tasks"
+    from benchnb import get_method, load
+    from benchnb.evaluation.simulate import ready
+
+    sources, newest = load(DATA).split(SPLIT)
+    method = method or get_method("guarded_irt").fit(sources)
+    lists = {}
+    for budget in budgets:
+        lists[budget] = []
+        for seed in range(draws):
+            prepared = ready(method, budget, seed)
+            lists[budget].append(list_values(prepared, np.random.default_rng(seed)))
+    return {
+        "agents": [*newest.models.index],
+        "tasks": [*newest.items.index],
+        "answers": packed_answers(newest.values),
+        "fitted": fitted_values(method, max(budgets)),
+        "lists": lists,
+        "measured": measured_errors(),
+    }
+
+
+def report_data(live=None):
+    "What estimates a report: the bundle that ships (an Evaluation from it)"
+    from benchnb.evaluation.guard import usual_range
+    from benchnb.live.bundles import find_bundle, load_bundle
+
+    live = live or load_bundle(find_bundle(BUNDLE))
+    method, errors = live.method, live.left_out(live.method.budget_)
+    fitted = fitted_values(method, method.budget_)
+    fitted["ease"] = [*map(float, live.plan.ease)]
+    fitted["usualFit"] = usual_range(errors["fit"])
+    fitted["usualCorrection"] = usual_range(errors["correction"])
+    return {"bundle": BUNDLE, "fitted": fitted, "list": list_values(method)}

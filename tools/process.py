@@ -11,7 +11,7 @@ import yaml
 from nbdev.config import get_config
 
 from tools.chapters import code_address, finish
-from tools.demonstration import demonstration
+from tools.demonstration import demonstration, report_data
 from tools.reference import write_reference
 from tools.run import ROOT, notebooks
 
@@ -190,6 +190,7 @@ def write_data(proc):
     scripts = {
         "explorer_data.js": ("EXPLORER", explorer_data()),
         "score_your_agent_data.js": ("DEMONSTRATION", demonstration()),
+        "score_your_agent_report.js": ("REPORTS", report_data()),
     }
     for file, (name, found) in scripts.items():
         text = json.dumps(found, separators=(",", ":"))
