@@ -11,11 +11,11 @@ from benchnb.data.costs import Amount, Unit, items_for, read_amount
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare, over_trials, spending, summary
 from benchnb.evaluation.registry import get_method, load_method, save_method
-from benchnb.evaluation.simulate import Conversation, is_static, ready, simulate
+from benchnb.evaluation.simulate import Conversation, ready, simulate
 from benchnb.methods.adaptive_irt import AdaptiveIRT
 
-NAMES = "random stratified aipw kmeans tailored_bench adaptive_irt guarded_irt guarded_irt(rounds=5)".split()
-NAMES += ["per_task(stratified)", "per_task(adaptive_irt)"]
+NAMES = "random stratified aipw kmeans tailored_bench adaptive_irt guarded_irt".split()
+NAMES += ["guarded_irt(rounds=5)", "per_task(stratified)", "per_task(adaptive_irt)"]
 
 
 def quiet(method, amount, targets, seed=0):
@@ -40,7 +40,7 @@ def test_a_static_method_gets_the_largest_number_that_was_tried():
     method, amount = fitted("random"), read_amount("3ktokens")
     cost = method.items_["cost"].to_numpy()
     drawn = ready(method, amount).coreset_
-    assert cost[drawn].sum() <= 3000 and is_static(method)
+    assert cost[drawn].sum() <= 3000 and method.static
     more = ready(method, len(drawn) + 1).coreset_
     assert cost[more].sum() > 3000
     assert not hasattr(method, "limit_")
