@@ -41,7 +41,7 @@ def trust_in_anchors(
 
 # %% ../../nbs/methods/tiny_benchmarks.ipynb #749c8b35
 DIMS_TRIED = (1, 2, 5)  # numbers of abilities to try
-SETTLED = 2e-3  # change of the fitted probabilities at which a fit ends
+SETTLED = 5e-3  # change of the abilities, in their deviations, that ends a fit
 
 
 def choose_dims(
