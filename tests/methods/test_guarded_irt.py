@@ -8,6 +8,7 @@ import pytest
 from helpers.small import estimates, prepared, table
 
 from benchnb.data.scores import Scores
+from benchnb.data.sources import load
 from benchnb.evaluation.method import Flag
 from benchnb.evaluation.simulate import simulate
 from benchnb.live.evaluation import Evaluation
@@ -166,10 +167,16 @@ def test_a_stronger_target_is_flagged_and_asked_the_reserve():
     for estimate, flag in zip(found, strong, strict=True):
         if flag:
             assert set(positions(estimate, target)) == sample
-    bias = np.array([e.score for e in found]) - target.truth().to_numpy()
-    blind = GuardedIRT(folds=0, rounds=5, limit=1.1, misfit_limit=-99.0).fit(source)
-    unguarded = [e.score for e in estimates(blind, target, 30)]
-    assert abs(bias.mean()) < 0.5 * abs(np.mean(unguarded - target.truth().to_numpy()))
+
+
+def test_the_guard_takes_away_the_bias_of_extrapolated_curves():
+    source, target = load("helm_medqa").split("ability")
+    truth, bias = target.truth().to_numpy(), {}
+    for limits in ({}, {"limit": 1.1, "misfit_limit": -99.0}):
+        method = GuardedIRT(folds=0, rounds=5, **limits).fit(source)
+        scores = [[e.score for e in estimates(method, target, 50, s)] for s in range(3)]
+        bias[bool(limits)] = np.mean(scores - truth)
+    assert bias[True] < -0.08 and abs(bias[False]) < 0.3 * abs(bias[True])
 
 
 def test_a_target_in_range_is_asked_in_rounds():

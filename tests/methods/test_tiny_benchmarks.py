@@ -13,6 +13,7 @@ from benchnb.methods.tiny_benchmarks import (
     PIRT,
     AnchorIRT,
     Anchors,
+    SETTLED,
     anchor_mean,
     choose_dims,
     draw_anchors,
@@ -147,7 +148,7 @@ def test_the_radius_is_made_of_errors_on_sources_left_out(anchors):
     errors = method.source_errors(chosen, np.random.default_rng(5))
     rng = np.random.default_rng(5)
     for (fit, out), bank in zip(method._parts, method._banks, strict=True):
-        fresh = fit_irt(source.values[fit], dims=1, tolerance=2e-3)
+        fresh = fit_irt(source.values[fit], dims=1, tolerance=SETTLED)
         np.testing.assert_allclose(bank.slopes, fresh.slopes)
         theirs = chosen
         if anchors != "random":
