@@ -2,23 +2,18 @@
 // a random sample of the same size. Estimates: guarded_irt.js; data: tools/demonstration.py.
 "use strict";
 
-// as many random tasks: their mean, and wilson_interval with effective_size
-function randomSample(answers, steps, seed) {
-  const order = answers.map((_, i) => i).filter((i) => answers[i] !== null), total = answers.length, found = [];
-  for (let i = order.length - 1; i > 0; i--) {
-    seed = (seed + 0x6d2b79f5) | 0; // mulberry32
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    const j = Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * (i + 1));
-    [order[i], order[j]] = [order[j], order[i]];
-  }
-  for (let n = 1, right = 0; n <= Math.min(steps, order.length); n++) {
-    right += answers[order[n - 1]];
+// the first tasks of a random order: their mean, and wilson_interval with effective_size
+function randomSample(answers, order) {
+  const total = answers.length, steps = [];
+  let right = 0;
+  order.forEach((item, k) => {
+    const n = k + 1;
+    right += answers[item];
     const score = right / n, q = (1.959963984540054 ** 2 * (total - n)) / (n * (total - 1));
     const centre = (score + q / 2) / (1 + q), half = Math.sqrt(q * score * (1 - score) + q ** 2 / 4) / (1 + q);
-    found.push({ item: order[n - 1], score, low: Math.max(0, centre - half), high: Math.min(1, centre + half) });
-  }
-  return found;
+    steps.push({ item, score, low: Math.max(0, centre - half), high: Math.min(1, centre + half) });
+  });
+  return steps;
 }
 
 // the answers of a report of SWE-bench's harness (report_scores in benchnb.harnesses.swebench)
@@ -123,7 +118,7 @@ function scoreYourAgent(place, data, reports) {
   const order = names.map((_, i) => i).sort((a, b) => (data.agents[b] > data.agents[a] ? 1 : -1));
   options(agent, order.map((i) => [i, names[i]]));
   options(size, sizes.map((n) => [n, `${n} tasks`]), 25);
-  agent.value = order.find((i) => truths[i] > 0.6 && truths[i] < 0.7) ?? order[0];
+  agent.value = data.first;
   chart.setAttribute("role", "img");
   const controls = [label("Agent", agent), play, label("Results in", steps)];
   if (!small) controls.splice(1, 0, label("List", size));
@@ -145,7 +140,7 @@ function scoreYourAgent(place, data, reports) {
     rivals = fitted.scores;
     truth = answers.includes(null) ? null : mean(answers);
     path = [];
-    random = truth === null ? null : randomSample(answers, reading.items.length, draw * 1000 + i);
+    random = truth === null ? null : randomSample(answers, data.random[draw % data.random.length].slice(0, reading.items.length));
     steps.min = Math.min(FEWEST, reading.items.length);
     steps.max = reading.items.length; // before the value, which it limits
     steps.value = reading.items.length;
@@ -212,7 +207,7 @@ function scoreYourAgent(place, data, reports) {
     if (truth !== null) put("line", { x1: x(0), x2: width - side, y1: y(truth), y2: y(truth), class: "mark" });
     const own = until(n).map((k) => ({ k, ...path[k] })), labels = [];
     const series = [[own, colour("guarded_irt"), reading.kind === "other" ? "item curves" : "guarded_irt"]];
-    if (random) series.unshift([random.slice(0, n).map((e, k) => ({ k: k + 1, ...e })), colour("random"), "random"]);
+    if (random) series.unshift([random.slice(0, n).map((e, k) => ({ k: k + 1, ...e })).slice(Number(steps.min) - 1), colour("random"), "random"]);
     for (const [part, stroke, name] of series) {
       const line = (key) => part.map((e) => `${x(e.k)},${y(e[key])}`);
       put("polygon", { points: [...line("low"), ...line("high").reverse()].join(" "), fill: stroke, "fill-opacity": 0.22, stroke, "stroke-opacity": 0.6 });
@@ -228,7 +223,7 @@ function scoreYourAgent(place, data, reports) {
     });
     if (reading.kind === "other") return;
     own.forEach((e, i) => { // the guard: a bar below the axis
-      const from = i ? own[i - 1].k : 0, fill = e.guard === "in range" && !e.fallback ? colour("guarded_irt") : "#d06a1a";
+      const from = i ? own[i - 1].k : Number(steps.min) - 1, fill = e.guard === "in range" && !e.fallback ? colour("guarded_irt") : "#d06a1a";
       put("rect", { x: x(from), y: y(0) + 7, width: Math.max(1, x(e.k) - x(from)), height: 7, fill, "data-guard": e.guard });
     });
     put("text", { x: width - side + 6, y: y(0) + 15 }, own.at(-1).fallback ? "unlike the others" : own.at(-1).guard);

@@ -217,14 +217,12 @@ def test_the_chart_names_the_stored_errors(newest):
         assert 0.9 < measured["guarded_irt"]["holds"][n] < 1
 
 
-def test_the_random_tasks_have_the_interval_of_the_library(table, javascript):
-    drawn = javascript(
-        "randomSample(bits(DATA.answers[input], 500), 60, input)", [3, 17]
-    )
+def test_the_random_tasks_have_the_interval_of_the_library(table, newest, javascript):
+    call = "randomSample(bits(DATA.answers[input], 500), DATA.random[0])"
     values = table.split("date")[1].values.astype(float)
-    for agent, steps in zip([3, 17], drawn, strict=True):
+    for agent, steps in zip([3, 17], javascript(call, [3, 17]), strict=True):
         items = [step["item"] for step in steps]
-        assert len(set(items)) == 60
+        assert items == newest["random"][0] and len({*items}) == 100
         for n, step in enumerate(steps, 1):
             score = values[agent, items[:n]].mean()
             low, high = wilson_interval(score, effective_size(n, 500))

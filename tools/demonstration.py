@@ -92,17 +92,38 @@ def packed_answers(values):
     return [base64.b64encode(np.packbits(row > 0.5)).decode() for row in values]
 
 
+def usual_agent(method, agents, measured, order, budget=25):
+    "Position of an agent whose errors are near the means of all: the first to be shown"
+    from benchnb.evaluation.simulate import ready, simulate
+
+    truth = agents.truth().to_numpy()
+    estimates = simulate(ready(method, budget, 0), agents)
+    scores = {
+        "guarded_irt": np.array([estimate.score for estimate in estimates]),
+        "random": agents.values[:, order[:budget]].mean(axis=1),
+    }
+    away = np.zeros(len(agents))
+    for name, score in scores.items():
+        errors = np.abs(score - truth) * 100
+        away += np.abs(errors - measured[name]["points"][budget])
+    return int(away.argmin())
+
+
 def demonstration(budgets=BUDGETS, draws=DRAWS, method=None):
     "The newest agents, curves of the older ones (a fitted method), lists of tasks"
     from benchnb import get_method, load
     from benchnb.evaluation.simulate import ready
 
     sources, newest = load(DATA).split(SPLIT)
+    measured = measured_errors()
     method = method or get_method("guarded_irt").fit(sources)
+    count = newest.shape[1]
+    seeds = range(draws)
+    orders = [np.random.default_rng(seed).permutation(count) for seed in seeds]
     lists = {}
     for budget in budgets:
         lists[budget] = []
-        for seed in range(draws):
+        for seed in seeds:
             prepared = ready(method, budget, seed)
             lists[budget].append(list_values(prepared, np.random.default_rng(seed)))
     return {
@@ -111,7 +132,9 @@ def demonstration(budgets=BUDGETS, draws=DRAWS, method=None):
         "answers": packed_answers(newest.values),
         "fitted": fitted_values(method, max(budgets)),
         "lists": lists,
-        "measured": measured_errors(),
+        "measured": measured,
+        "random": [order[: max(BUDGETS)].tolist() for order in orders],
+        "first": usual_agent(method, newest, measured, orders[0]),
     }
 
 
