@@ -1,16 +1,18 @@
-"""The home page: short, and its numbers are those of the explorer and *All methods*."""
+"""The home page: what README's first screen promises, and the numbers of the explorer."""
 
-import json
 import re
 
 import pandas as pd
 import pytest
 
+from benchnb.cli.app import make_app
+from benchnb.cli.commands import COMMANDS
 from tools.process import explorer_data
+from tools.readme import relink, without_divs
 from tools.run import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")  # written from the home page
-ROWS = re.findall(r"^\| `(\w+)` \| (.*) \|$", README, flags=re.M)
+ROWS = re.findall(r"^\| `(\w+)` \| ([-\d.%| ]+) \|$", README, flags=re.M)
 TABLE = {name: cells.split(" | ") for name, cells in ROWS}
 
 
@@ -20,27 +22,38 @@ def explorer():
     return pd.DataFrame(found["rows"], columns=found["columns"])
 
 
-def stored_table(cell):
-    "A table that *All methods* shows: methods x data sets, and the mean"
-    nb = json.loads((ROOT / "nbs/studies/all_methods.ipynb").read_text("utf-8"))
-    [found] = [c for c in nb["cells"] if c["id"] == cell]
-    html = "".join(found["outputs"][0]["data"]["text/html"])
-    rows = [
-        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, flags=re.S)
-        for row in html.split("<tr")
-    ]
-    [head] = [row[1:] for row in rows if row[:1] == ["data"]]
-    body = {row[0]: row[1:] for row in rows if len(row) > 1 and row[1]}
-    body.pop("data")
-    return pd.DataFrame(body.values(), [*body], head).replace("", "nan").astype(float)
+def test_it_is_short_and_a_code_host_shows_all_of_it():
+    text = re.sub(r"<!--.*?-->", "", README)
+    assert not re.search(r"<\w+|^:::", text, flags=re.M)  # what it would drop or print
+    assert len(re.sub(r"\]\([^)]*\)", "", text).split()) <= 650
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert 5 < len(links) <= 20
+    assert {link.rpartition(".")[2] for link in links} <= {"svg", "png", "ipynb"}
+    assert not re.search(r"reproduced, \d|\d+ reversed|\d+ not decided", text)
 
 
-def test_it_is_short():
-    text = re.sub(r"<[^>]*>|\]\([^)]*\)", "", README)
-    assert len(text.split()) <= 450
-    assert len(re.findall(r"\]\(", README)) <= 25
-    assert README.count("pip install") == README.count("\nbenchnb ") == 1
-    assert README.count("<div>") == 3  # doors
+def test_the_first_screen_has_a_picture_and_the_two_commands():
+    first, second, *_ = README.split("\n## ")
+    assert first.count("](nbs/images/readme-1.") == 1
+    [block] = re.findall(r"```sh\n(.*?)```", second, flags=re.S)
+    assert re.findall(r"(?m)^make (\w+)  +# ", block) == ["run", "test"]
+    assert "Python 3.11 or newer, git and make" in second
+
+
+def test_every_command_stands_in_one_of_six_groups():
+    make_app()
+    rows = re.findall(r"^\| [a-z ]+ \| ((?:`[a-z]+` ?)+) \|$", README, flags=re.M)
+    names = [name for row in rows for name in re.findall(r"`([a-z]+)`", row)]
+    assert len(rows) == 6 and sorted(names) == sorted(COMMANDS)
+
+
+def test_links_to_sources_that_nobody_reads_lead_to_the_site_or_nowhere():
+    text = "[Score](score_your_agent.qmd#top), [first](tutorials/first_steps.ipynb)"
+    first = "[first](nbs/tutorials/first_steps.ipynb)"
+    assert relink(text, "nbs") == f"Score, {first}"
+    page = "[Score](https://a.org/score_your_agent.html#top)"
+    assert relink(text, "nbs", "https://a.org") == f"{page}, {first}"
+    assert without_divs("::: {.door}\na\n:::\n") == "\na\n\n"
 
 
 def test_the_headline_names_one_method_and_the_explorer_has_its_numbers(explorer):
@@ -50,34 +63,20 @@ def test_the_headline_names_one_method_and_the_explorer_has_its_numbers(explorer
     errors = here.set_index(["method", "budget"])["mae"] * 100
     wanted = errors["guarded_irt", 25], errors["random", 25], errors["random", 50]
     assert re.findall(r"\d+\.\d", bold) == [f"{error:.1f}" for error in wanted]
-    assert {n: c[0] for n, c in TABLE.items()} == {
-        name: f"{errors[name, 25]:.1f} points" for name in TABLE
+    assert len(TABLE) == 5 and {n: c[0] for n, c in TABLE.items()} == {
+        name: f"{errors[name, 25]:.1f}" for name in TABLE
     }
+    assert f"first figure is {errors['guarded_irt(rounds=5)', 25]:.1f}." in README
 
 
-@pytest.mark.parametrize(
-    "split, at, cell", [("random", 1, "6a054564"), ("ability", 2, "5f978c99")]
-)
-def test_relative_errors_are_those_of_the_explorer_and_of_all_methods(
-    explorer, split, at, cell
-):
-    stored = stored_table(cell)
+@pytest.mark.parametrize("split, at", [("random", 1), ("ability", 2)])
+def test_errors_and_intervals_are_those_of_the_explorer(explorer, split, at):
     known = explorer[(explorer["split"] == split) & (explorer["budget"] == 50)]
-    known = known[known["data"].isin(stored.columns)]
-    assert "random" in TABLE and known["data"].nunique() == stored.shape[1] - 1
+    agents = ["swebench_verified", "swebench_pro", "terminal_bench", "gso"]
+    known = known[~known["data"].isin(agents)]
     for name, cells in TABLE.items():
-        each = known[known["method"] == name]["relative"]
-        figures = [float(n) for n in re.findall(r"[\d.]+", cells[at])]
-        wanted = [each.mean(), each.min(), each.max()][: len(figures)]
-        assert figures == pytest.approx(wanted, abs=0.00501)
-        of_all = stored.loc[name]
-        beside = [of_all["mean"], *of_all.drop("mean").agg(["min", "max"])]
-        assert figures == beside[: len(figures)]
-
-
-def test_intervals_are_those_of_the_explorer_and_of_all_methods(explorer):
-    stored = stored_table("6302a649")["mean"]
-    known = explorer[(explorer["split"] == "ability") & (explorer["budget"] == 50)]
-    for name, cells in TABLE.items():
-        share = known[known["method"] == name]["coverage"].mean()
-        assert cells[3] == f"{share:.0%}" == f"{stored[name]:.0%}"
+        part = known[known["method"] == name]
+        assert part["data"].nunique() == len(part) == 10
+        assert cells[at] == f"{100 * part['mae'].mean():.1f}"
+        if split == "ability":
+            assert cells[3] == f"{part['coverage'].mean():.0%}"

@@ -31,14 +31,27 @@ def index_page(path):
     return page.nb.frontmatter_, page.nb
 
 
-def relink(text, folder):
-    "Links from the notebook's folder, made to work from the folder of README.md"
+def relink(text, folder, site=""):
+    """Links from the notebook's folder, made to work from the folder of README.md
+
+    A page whose source nobody reads leads to the site, or is named without a link."""
 
     def link(match):
-        there = (ROOT / folder / match[2].split("#")[0]).exists()
-        return f"{match[1]}{folder}/{match[2]})" if there else match[0]
+        title, target = match[1], match[2]
+        path, _, anchor = target.partition("#")
+        if not (ROOT / folder / path).exists():
+            return match[0]
+        if not path.endswith(".qmd"):
+            return f"[{title}]({folder}/{target})"
+        page = path.removesuffix("qmd") + "html" + (f"#{anchor}" if anchor else "")
+        return f"[{title}]({site}/{page})" if site else title
 
-    return re.sub(r"(\]\()([^):#]+(?:#[^)]*)?)\)", link, text)
+    return re.sub(r"(?<!!)\[([^][]*)\]\(([^):#]+(?:#[^)]*)?)\)", link, text)
+
+
+def without_divs(text):
+    "Fenced divs, which only Quarto knows, as plain paragraphs"
+    return re.sub(r"^:{3,}.*\n", "\n", text, flags=re.M)
 
 
 def put_pictures(text, pictures, alts, folder):
@@ -73,11 +86,12 @@ def readme():
     body, extra = MarkdownExporter(config=config).from_notebook_node(nb)
     body = re.sub(r"```\w*\n+```\n", "", body)  # cells whose code is not shown
     body = re.sub(r'<div class="explorer.*?</div>|<script.*?</script>', "", body)
+    body = without_divs(body)
     head = f"# {front['title']}\n\n"
     head += f"<!-- written from nbs/{cfg.readme_nb}: edit that notebook -->\n\n"
     head += f"> {front['description']}\n\n"
     body = re.sub(r"\n{3,}", "\n\n", re.sub(r"^ +$", "", body, flags=re.M)).strip()
-    body = relink(body, cfg.nbs_path.name)
+    body = relink(body, cfg.nbs_path.name, cfg.d.get("site", ""))
     return put_pictures(head + body + "\n", extra["outputs"], alts, cfg.nbs_path.name)
 
 

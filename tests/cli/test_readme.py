@@ -1,4 +1,5 @@
-"""The commands of README.md and of First steps, in their order, in an empty folder."""
+"""README.md word for word in a fresh clone; its commands and those of First steps in an
+empty folder."""
 
 import json
 import os
@@ -17,6 +18,9 @@ from helpers.harnesses import build_wheel, new_environment
 from helpers.logs import right_or_wrong, write_lm_eval
 
 from benchnb.cli.app import main, parse
+from benchnb.data.files import resource_path
+from benchnb.data.sources import load
+from benchnb.live.bundles import load_bundle
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -29,6 +33,58 @@ COMMANDS = [shlex.split(x, comments=True)[1:] for x in BLOCKS if x[:8] == "bench
 SLOW = ("compare", "recommend", "forecast")  # their options are checked alone
 
 
+def write_report(path):
+    "What SWE-bench's harness writes: the newest agent on the 50 tasks of the bundle"
+    agents = load("swebench_verified")
+    asked = load_bundle(resource_path("bundles/swebench_verified_50")).ask()
+    newest = agents.models["released"].astype(str).idxmax()
+    right = agents.select(models=[newest], items=asked).values[0] == 1
+    report = {"submitted_ids": asked, "completed_ids": asked}
+    report["resolved_ids"] = np.array(asked)[right].tolist()
+    report["unresolved_ids"] = np.array(asked)[~right].tolist()
+    report |= {"empty_patch_ids": [], "error_ids": []}
+    path.write_text(json.dumps(report))
+
+
+@pytest.mark.slow
+def test_readme_word_for_word_in_a_fresh_clone(tmp_path):
+    "But `make test`, which runs these tests: `.ci/run` has all of the first block"
+    clone, venv = tmp_path / "benchnb", tmp_path / "venv"
+    subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    text = (clone / "README.md").read_text("utf-8")
+    blocks = re.findall(r"```(sh|python)\n(.*?)```\n+((?:    .*\n|\n)*)", text, re.S)
+    dropped = ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    env = {k: v for k, v in os.environ.items() if k not in dropped}
+    env["PATH"] = f"{venv / 'bin'}{os.pathsep}{env['PATH']}"
+    write_report(clone / "report.json")
+    left_out = ["test"] + ["run"] * bool(os.environ.get("BENCHNB_README_RUN"))
+    for language, code, shown in blocks:
+        if language == "sh":
+            code = re.sub(rf"(?m)^make ({'|'.join(left_out)})\b.*\n", "", code)
+            command = ["bash", "-ec", code]
+        else:
+            command = ["python", "-c", code]
+        how = {"cwd": clone, "env": env, "capture_output": True, "text": True}
+        done = subprocess.run(command, **how)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+        if "estimate" in code:
+            lines = [line.strip() for line in shown.splitlines() if line.strip()]
+            assert lines and all(line in done.stdout for line in lines[1:])
+    assert [language for language, _, _ in blocks] == ["sh", "sh", "python"]
+    assert "run" in left_out or (clone / "out" / "agents.png").stat().st_size > 1000
+
+
+def test_ci_runs_the_first_block_of_readme():
+    "Its first lines are executed as they stand"
+    script = (ROOT / ".ci" / "run").read_text()
+    [finder] = re.findall(r"< <\((awk .*)\)\n", script)
+    how = {"cwd": ROOT, "capture_output": True, "text": True, "check": True}
+    done = subprocess.run(["bash", "-c", finder], **how)
+    first = README.partition("```sh\n")[2].partition("```")[0]
+    assert done.stdout == first and "make run" in first and "make test" in first
+
+
 @pytest.mark.parametrize("argv", [a for a in COMMANDS if a[0] in SLOW], ids=" ".join)
 def test_slow_commands_are_understood(argv):
     assert parse(argv).command
@@ -37,6 +93,7 @@ def test_slow_commands_are_understood(argv):
 @pytest.mark.slow
 def test_all_others_work_in_an_empty_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    write_report(tmp_path / "report.json")
     right = right_or_wrong(31, 120)
     for number in range(30):
         write_lm_eval("logs", f"m{number}", {"sums": right[number].tolist()})
