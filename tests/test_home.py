@@ -1,4 +1,4 @@
-"""The home page: what README's first screen promises, and the numbers of the explorer."""
+"""The home page: README's first screen, and the numbers of the explorer."""
 
 import re
 

@@ -33,9 +33,15 @@ def chances(n_models, sizes, rng):
     return 1 / (1 + np.exp(-apart))
 
 
-@functools.cache
 def table(seed=0, n_models=24, facts=True):
-    "24 models x 60 items: 3 tasks of equal total weight, costs, texts, dates, families"
+    """24 models x 60 items: 3 tasks of equal total weight, costs, texts, dates, families
+
+    A table of one's own: what a test changes in it, no other test sees."""
+    return copy.deepcopy(_table(seed, n_models, facts))
+
+
+@functools.cache
+def _table(seed, n_models, facts):
     rng = np.random.default_rng(seed)
     chance = chances(n_models, list(TASKS.values()), rng)
     values = (rng.random(chance.shape) < chance).astype(float)

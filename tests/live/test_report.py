@@ -27,6 +27,14 @@ def test_tasks_have_intervals_and_counts():
         assert part["interval"] == [None, None] or part["kind"] == "exact"
 
 
+def test_a_test_that_changes_its_table_changes_no_other():
+    "Full scores that one test wrote into a shared table left others without intervals"
+    scores = table(1, 80)
+    scores.models["full_score"], scores.values[:] = 0.5, 0
+    again = table(1, 80)
+    assert "full_score" not in again.models and again.values.any()
+
+
 @pytest.mark.parametrize("method", ["aipw", "per_task(random)", "guarded_irt"])
 def test_few_sources_leave_tasks_an_interval_from_their_random_items(method):
     source, target = table(1, 80).split("random", seed=0)
