@@ -1,5 +1,5 @@
 # make run      compare methods on coding agents, SWE-bench Verified (light core, no torch)
-#               make run DOLLARS=0.4   with your own cost of one task; a dollar if not said
+#               make run DOLLARS=0.4   with your cost of one task, errors beside dollars
 # make test     every notebook, and what pytest finds in minutes (no network once installed)
 # make book     the book in Jupyter
 # make test-all then what takes long: kills, fuzzing, wheels, real harnesses, the site
@@ -50,14 +50,11 @@ $(HARNESSES)/.done: | $(VENV)/.dev
 
 harnesses: $(HARNESSES)/.done
 
-# a task of SWE-bench Verified costs from a few cents to several dollars
-DOLLARS ?= 1.00
-
 run: $(VENV)/.core
 	@mkdir -p out
-	$(BIN)/benchnb compare swebench_verified --split date --budgets 15,25,50 --trials 10 \
-	  --methods random,stratified,aipw,kmeans,sort_and_search,p_irt,guarded_irt,adaptive_irt \
-	  --dollars $(DOLLARS) --jobs 2 --out out/agents.csv --plot out/agents.png
+	$(BIN)/benchnb compare swebench_verified --split date --budgets 15,25,50 --trials 5 \
+	  --methods "random,stratified,aipw,guarded_irt,kmeans,p_irt,guarded_irt(rounds=5),adaptive_irt" \
+	  $(if $(DOLLARS),--dollars $(DOLLARS)) --jobs 2 --out out/agents.csv --plot out/agents.png
 
 book: $(VENV)/.dev
 	$(BIN)/jupyter lab nbs/data/leaderboards.ipynb

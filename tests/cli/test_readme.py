@@ -34,11 +34,11 @@ SLOW = ("compare", "recommend", "forecast")  # their options are checked alone
 
 
 def write_report(path):
-    "What SWE-bench's harness writes: the newest agent on the 50 tasks of the bundle"
+    "What SWE-bench's harness writes: an agent of the home page, on the 50 tasks of the bundle"
     agents = load("swebench_verified")
     asked = load_bundle(resource_path("bundles/swebench_verified_50")).ask()
-    newest = agents.models["released"].astype(str).idxmax()
-    right = agents.select(models=[newest], items=asked).values[0] == 1
+    strong = agents.performance().sort_values().index[-14]  # as there
+    right = agents.select(models=[strong], items=asked).values[0] == 1
     report = {"submitted_ids": asked, "completed_ids": asked}
     report["resolved_ids"] = np.array(asked)[right].tolist()
     report["unresolved_ids"] = np.array(asked)[~right].tolist()
