@@ -25,7 +25,8 @@ def explorer():
 def test_it_is_short_and_a_code_host_shows_all_of_it():
     text = re.sub(r"<!--.*?-->", "", README)
     assert not re.search(r"<\w+|^:::", text, flags=re.M)  # what it would drop or print
-    assert len(re.sub(r"\]\([^)]*\)", "", text).split()) <= 650
+    prose = re.sub(r"(?ms)^```.*?^```$|^    .*?$|\]\([^)]*\)", "", text)
+    assert 200 < len(prose.split()) <= 600
     links = re.findall(r"\]\(([^)]*)\)", text)
     assert 5 < len(links) <= 20
     assert {link.rpartition(".")[2] for link in links} <= {"svg", "png", "ipynb"}
