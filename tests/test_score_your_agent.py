@@ -162,7 +162,7 @@ def test_aipw_takes_the_place_of_curves_as_in_the_library(table, reports, javasc
         assert gap(one, estimate) < 1e-6
         replaced += "fallback" in map(str, estimate.flags)
         assert one.get("fallback", False) == ("fallback" in map(str, estimate.flags))
-    assert replaced > 3
+    assert 0 < replaced < len(rows)
 
 
 def test_part_of_the_list_and_other_tasks(table, reports, javascript):
