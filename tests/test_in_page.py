@@ -70,7 +70,7 @@ def test_a_cell_runs_as_in_a_notebook():
 
 def test_a_cell_that_cannot_run_says_why_and_so_do_those_that_need_it(tmp_path):
     sources = ["import torch\nx = torch.ones(3)", "y = x + 1", "z = 1", "x = z\nx"]
-    sources += ["#| data\nload('gsm8k')", "shell('benchnb data')"]
+    sources += ["#| data\nload('gsm8k')", "shell('benchnb list data')"]
     cells = [
         {"cell_type": "code", "id": str(n), "source": s, "metadata": {}, "outputs": []}
         | {"execution_count": None}

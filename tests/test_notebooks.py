@@ -36,7 +36,7 @@ def python(*args, cwd=ROOT):
         pytest.fail(done.stdout + done.stderr, pytrace=False)
 
 
-HEAVY = """cli/app cli/forecast cli/publish cli/recommend cli/run cli/transfer
+HEAVY = """cli/app cli/publish cli/recommend cli/run cli/transfer
 course/slides/decisions course/slides/irt course/slides/sampling course/slides/shift
 course/slides/tasks data/leaderboards data/untrusted evaluation/compare evaluation/guard
 evaluation/left_out live/bundles live/certificate methods/adaptive_irt methods/atlas

@@ -19,7 +19,7 @@ from fastcore.docments import docments
 from helpers.harnesses import wheel_unpacked
 
 import benchnb
-from benchnb.cli.app import as_flag, make_app, mistake
+from benchnb.cli.app import ORDER, as_flag, make_app, mistake
 from benchnb.cli.commands import COMMANDS
 from benchnb.data.files import INSTALL_FROM, SITE, pip_install
 from benchnb.evaluation.method import allowed_values
@@ -131,7 +131,7 @@ def messages(path):
 
 def test_flags_and_parameters_are_spoken_of_where_they_are_understood():
     "Below the command line no text names its options; on it none is left as `name=`"
-    make_app()
+    make_app(ORDER)
     names = {n for one in COMMANDS.values() for n in signature(one.run).parameters}
     parameter = re.compile(rf"(?<![-\w.,:])({'|'.join(names)})=")
     flag = re.compile(rf"(?<!\w)({'|'.join(map(as_flag, names))})\b")

@@ -6,8 +6,6 @@
 __all__ = ['audit_command']
 
 # %% ../../nbs/cli/audit.ipynb #e470bf92
-from fastcore.meta import delegates
-
 from benchnb.cli.commands import (
     about_sources,
     about_table,
@@ -16,11 +14,6 @@ from benchnb.cli.commands import (
     print_json,
     read_scores,
 )
-from ..data.files import replace_file
-from ..data.render import render
-from ..data.untrusted import write_csv
-from ..live.audit import audit, left_out
-from ..stats.irt import LEAST_SOURCES
 
 # %% ../../nbs/cli/audit.ipynb #46a8f9e7
 @command(
@@ -28,26 +21,31 @@ from ..stats.irt import LEAST_SOURCES
     "benchnb audit swebench_verified --out audit.csv",
     more="The worst come first. benchnb publish --without audit.csv leaves out what "
     "has a class; delete the rows of items that you want to keep.",
+    rare="level similar",
 )
-@delegates(read_scores)
 def audit_command(
-    scores: str,  # a named data set, or a file
+    scores: str,  # the name of a data set, or a file
     *,
-    out: str | None = None,  # write a CSV here, a row an item
-    first: int = 10,  # items to show
+    out: str | None = None,  # a CSV file to write, with a row for each item
+    first: int = 10,  # how many items to show
     after: str | None = None,  # a day: models released later may know the items
-    level: float = 0.05,  # share of false ones among those of a class, at most
-    similar: float = 0.95,  # cosine of texts from which an item is a copy
-    json: bool = False,  # print an object instead
-    **kwargs,
+    json: bool = False,  # print JSON instead of text
+    level: float = 0.05,  # largest share of false alarms among the items of a class
+    similar: float = 0.95,  # cosine of two texts from which one is called a copy
 ) -> None:
     "Which items are dead, copied, answered against ability, memorised or flaky"
+    from benchnb.data.files import replace_file
+    from benchnb.data.render import render
+    from benchnb.data.untrusted import write_csv
+    from benchnb.live.audit import audit, left_out
+    from benchnb.stats.irt import LEAST_SOURCES
+
     check_outputs(scores, out=out)
     if out and not out.endswith(".csv"):
         raise ValueError(f"--out {out!r} must end in .csv")
     if first < 0:
         raise ValueError(f"--first is a number of items, got {first}")
-    table = read_scores(scores, **kwargs)
+    table = read_scores(scores)
     found = audit(table, after, level, similar)
     effects = left_out(table, found)
     if out:

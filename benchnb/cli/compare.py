@@ -97,7 +97,7 @@ def comparison_lines(
         yield "\n" * (not at) + textwrap.fill(text, 78, subsequent_indent="  ")
 
 
-MORE = """SCORES is a named data set such as helm_gsm8k (see benchnb data), or
+MORE = """SCORES is a named data set such as helm_gsm8k (see benchnb list data), or
 a file: Parquet of Scores.to_parquet, or a long table (Parquet, CSV, JSONL)
 with the columns model, item, score, or a wide one: a row for each model, its
 name in the first column, then a column for each item. Optional columns of a
@@ -110,7 +110,7 @@ near-copies of a model are kept, and stay on one side (but of --split given).
 Printed are means over the trials with standard errors. With --out or --rows, a
 run that was stopped goes on when the same command is given again.
 
-Methods: see benchnb methods. per_task(NAME) runs one in every task;
+Methods: see benchnb list methods. per_task(NAME) runs one in every task;
 module:Class is a method of your own."""
 EXAMPLE = """benchnb compare ifeval --methods random,aipw,gp_irt --budgets 20,40 \\
     --trials 10 --split random --jobs 2 --out out/a.csv --plot out/a.png"""

@@ -15,7 +15,7 @@ import pandas as pd
 from fastcore.meta import delegates
 
 from .commands import command, print_json, read_choices
-from .estimate import guess_format, table_answers
+from ..live.answers import guess_format, table_answers
 from ..data.files import naming, read_object
 from ..data.render import remark
 from ..data.scores import Scores

@@ -11,7 +11,7 @@ import dataclasses
 import pandas as pd
 
 from .commands import command, count, listed, print_json
-from .estimate import next_command
+from .report import next_command
 from ..data.files import unknown_name
 from ..data.render import remark, render
 from ..data.sources import load_table

@@ -9,31 +9,21 @@ __all__ = ['END', 'run_program', 'Rounds', 'run_command']
 import contextlib
 import dataclasses
 import os
-import pkgutil
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fastcore.meta import delegates
-from tqdm import tqdm
+from .commands import command, count, print_json
 
-from .commands import command, count, print_json, read_choices
-from .estimate import format_report, read_answers
-from .tell import remembered
-from ..data.files import AmbiguousFile, sync
-from benchnb.harnesses.harness import (
-    Harness,
-    get_harness,
-    program_harness,
-    running_harness,
-)
-from ..harnesses.logs import ASK, Choices, record
-from ..live.evaluation import Evaluation
-from ..live.folder import holds_evaluation, running
+if TYPE_CHECKING:
+    from benchnb.harnesses.harness import Harness
+    from benchnb.harnesses.logs import Choices
+    from benchnb.live.evaluation import Evaluation
 
 # %% ../../nbs/cli/run.ipynb #8bed3a80
 END = "read p || exit; read x; kill -TERM -$p; for i in 1 2 3 4 5 6 7 8 9; do "
@@ -89,14 +79,16 @@ def run_program(
 class Rounds:
     "Rounds of a harness, until nothing is asked"
 
-    live: Evaluation  # in a folder
+    live: "Evaluation"  # in a folder
     typed: list[str]  # the harness's command
-    harness: Harness  # whose command it is, or any program
-    format: str = "list"  # of the logs
-    choices: Choices = ASK
+    harness: "Harness"  # whose command it is, or any program
+    format: str  # of the logs
+    choices: "Choices"  # how the logs are read
 
     def words(self, part: Path) -> list[str]:  # part: folder for this round's logs
         "The command of one round, with the file of items that the plan wrote"
+        from benchnb.harnesses.harness import get_harness
+
         live = self.live
         live.command()
         last = max(int(p.stem[7:]) for p in live.folder.glob("subset_*.json"))
@@ -111,11 +103,17 @@ class Rounds:
 
     def whole(self) -> list[Path]:  # in order
         "The logs of the rounds that were run to their end"
-        found = [p for p in self.live.folder.glob("logs/round_*") if not p.suffix]
-        return sorted(found, key=lambda path: int(path.name[6:]))
+        from benchnb.live.repair import whole_rounds
+
+        return whole_rounds(self.live.folder)
 
     def run_one(self) -> None:
         "Run what is asked; the logs become those of a whole round when it is over"
+        from importlib.util import find_spec
+        from pkgutil import resolve_name
+
+        from tqdm import tqdm
+
         last = max((int(path.name[6:]) for path in self.whole()), default=0)
         name = f"round_{last + 1}.part"
         part = self.live.folder / "logs" / name
@@ -128,7 +126,7 @@ class Rounds:
         ours = not typed or Path(typed).parent.samefile(here)  # no other environment's
         if ours and self.harness.in_process and find_spec(self.harness.program):
             with contextlib.redirect_stdout(sys.stderr):
-                pkgutil.resolve_name(self.harness.in_process)(words[1:])
+                resolve_name(self.harness.in_process)(words[1:])
             return self.finish(part)
         if status := run_program(words, part.parent):
             raise ValueError(
@@ -139,32 +137,46 @@ class Rounds:
 
     def finish(self, part: Path) -> None:  # part: folder of a round that is over
         "Make its logs those of a whole round, on disk"
+        from benchnb.data.files import sync
+
         sync(*(path for path in part.rglob("*") if path.exists()), part)
         part.rename(part.with_suffix(""))
         sync(part.parent)
 
     def answers(self, paths: list[Path]) -> tuple[dict, str | None]:
-        "Answers that whole rounds have logged; the model, if they name it"
-        if get_harness(self.format).tables:
-            paths = [file for path in paths for file in sorted(path.glob("*.csv"))]
-        if not paths:
-            return {}, None
-        return read_answers(self.format, [*map(str, paths)], self.live, self.choices)
+        "Answers that rounds have logged; the model, if they name it"
+        from benchnb.live.repair import round_answers
+
+        return round_answers(self.live, paths, self.format, self.choices)
 
     def tell(self) -> None:
         "Tell all that whole rounds have logged"
-        if self.live.ask():
-            try:
-                answers, model = self.answers(self.whole())
-            except AmbiguousFile as error:
-                more = "say it and run the same command again, nothing runs twice"
-                error.args = (f"{error}; {more}",)
-                raise
+        from benchnb.data.files import AmbiguousFile
+
+        if not self.live.ask():
+            return
+        folder = shlex.quote(str(self.live.folder))
+        try:
+            answers, model = self.answers(self.whole())
             if not answers.keys().isdisjoint(self.live.ask()):
                 self.live.tell(answers, model=self.choices.model or model)
+        except AmbiguousFile as error:
+            if error.option == "repeated":  # as two runs at once may leave it
+                error.repair = self.live.folder
+                raise
+            more = f"tell that table to {folder}, and run the same command again"
+            error.args = (f"{error}; {more}: nothing runs twice",)
+            raise
+        except ValueError as error:  # as two runs at once may leave them
+            more = f"benchnb estimate {folder} --repair sets aside what does not agree"
+            raise ValueError(f"{error} ({more})") from error
 
     def rescue(self, part: Path) -> None:  # part: folder of a round
         "Tell the answers that a round which was not finished has left in a table"
+        from tqdm import tqdm
+
+        from benchnb.harnesses.harness import get_harness
+
         if self.harness.drives_rounds or not get_harness(self.format).tables:
             return
         for file in part.glob("*.csv"):  # without a line that was cut short
@@ -179,6 +191,8 @@ class Rounds:
 
     def run(self) -> None:
         "Run and tell, until nothing is asked"
+        from tqdm import tqdm
+
         live = self.live
         self.tell()  # what a run that was killed has left
         for part in live.folder.glob("logs/round_*.part"):
@@ -186,13 +200,13 @@ class Rounds:
         with tqdm(desc="items", total=live.method.budget_, disable=None) as bar:
             bar.update(len(live.answers))
             while asked := live.ask():
-                number, some = len(self.whole()) + 1, count(asked, "item")
-                tqdm.write(f"round {number}: {some}", sys.stderr)
+                number, items = len(self.whole()) + 1, count(asked, "item")
+                tqdm.write(f"round {number}: {items}", sys.stderr)
                 self.run_one()
                 self.tell()
                 if live.ask() == asked:
                     raise ValueError(
-                        f"none of the {some} asked is in {str(self.whole()[-1])!r}: "
+                        f"none of the {items} asked is in {str(self.whole()[-1])!r}: "
                         "did the command run them? (benchnb tell DIR --give-up counts "
                         "as unscored)"
                     )
@@ -203,35 +217,41 @@ class Rounds:
 @command(
     "run",
     "benchnb run my_model -- lm_eval --model hf --model_args pretrained=org/new",
-    more="DIR was written by benchnb plan. After -- comes the harness's command: "
-    "lm_eval with its options, inspect eval TASK with its options, or any other with "
-    "{items} and {logs} (or {answers}, a CSV file to write). What is asked is added, "
-    "round by round. A run that was killed goes on with the same command; of the round "
-    "it was in, the rows of {answers} are kept, {logs} are written again.",
+    more="DIR is the folder of an evaluation that benchnb plan has begun. After -- "
+    "comes the harness's command: lm_eval with its options, inspect eval TASK with its "
+    "options, or any other with {items} and {logs} (or {answers}, a CSV file to "
+    "write). What is asked is added, round by round. A run that was killed goes on "
+    "with the same command; of the round it was in, the rows of {answers} are kept, "
+    "{logs} are written again.",
+    rare="format model",
     plugins=True,
 )
-@delegates(read_choices)
 def run_command(
-    dir: str,  # written by benchnb plan
+    dir: str,  # the folder of an evaluation, from benchnb plan
     harness: list[str],  # the command that runs what is asked
     *,
-    format: str | None = None,  # of the logs (that of the planned harness)
-    json: bool = False,  # print an object instead
-    **kwargs,
+    json: bool = False,  # print JSON instead of text
+    format: str | None = None,  # format of the logs (that of the planned harness)
+    model: str | None = None,  # the model's name, where the logs do not say it
 ) -> None:
     "Run a harness, round by round, until the estimate is there"
+    from benchnb.cli.report import format_report
+    from benchnb.harnesses.harness import get_harness, program_harness, running_harness
+    from benchnb.live.answers import reading
+    from benchnb.live.evaluation import Evaluation
+    from benchnb.live.folder import holds_evaluation, running
+
     alone = running(Path(dir)) if holds_evaluation(dir) else contextlib.nullcontext()
     with alone:
         live, own = Evaluation.load(dir), program_harness(harness[0])
-        how, new = remembered(live.plan.choices or {}, kwargs | {"format": format})
-        format, choices = how.pop("format"), read_choices(**how)
-        format = format or (own.name if own else live.plan.harness or "list")
-        own = running_harness(own.name, live.items) if own else get_harness("list")
-        rounds = Rounds(live, harness, own, format, choices)
-        if not rounds.whole():  # the logs say later what they have
-            record(live.items, choices)
-        live.remember(**new)
-        if own.drives_rounds and choices.interrupted == "error":  # beside its retry
+        usual = own.name if own else live.plan.harness or "list"
+        known = (live.plan.choices or {}).get("format")
+        program = running_harness(own.name, live.items) if own else get_harness("list")
+        choices = reading(live, model)
+        rounds = Rounds(live, harness, program, format or known or usual, choices)
+        if format:
+            live.remember(format=format)
+        if program.drives_rounds and choices.interrupted == "error":  # beside its retry
             rounds.choices = dataclasses.replace(choices, interrupted="skip")
         rounds.run()
     report = live.report()

@@ -162,6 +162,7 @@ class AmbiguousFile(FileError):
     def __init__(self, message: str, option: str, choices: list[str]):
         super().__init__(message)
         self.option, self.choices = option, choices
+        self.read = ()  # how it was read, where that is known: format, files
 
 
 @contextmanager

@@ -329,7 +329,7 @@ def load(
 ) -> Scores:
     "A named data set: embedded, else from the folder, else downloaded"
     if name not in SOURCES.index:
-        more = "'benchnb data' lists all"
+        more = "'benchnb list data' shows all"
         raise unknown_name("data set", name, SOURCES.index, more)
     file, public, harness = SOURCES.loc[name, ["file", "public", "harness"]]
     if not file:
@@ -364,7 +364,7 @@ def load_file(
     if not os.path.isfile(path):
         files = [p for p in Path(path).parent.glob("*") if TABLE.search(p.name)]
         near = [p for p in files if get_close_matches(Path(path).stem, [p.stem])]
-        known, more = [*SOURCES.index, *map(str, near)], "'benchnb data' lists all"
+        known, more = [*SOURCES.index, *map(str, near)], "'benchnb list data' shows all"
         raise unknown_name("file or data set", path, known, more)
     if is_parquet(path):
         table = read_parquet(path)

@@ -132,7 +132,7 @@ def find_class(
     place = f"benchnb.{LIBRARY[name]}" if name in LIBRARY else name
     place = entry.value if entry else place
     if ":" not in place:
-        more = "'benchnb methods' lists all"
+        more = "'benchnb list methods' shows all"
         odd = unknown_name("method", name, list_methods(), more)
         raise ValueError(f"{odd} (one of your own: its plugin file, or module:Class)")
     module, _, attribute = place.partition(":")
@@ -167,7 +167,7 @@ def written_parameters(
     declared = [part.name for part in fields(cls)]
     for parameter in values:
         if parameter not in declared:
-            more = f"'benchnb methods {name}' explains them"
+            more = f"'benchnb list methods {name}' explains them"
             kind = f"parameter of {name}"
             raise ValueError(unknown_name(kind, parameter, declared, more))
     return values

@@ -210,6 +210,9 @@ class LMEval(Harness):
     options, units, signs = ("metric", "filter", "interrupted"), (), r"samples_"
     program, items, numbers = "lm_eval", "samples{}.json", True
     in_process = "benchnb.plugins.lm_eval:call_in_process"
+    may_add = "You may add --batch_size 8, --device cuda:0, --include_path DIR (where "
+    may_add += "the files of your own tasks lie) and other options of lm_eval that "
+    may_add += "choose no items."
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log; none where an interrupted one is skipped"

@@ -31,6 +31,7 @@ from benchnb.data.files import (
 from ..evaluation.method import Method, parameters
 from ..evaluation.registry import load_method, save_method
 from benchnb.harnesses.harness import (
+    BLANK,
     Round,
     Subset,
     get_harness,
@@ -100,7 +101,7 @@ def bundle_files(
             harness = one if one.items == harness.items else harness
         _, files = subset_files(subset, harness, Round(Path(folder)))
         listed, reader = "items.txt", "a program that reads a list"
-        logs = shlex.quote(harness.logs_at("../my_model", "MODEL"))
+        logs = shlex.quote(harness.logs_at("../my_model", BLANK))
         logs += "       # its columns: item,score" * (harness.name == "list")
     tasks = method.items_["task"].nunique()
     given = ", ".join(f"{k} = {v!r}" for k, v in parameters(method).items()) or "none"
@@ -240,6 +241,6 @@ def find_bundle(
     if (found := known.get(str(name).replace("_", "-"))) and not Path(name).is_dir():
         return found
     if not Path(name).is_dir():
-        more = "'benchnb bundles' lists all"
+        more = "'benchnb list bundles' shows all"
         raise unknown_name("bundle or folder", str(name), known, more)
     return Path(name)

@@ -16,7 +16,6 @@ import pandas as pd
 
 from ..data.files import naming, read_object
 from ..data.scores import Scores, item_means
-from ..evaluation.compare import SURE, compare, summary
 from ..evaluation.guard import usual_range
 from ..evaluation.method import Flag, Method, parameters
 from ..harnesses.harness import make_subset
@@ -38,6 +37,8 @@ def split_figures(
     errors: pd.DataFrame,  # from left_out_errors
 ) -> dict:  # figure -> mean, figure_se -> standard error over the trials
     "Error, coverage, order and smallest difference on models that were left out"
+    from benchnb.evaluation.compare import SURE, compare, summary
+
     frame = compare(table, {"method": method}, [budget], split=split, **how)
     without = frame["low"].isna()
     ends = [conformal_interval(score, errors) for score in frame["score"][without]]
@@ -202,6 +203,8 @@ def certificate_page(
     certificate: Certificate,
 ) -> str:  # Markdown, a section of the README
     "Its figures, for whom it is valid, of what it is made, when to check it again"
+    from benchnb.evaluation.compare import SURE
+
     c, rows = asdict(certificate), []
     for kind, found in certificate.measured.items():
         cells = [kind, str(found["models"])]

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['FILE', 'PATIENCE', 'LEASE', 'Plan', 'pooled', 'check_answers', 'counted_errors', 'joined', 'check_same',
            'check_known', 'same_model', 'holds_evaluation', 'check_new', 'write_errors', 'read_errors', 'plain_answers',
-           'records', 'write_record', 'state_text', 'read_state', 'locked', 'run_lock', 'running']
+           'records', 'write_record', 'state_text', 'repairable', 'read_state', 'locked', 'run_lock', 'running']
 
 # %% ../../nbs/live/folder.ipynb #83a8b8d4
 import errno
@@ -40,7 +40,7 @@ from benchnb.data.files import (
 from ..data.untrusted import read_stream
 from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole
-from ..harnesses.harness import running_harness
+from ..harnesses.harness import BLANK, running_harness
 from ..harnesses.logs import Failure
 
 # %% ../../nbs/live/folder.ipynb #fedffe2c
@@ -54,7 +54,7 @@ class Plan:
     level: float | None = None  # of the interval; None: the method's own
     shift: str = "aipw"  # for a flagged model: report, aipw or abstain
     harness: str | None = None  # that runs the items, or list
-    model: str = "MODEL"  # its name in the harness's command
+    model: str = BLANK  # its name in the harness's command
     model_type: str = "hf"  # lm-eval: how it reaches the model
     model_args: str | None = None  # lm-eval: its arguments; None: made from model
     ease: list | None = None  # mean score of the sources on each item
@@ -309,6 +309,24 @@ def state_text(
     return json.dumps(state, indent=1).encode()
 
 
+@contextmanager
+def repairable(
+    folder: Path,
+    path: Path,  # a file of it, which is read inside the `with` block
+    what: str,  # is the matter with it
+) -> Generator[None]:
+    "An error also says which folder `repair` may set right, or that a copy is needed"
+    known = records(folder)
+    remedy = what if known else f"{what}, restore it from a copy"
+    try:
+        with naming(path, remedy):
+            yield
+    except ValueError as error:
+        if known:
+            error.repair = folder
+        raise
+
+
 def read_state(
     folder: Path,
     paths: list[Path] | None = None,  # records to be joined with it; None: all
@@ -319,8 +337,7 @@ def read_state(
         raise FileNotFoundError(
             f"no evaluation in {str(folder)!r}: check the path, or see benchnb plan"
         )
-    remedy = "is damaged, restore it from a copy"
-    with naming(path, remedy), open(path, "rb") as file:
+    with repairable(folder, path, "is damaged"), open(path, "rb") as file:
         text = read_stream(file)
         raw = parse_object(text)
         answers, runs, failures = check_answers(raw["answers"])  # null becomes NaN
@@ -335,8 +352,8 @@ def read_state(
     old, paths = runs, records(folder) if paths is None else paths
     failures |= also
     for path in paths:
-        remedy = "is damaged or differs from what was told before, see benchnb check"
-        with naming(path, remedy), open(path, "rb") as file:
+        remedy = "is damaged or differs from what was told before"
+        with repairable(folder, path, remedy), open(path, "rb") as file:
             given = read_stream(file)
             if hashlib.sha256(given).hexdigest()[:8] != path.stem[7:]:
                 raise ValueError("its bytes are not those that were written")
@@ -422,8 +439,12 @@ def running(
     try:
         lease.acquire(timeout=0)
     except Timeout as error:
-        remedy = "wait for it, or see benchnb check if it is gone"
-        raise OSError(f"{run_lock(folder)[0]} runs {name!r}: {remedy}") from error
+        who = run_lock(folder)[0]
+        busy = OSError(
+            f"{who} runs {name!r}: wait for it, or repair it if that is gone"
+        )
+        busy.repair = folder
+        raise busy from error
     except OSError as error:
         raise cannot_write(folder / "run.lock", error) from error
     try:

@@ -370,7 +370,7 @@ def side_by_side(
     "One table as the paper lays it out: published, reproduced, difference"
     cells = table_cells(paper, folder)
     if table not in set(cells["table"]):
-        more = f"'benchnb tables {paper}' prints all"
+        more = f"'benchnb list papers {paper}' prints all"
         raise unknown_name("table", table, cells["table"].unique(), more)
     cells = cells[cells["table"] == table]
     shown = ["published", "reproduced", "difference"]

@@ -19,7 +19,7 @@ COMMANDS = {
     "import": "import table long.csv --out out.parquet",
     "plan": f"{PLAN} kmeans --budget 10 --folds 3 --out mine",
     "plan, inspect": f"{PLAN} random --budget 10 --harness inspect --out new/mine",
-    "plan, width": f"{PLAN} aipw --width 0.3 --harness list --out mine",
+    "plan, width": f"{PLAN} aipw --plus-minus 15 --harness list --out mine",
     "plan, bundle": "plan small --out mine",
     "publish": "publish scores.parquet --method random --budget 10 --folds 3"
     " --out small",
@@ -33,7 +33,7 @@ NEEDS = {  # made before, in the folder where the command is given
     "plan, bundle": f"{COMMANDS['publish']}",
     "tell": f"{PLAN} random --budget 10 --harness list --out told",
     "tell, rounds": f"{PLAN} tailored_bench --budget 10 --harness list --out rounds",
-    "tell, width": f"{PLAN} aipw --width 0.3 --harness list --out wide",
+    "tell, width": f"{PLAN} aipw --plus-minus 15 --harness list --out wide",
 }
 
 

@@ -44,7 +44,7 @@ CALLS = [
     "compare '[/]'",
     "compare '[red]x[/red]'",
     f"compare {shlex.quote(CLEAR)}",
-    "methods '[/]'",
+    "list methods '[/]'",
 ]
 
 

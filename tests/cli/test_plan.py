@@ -44,8 +44,8 @@ def promised_and_delivered(name, method, sources, seed):
     source, target = at_most(source, sources, rng), at_most(target, 30, rng)
     live = begin(source, method, min(40, source.shape[1] // 2))
     found = simulate(live.method, target, guard=live.guard(live.conversation))
-    text = re.search(r"about (\S+) wide|no usable", expectation(live))[1]
-    return float(text or 1), np.mean(
+    text = re.search(r"about ± (\S+)\s+points|no usable", expectation(live))[1]
+    return float(text or 50) / 50, np.mean(
         [high - low for low, high in (e.interval for e in found)]
     )
 
@@ -83,7 +83,7 @@ def test_a_bundle_promises_from_the_errors_that_it_carries(tmp_path):
     live = begin(table(), "kmeans", 12)
     publish(live.method, tmp_path / "with", errors=live.errors[12])
     printed = expectation(load_bundle(tmp_path / "with"))
-    assert printed == expectation(live) and "wide" in printed
+    assert printed == expectation(live) and "points" in printed
     publish(ready(get_method("kmeans").fit(table()), 12), tmp_path / "without")
     assert "not known" in expectation(load_bundle(tmp_path / "without"))
 
@@ -95,9 +95,12 @@ class Stop(Exception):
 @pytest.mark.parametrize(
     "line, begins",
     [
-        ("plan FEW --budget 20 --out new --method kmeans", "cli.plan.left_out_errors"),
-        ("recommend FEW --budget 20", "cli.recommend.recommend"),
-        ("forecast FEW", "cli.forecast.recommend"),
+        (
+            "plan FEW --budget 20 --out new --method kmeans",
+            "evaluation.left_out.left_out_errors",
+        ),
+        ("recommend FEW --budget 20", "studies.recommend.recommend"),
+        ("recommend FEW --plus-minus 5", "studies.recommend.recommend"),
     ],
 )
 def test_few_sources_are_named_before_the_run(
@@ -118,11 +121,14 @@ def test_few_sources_are_named_before_the_run(
 @pytest.mark.parametrize(
     "line, begins",
     [
-        ("plan WIDE --budget 5 --out new --method random", "plan.fit_on_table"),
-        ("publish WIDE --budget 5 --out new --method kmeans", "publish.ready"),
-        ("recommend WIDE --budget 5", "recommend.recommend"),
-        ("recommend WIDE --tasks", "recommend.recommend_tasks"),
-        ("forecast WIDE", "forecast.recommend"),
+        ("plan WIDE --budget 5 --out new --method random", "cli.plan.fit_on_table"),
+        (
+            "publish WIDE --budget 5 --out new --method kmeans",
+            "evaluation.simulate.ready",
+        ),
+        ("recommend WIDE --budget 5", "studies.recommend.recommend"),
+        ("recommend WIDE --tasks", "studies.recommend.recommend_tasks"),
+        ("recommend WIDE --difference 5", "studies.recommend.recommend"),
     ],
 )
 def test_what_was_read_is_said_with_its_gaps(
@@ -136,7 +142,7 @@ def test_what_was_read_is_said_with_its_gaps(
     frame = frame.set_axis([f"m{n}" for n in range(24)]).rename_axis("model")
     frame.iloc[2, 3:5] = np.nan
     frame.to_csv("wide.csv")
-    monkeypatch.setattr(f"benchnb.cli.{begins}", stop)
+    monkeypatch.setattr(f"benchnb.{begins}", stop)
     with pytest.raises(Stop):
         main(line.replace("WIDE", "wide.csv").split())
     printed = " ".join(capsys.readouterr().out.split())
@@ -159,7 +165,7 @@ def test_forecast_is_of_the_method_that_recommend_recommends(
 
     monkeypatch.setattr("benchnb.studies.planning.items_curve", stop)
     with pytest.raises(Stop):
-        main(["forecast", str(tmp_path / "source.parquet")])
+        main(["recommend", str(tmp_path / "source.parquet"), "--plus-minus", "5"])
     assert recommend(source, source.shape[1] // 2).method in forecast
     if number < 20:
         assert not any("irt" in name for name in forecast)

@@ -30,7 +30,7 @@ BLOCKS = "".join(
     re.findall(r"```sh\n(.*?)```", "\n".join(TEXTS), flags=re.S)
 ).splitlines()
 COMMANDS = [shlex.split(x, comments=True)[1:] for x in BLOCKS if x[:8] == "benchnb "]
-SLOW = ("compare", "recommend", "forecast")  # their options are checked alone
+SLOW = ("compare", "recommend")  # their options are checked alone
 
 
 def write_report(path):
@@ -198,6 +198,9 @@ def test_the_first_screen_with_the_newest_packages(version, tmp_path):
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     check_example(python, tmp_path, env)
     done = subprocess.run(
-        [python, "-m", "benchnb", "bundles"], cwd=tmp_path, env=env, capture_output=True
+        [python, "-m", "benchnb", "list", "bundles"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
     )
     assert done.returncode == 0 and b"swebench-verified-50" in done.stdout

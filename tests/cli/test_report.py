@@ -10,8 +10,8 @@ import pytest
 from helpers.small import halves, table
 
 from benchnb.cli.app import main
-from benchnb.cli.estimate import task_results
-from benchnb.cli.report import score_picture
+from benchnb.cli.report import score_picture, task_results
+from benchnb.data.render import points
 from benchnb.data.scores import Scores
 from benchnb.live.evaluation import Evaluation
 
@@ -52,6 +52,10 @@ def call(tmp_path, monkeypatch, capsys):
     return give
 
 
+FILES = ["new/report.html", "new/report.md"]
+REPORT = ["estimate", "new", "--html", FILES[0]]
+
+
 def begin(call, *more, method="aipw", folds=6):
     "An evaluation in the folder new"
     how = ["--method", method, "--folds", folds, "--seed", 3, "--harness", "list"]
@@ -67,12 +71,12 @@ def answer(run, score=None):
 
 def test_both_files_say_the_same_and_need_nothing_else(call):
     answer(begin(call, "--model", "org/new", "--budget", 20))
-    assert call("report", "new").split() == ["new/report.html", "new/report.md"]
+    assert call(*REPORT, "--md", "new/report.md").split() == FILES
     found, page = json.loads(call("estimate", "new", "--json")), Page("new/report.html")
     (low, high), (best, worst) = found["interval"], found["rank_interval"]
     for text in (page.text, Path("new/report.md").read_text()):
-        assert f"org/new would score about {found['score']:.3f} on all 60" in text
-        assert f"(95% interval {low:.3f} to {high:.3f})" in text
+        assert f"would score about {points(found['score'])} points on all 60" in text
+        assert f"(95% interval {points(low)} to {points(high)})" in text
         assert f"rank {found['rank']:g} of {found['models']} models" in text
         assert f"({best:g} to {worst:g} at the ends" in text
         assert "20 of 60 (33.3%)" in text and "2,000 of 6,000 (33.3%)" in text
@@ -90,11 +94,11 @@ def test_both_files_say_the_same_and_need_nothing_else(call):
 
 def test_all_caveats_stand_in_it_and_tasks_without_an_interval_say_why(call):
     answer(begin(call, "--budget", 20), 1.0)
-    call("report", "new")
+    call(*REPORT, "--md", "new/report.md")
     text, report = Path("new/report.md").read_text(), Evaluation.load("new").report()
     assert report["notes"] and all(note[1:] in text for note in report["notes"])
     shown = call("estimate", "new")
-    assert "0.000 to 1.000" not in text and "0.000 to 1.000" not in shown
+    assert "0.0 to 100.0" not in text and "0.0 to 100.0" not in shown
     part = {"score": 1.0, "rank": 1, "items": 8, "few": False, "kind": "conformal"}
     tasks = {n: part | {"sources": n, "interval": [0.0, 1.0]} for n in (18, 19)}
     tasks["all of it"] = tasks[18] | {"kind": "exact"}
@@ -106,7 +110,7 @@ def test_hostile_names_do_nothing(call):
     run = begin(call, "--model", HOSTILE, "--budget", 60, method="random", folds=0)
     assert HOSTILE in run.ask()
     answer(run)
-    call("report", "new")
+    call(*REPORT, "--md", "new/report.md")
     text, page = Path("new/report.md").read_text(), Page("new/report.html")
     assert not {"img", "script", "a"} & page.tags and "\x1b" not in page.text + text
     assert r"\<img src=x onerror=alert(1)\>\|\`x\`\[y\](http://z)" in text
@@ -121,14 +125,14 @@ def test_a_report_of_before_has_no_command_and_secrets_are_left_out(call):
     state = json.loads(path.read_text())
     state["plan"]["command"] += " --model-args model=gpt,api_key=sk-123"
     path.write_text(json.dumps(state))
-    call("report", "new", "--out", "one.md")
+    call("estimate", "new", "--md", "one.md")
     assert (
         not Path("new/report.md").exists() and "123" not in Path("one.md").read_text()
     )
     assert "--model-args model=gpt,api_key=..." in Path("one.md").read_text()
     assert state["plan"].pop("command").startswith("benchnb plan s.parquet")
     path.write_text(json.dumps(state))
-    call("report", "new", "--out", "one.md")
+    call("estimate", "new", "--md", "one.md")
     text = Path("one.md").read_text()
     assert "aipw(level=0.95" in text and "seed 3" in text and "benchnb plan" not in text
 
@@ -136,9 +140,13 @@ def test_a_report_of_before_has_no_command_and_secrets_are_left_out(call):
 def test_mistakes_are_one_line(call):
     begin(call, "--budget", 20)
     for argv, words in [
-        (["report", "nowhere"], "no evaluation in 'nowhere'"),
-        (["report", "new"], "20 items still to be told: benchnb tell new"),
-        (["report", "new", "--out", "x.docx"], "--out 'x.docx' must end in .html"),
+        (["estimate", "nowhere", "--md", "a.md"], "no evaluation in 'nowhere'"),
+        (REPORT, "20 items still to be told: benchnb tell new"),
+        (["estimate", "new", "--html", "x.docx"], "--html 'x.docx' must end in .html"),
+        (
+            ["estimate", "x", "--bundle", "b", "--md", "a.md"],
+            "are for the folder of an",
+        ),
     ]:
         err = call(*argv)
         assert words in err and err.count("\n") == 1, err
@@ -147,7 +155,7 @@ def test_mistakes_are_one_line(call):
 
 def text_of(call, *more):
     "The report of the folder new in Markdown"
-    call("report", "new", *more)
+    call(*REPORT, "--md", "new/report.md", *more)
     return Path("new/report.md").read_text()
 
 
@@ -179,7 +187,7 @@ def test_without_a_usable_interval_one_box_says_why_and_what_to_do(call):
     found = json.loads(call("estimate", "new", "--json"))
     assert found["interval"] == [None, None] and found["rank"] is None
     top = text.partition("## Tasks")[0]
-    for words in ("too few items", "0.000 to 1.000", " of 19 models", "(95% interval"):
+    for words in ("too few items", "0.0 to 100.0", " of 19 models", "(95% interval"):
         assert words not in top
     assert 'stroke-width="3"' not in page and "The score, above" in page
 
@@ -192,17 +200,18 @@ def test_the_exact_score_leads_where_all_items_have_results(call):
     exact, known = found["exact"], run.method.source_scores_[:, 0]
     assert abs(found["score"] - exact) > 0.001
     head = text.partition("## Figures")[0]
-    assert f"scores {exact:.3f} on the 60 items (acc_norm), all of" in head
+    assert f"scores {points(exact)} points on the 60 items (acc_norm), all of" in head
     place = 1 + sum(known > exact + 1e-5) + sum(abs(known - exact) < 1e-5) / 2
     assert f"rank {place:g} of 19 models" in head
-    assert f"{found['score']:.3f}" not in head and "estimated" not in head
-    assert f"this model {exact:.3f}" in Path("new/report.html").read_text()
-    assert f"| score | {exact:.3f} |" in text and "60 of 60" in text
-    assert f"| estimate | {found['score']:.3f} from the 20 items" in text
+    assert f"{points(found['score'])} " not in head and "estimated" not in head
+    assert f"this model {points(exact)}" in Path("new/report.html").read_text()
+    assert f"| score | {points(exact)} points |" in text and "60 of 60" in text
+    assert f"| estimate | {points(found['score'])} " in text
+    assert " from the 20 items that were planned |" in text
     scores = np.array([i % 3 == 0 for i in range(60)], dtype=float)
     for task in run.items["task"].unique():
         own = scores[run.items["task"] == task]
-        assert f"| {task} | {len(own)} | {own.mean():.3f} | exact |" in text
+        assert f"| {task} | {len(own)} | {points(own.mean())} | exact |" in text
 
 
 def test_a_score_that_its_check_contradicts_is_not_to_be_relied_on(call):
@@ -219,10 +228,10 @@ def test_a_score_that_its_check_contradicts_is_not_to_be_relied_on(call):
     assert text.index("> Do not rely on this score") < text.index("would score about")
     assert "run all items" in text and "with aipw" in text
     top, printed = text.partition("## How")[0], call("estimate", "new")
-    ends = [f"{end:.3f}" for end in run.estimate().interval]
+    low, high = map(points, run.estimate().interval)
     for shown in (top, printed):
         assert " of 81 models" not in shown and "95% interval" not in shown
-        assert not any(end in shown for end in ends)
+        assert f"{low} to {high}" not in shown and "±" not in shown
     assert printed.split()[1:3] == ["do", "not"]
     assert "usual is" in top.partition("would score")[0]
     assert printed.index("usual is") < printed.index("\nscore ")

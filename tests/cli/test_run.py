@@ -158,7 +158,7 @@ def test_of_two_runs_at_once_the_second_is_one_line(place):
     assert done.returncode == 0, done.stderr
     said = (folder / "second.txt").read_text()
     assert said.startswith("2 benchnb: error: process ") and said.count("\n") == 1
-    assert " on " in said and "'mine'" in said and "benchnb check" in said
+    assert " on " in said and "'mine'" in said and "estimate mine --repair" in said
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
     assert len((folder / "ran.txt").read_text().split()) == 20
     assert not list((folder / "mine").glob("run.lock*"))
@@ -247,18 +247,21 @@ def test_a_command_that_got_away_is_not_joined(place, capsys):
     assert main(RUN) == 0
 
 
-# benchnb check ------------------------------------------------------------------
+# benchnb estimate --repair ---------------------------------------------------------
 
 
-def test_check_says_that_all_agrees(place, capsys):
+REPAIR = ["estimate", "mine", "--repair"]
+
+
+def test_repair_says_that_all_agrees(place, capsys):
     assert main(RUN) == 0
     capsys.readouterr()
-    assert main(["check", "mine"]) == 0
+    assert main(REPAIR) == 0
     said = capsys.readouterr().out
     assert "20 of 60 items" in said and "agree" in said
 
 
-def test_check_repairs_rounds_that_contradict_each_other(place, capsys):
+def test_rounds_are_repaired_that_contradict_each_other(place, capsys):
     "As two runs at once left them: the same items twice, with other scores"
     folder, wanted = place
     (folder / "kill").write_text("2")
@@ -269,20 +272,18 @@ def test_check_repairs_rounds_that_contradict_each_other(place, capsys):
     table.assign(score=1 - table["score"]).to_csv(
         rounds / "round_2" / "answers.csv", index=False
     )
-    assert main(RUN) == 2
     capsys.readouterr()
-    assert main(["check", "mine"]) == 2
-    said = capsys.readouterr()
-    assert "round_2" in said.out + said.err and "--repair" in said.err
+    assert main(RUN) == 2
+    assert "benchnb estimate mine --repair" in capsys.readouterr().err
     assert (rounds / "round_2").exists()
-    assert main(["check", "mine", "--repair"]) == 0
+    assert main(REPAIR) == 0
+    assert "renamed to round_2.aside: " in capsys.readouterr().out
     assert not (rounds / "round_2").exists() and len(list(rounds.glob("*.aside")))
-    assert main(["check", "mine"]) == 0
     assert main(RUN) == 0
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
 
 
-def test_check_sets_a_damaged_log_and_a_damaged_record_aside(place, capsys):
+def test_repair_sets_a_damaged_log_and_a_damaged_record_aside(place, capsys):
     folder, wanted = place
     (folder / "kill").write_text("3")
     subprocess.run([sys.executable, "-m", "benchnb", *RUN], capture_output=True)
@@ -290,9 +291,11 @@ def test_check_sets_a_damaged_log_and_a_damaged_record_aside(place, capsys):
     last.write_bytes(b"\0" * 100)
     record = sorted((folder / "mine" / "answers").iterdir())[-1]
     record.write_bytes(record.read_bytes()[:-20])
-    assert main(RUN) == 2 and main(["check", "mine"]) == 2
-    assert "--repair" in capsys.readouterr().err
-    assert main(["check", "mine", "--repair"]) == 0
+    for words in (RUN, ["tell", "mine", "--give-up"], ["estimate", "mine"]):
+        capsys.readouterr()
+        assert main(words) == 2
+        assert "benchnb estimate mine --repair" in capsys.readouterr().err
+    assert main(REPAIR) == 0
     assert main(RUN) == 0
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
 
@@ -309,18 +312,17 @@ def test_the_lock_of_a_run_that_is_gone(host, place, capsys):
         assert main(RUN) == 2  # it may be alive
         said = capsys.readouterr().err
         assert f"process {os.getpid()} on {host} runs 'mine'" in said
-        assert main(["check", "mine"]) == 0
-        assert f"{host} runs this" in capsys.readouterr().out
+        assert main(REPAIR) == 2 and lock.read_text() == text
+        assert f"{host} runs 'mine'" in capsys.readouterr().err
         os.utime(lock, (0, 0))
     else:
         done = subprocess.Popen(["true"])
         done.wait()
         lock.write_text(re.sub("pid=.*", f"pid={done.pid}", text))
     old = lock.read_bytes()
-    assert main(["check", "mine"]) == 2 and lock.read_bytes() == old
-    said = capsys.readouterr()
-    assert " is gone" in said.out and (host or f"{done.pid}") in said.out
-    assert main(["check", "mine", "--repair"]) == 0 and not lock.exists()
+    assert main(REPAIR) == 0 and not lock.exists()
+    said = capsys.readouterr().err
+    assert " is gone" in said and (host or f"{done.pid}") in said
     lock.write_bytes(old)
     if host:
         os.utime(lock, (0, 0))
@@ -336,7 +338,8 @@ def test_a_lost_evaluation_is_made_anew_of_its_records(place, capsys):
     subprocess.run([sys.executable, "-m", "benchnb", *RUN], capture_output=True)
     told = Evaluation.load("mine").answers
     (folder / "mine" / disk.FILE).write_bytes(b"")
-    assert main(["check", "mine"]) == 2 and main(["check", "mine", "--repair"]) == 0
+    assert main(["estimate", "mine"]) == 2 and "--repair" in capsys.readouterr().err
+    assert main(REPAIR) == 0
     assert (folder / "mine" / f"{disk.FILE}.aside").read_bytes() == b""
     assert len(told) > 5 and Evaluation.load("mine").answers == told
     assert main(RUN) == 0
@@ -345,7 +348,7 @@ def test_a_lost_evaluation_is_made_anew_of_its_records(place, capsys):
 
 def test_without_locks_of_files_the_commands_are_there(place):
     "As on Windows, where the module fcntl is missing"
-    code = "import sys, benchnb.live.evaluation, benchnb.cli.app as app\n"
+    code = "import sys, tqdm, typer, benchnb.cli.report, benchnb.cli.app as app\n"
     code += "sys.modules['fcntl'], sys.platform = None, 'win32'\nsys.exit(app.main())"
     done = subprocess.run([sys.executable, "-c", code, *RUN], capture_output=True)
     assert done.returncode == 0, done.stderr

@@ -155,9 +155,11 @@ def test_logs_of_an_unsorted_list_are_refused(call):
     write_rows(f"bad/new/samples_sums_{TIME}.jsonl", rows)
     before = files_in(Path("new"))
     err = call("tell", "new", "bad")[2]
-    assert "unsorted list" in err and "--match hash" in err
+    line = "benchnb import lm-eval bad --match hash --out read.parquet"
+    assert "unsorted list" in err and line in err
     assert files_in(Path("new")) == before
-    assert call("tell", "new", "bad", "--match", "hash")[0] == 0
+    assert call(*line.split()[1:])[0] == 0
+    assert call("tell", "new", "read.parquet")[0] == 0
     answers = Evaluation.load("new").answers
     assert all(answers[f"sums/{n}"] == RIGHT["sums"][8][n] for n in ids)
 
@@ -167,8 +169,9 @@ MISTAKES = {
     "plan s.parquet --out x --method nonsense --budget 9": "no method 'nonsense'",
     "plan s.parquet --out x --budget 99tokens": "the table has no costs",
     "plan s.parquet --out x --budget 0": "'0' is no budget",
-    "plan s.parquet --budget 9": "plan needs --out DIR",
-    "plan s.parquet --out x": "benchnb forecast s.parquet",
+    "plan s.parquet --budget 9": "Missing option '--out'",
+    "plan s.parquet --out x": "benchnb recommend s.parquet --plus-minus 5",
+    "plan s.parquet --out x --plus-minus 0.05": "--plus-minus is in points, from 0.1",
     "plan s.parquet --out x --budget 9 --level 95": "--level must lie in [0.5, 1)",
     "plan s.parquet --out x --budget 9 --folds 1": "--folds is 0 (none), or 2",
     "plan s.parquet --out x --budget 9 --harness no": "no harness 'no'",
@@ -224,7 +227,7 @@ def test_publish_and_plan_from_it(call):
         ([*publish, "kmeans", "--out", "s.parquet/x"], "'s.parquet' is a file"),
         ([*publish, "adaptive_irt", "--out", "x"], "other items"),
         ([*bundle, "--budget", 20], "12 items with kmeans: leave --budget out"),
-        ([*bundle, "--width", 0.1], "leave --width out"),
+        ([*bundle, "--plus-minus", 5], "leave --plus-minus out"),
         ([*bundle, "--method", "aipw"], "leave --method out"),
     ]:
         code, _, err = call(*argv)
@@ -236,7 +239,7 @@ def test_a_file_of_many_models_needs_a_choice(call):
     rows = [f"{m},{name},{m != 'm2':d}" for m in ("m1", "m2", "m3") for name in names]
     Path("all.csv").write_text("\n".join(["model,item,score", *rows]))
     err = call("tell", "new", "all.csv")[2]
-    assert "3 models, the first is 'm1': choose one by --model NAME" in err
+    assert "3 models, the first is 'm1': choose one, as --model 'm1'" in err
     assert not Evaluation.load("new").answers
     assert call("tell", "new", "all.csv", "--model", "m2")[0] == 0
     live = Evaluation.load("new")
@@ -279,7 +282,7 @@ def test_two_answers_to_one_item_are_a_choice(call):
     names = listed(call)
     write_list(names, more=f"{names[0]},0")
     err = call("tell", "new", "answers.csv")[2]
-    assert names[0] in err and "--repeated first, last, mean or trials" in err
+    assert names[0] in err and "--repeated 'first', 'last', 'mean' or 'trials'" in err
     assert not Evaluation.load("new").answers
     for choice, score in {"first": 1, "last": 0, "mean": 0.5}.items():
         listed(call, choice)
@@ -290,7 +293,7 @@ def test_two_answers_to_one_item_are_a_choice(call):
 
 
 def test_how_logs_are_read_is_said_once(call):
-    "Two filters in every log: the choice of the first tell holds for the next"
+    "Two filters in every log: the choice of the first import holds for the next log"
     plan(call)
     first = {t: sorted(ids) for t, ids in wanted().items()}
     for part in (0, 1):
@@ -303,7 +306,8 @@ def test_how_logs_are_read_is_said_once(call):
             write_rows(f"part{part}/new/samples_{task}_{TIME}.jsonl", rows)
     assert "choose filter from 'loose', 'strict'" in call("tell", "new", "part0")[2]
     assert Evaluation.load("new").plan.choices is None
-    assert call("tell", "new", "part0", "--filter", "loose")[0] == 0
+    read = ["import", "lm-eval", "part0", "--filter", "loose", "--out", "read.parquet"]
+    assert call(*read)[0] == 0 and call("tell", "new", "read.parquet")[0] == 0
     assert Evaluation.load("new").plan.choices == {"filter": "loose"}
     out = call("tell", "new", "part1")[1]
     assert out.split("\n")[2].startswith("score")
@@ -319,13 +323,17 @@ def test_methods_that_choose_tasks_need_tasks(call):
             for m in range(1, 25)]  # fmt: skip
     Path("wide.csv").write_text("\n".join([head, *rows]))
     publish = ["publish", "wide.csv", "--method", "results_sim", "--budget", 5]
-    assert "(--columns-are items or tasks)" in call(*publish, "--out", "small")[2]
-    err = call(*publish, "--columns-are", "items", "--out", "small")[2]
+    line = "benchnb import table wide.csv --columns-are items or tasks"
+    assert line in call(*publish, "--out", "small")[2]
+    for kind in ("items", "tasks"):
+        read = ["wide.csv", "--columns-are", kind, "--out", f"{kind}.parquet"]
+        assert call("import", *read)[0] == 0
+    err = call("publish", "items.parquet", *publish[2:], "--out", "small")[2]
     assert "results_sim chooses among tasks, and this table has one" in err
     chosen = []
     for seed in (0, 1):
-        more = ["--columns-are", "tasks", "--seed", seed, "--out", f"small{seed}"]
-        assert call(*publish, *more)[0] == 0
+        more = [*publish[2:], "--seed", seed, "--out", f"small{seed}"]
+        assert call("publish", "tasks.parquet", *more)[0] == 0
         chosen.append(json.loads(Path(f"small{seed}", "subset.json").read_text()))
     assert chosen[0]["names"] == chosen[1]["names"] and len(chosen[0]["names"]) == 5
 
@@ -340,7 +348,7 @@ def test_a_run_may_stop_when_it_is_decided(call):
         out = plan(call, *more, **given)
         assert "20 items to run first, 40 at most, in batches" in out
         write_list(Evaluation.load(name).ask(), score=int(name == "b"))
-        out = call("tell", name, "answers.csv", "--within", 0.3)[1]
+        out = call("tell", name, "answers.csv", "--within", 30)[1]
         assert "score lies between" in out
     out = call("tell", "b", "--against", "a")[1]
     assert out.startswith("You may stop: b is better than a. After 20 of 60 items")
@@ -349,7 +357,7 @@ def test_a_run_may_stop_when_it_is_decided(call):
     assert found["standing"]["decision"] == "A is better" and len(found["ask"]) == 20
     assert found["standing"]["decided"] is True
     assert "is the same evaluation" in call("tell", "b", "--against", "./b")[2]
-    assert "0.04 for 4 points" in call("tell", "b", "--within", 2)[2]
+    assert "--within is in points, from 0.1" in call("tell", "b", "--within", 0.02)[2]
 
 
 def test_what_was_given_up_was_not_answered(call):
@@ -367,7 +375,7 @@ def test_a_gap_in_the_order_is_named(call):
     live = Evaluation.load("new")
     order = list(live.items.index[live.method.coreset_])
     write_list([n for n in live.ask() if n != order[1]])
-    out = call("tell", "new", "answers.csv", "--within", 0.3)[1]
+    out = call("tell", "new", "answers.csv", "--within", 30)[1]
     assert "After 1 of 60 items" in out
     assert f"Later ones count once {order[1]!r} is answered" in " ".join(out.split())
 

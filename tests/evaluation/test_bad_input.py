@@ -338,7 +338,7 @@ COMMANDS = {
     ),
     "no such class": ([*GOOD_TABLE, *LATER, "--methods", "json:Mine"], "json Mine"),
     "below a file": ([*GOOD_TABLE, "--out", "old.csv/new.csv"], "old.csv/new.csv"),
-    "an unknown option": (["data", "--colour"], "--colour"),
+    "an unknown option": (["list", "--colour"], "--colour"),
 }
 
 
@@ -366,5 +366,5 @@ def test_a_journal_that_is_none_is_refused(place, capsys):
 
 def test_a_data_folder_that_is_not_there_is_named(place, capsys, monkeypatch):
     monkeypatch.setenv("BENCHNB_DATA", str(place / "nowhere"))
-    for argv in (["data"], ["compare", "gsm8k"]):
+    for argv in (["list", "data"], ["compare", "gsm8k"]):
         check_refusal((main(argv), *capsys.readouterr()), "BENCHNB_DATA nowhere")

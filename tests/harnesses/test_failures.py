@@ -124,7 +124,7 @@ def test_errors_that_count_as_wrong_are_counted_and_may_be_run_again(tmp_path, c
     assert words in " ".join(capsys.readouterr().out.split())
     assert main(["estimate", "--bundle", "swebench-verified-50", str(path)]) == 0
     assert words in " ".join(capsys.readouterr().out.split())
-    assert main(["report", folder]) == 0
+    assert main(["estimate", folder, "--md", f"{folder}/report.md"]) == 0
     assert words in (tmp_path / "a" / "report.md").read_text()
     before = Evaluation.load(folder).estimate().score
     path.write_text(json.dumps(lists | {"resolved_ids": asked[:20]}))

@@ -5,7 +5,7 @@ import pytest
 from helpers.evaluations import evaluate, known_answers, tell_all
 from helpers.small import table
 
-from benchnb.cli.estimate import task_results
+from benchnb.cli.report import task_results
 from benchnb.data.sources import load
 from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.registry import get_method

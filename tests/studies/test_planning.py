@@ -241,7 +241,13 @@ def test_mistakes_are_one_clear_line_and_leave_nothing(tmp_path, curve, given, l
 def test_the_command(given, text, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table(1, 40).to_parquet("t.parquet")
-    call = ["forecast", "t.parquet", "--methods=random,aipw", "--trials=2"]
+    call = [
+        "recommend",
+        "t.parquet",
+        "--plus-minus=5",
+        "--methods=random,aipw",
+        "--trials=2",
+    ]
     call += ["--budgets=10,40"]
     assert main([*call, *given]) == 0
     out = capsys.readouterr().out

@@ -39,7 +39,7 @@ def command(project, line, **more):
 
 
 def test_the_fork_stands_in_the_list_of_methods(project):
-    assert "my_method" not in command(project, "methods")
+    assert "my_method" not in command(project, "list", "methods")
     listed = command(project, "methods --plugin mine/my_method.py")
     assert any(line.startswith("my_method ") for line in listed.splitlines())
 
@@ -81,7 +81,7 @@ def test_a_wrong_plugin_is_one_line(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delenv("BENCHNB_PLUGIN", raising=False)
     Path(name).write_text(FAULTS[name])
-    assert main(["methods", "--plugin", name]) == 2
+    assert main(["list", "methods", "--plugin", name]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("benchnb: error: ") and name in err
@@ -121,7 +121,7 @@ def test_a_name_of_the_library_is_refused(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", list(sys.path))
     path = tmp_path / f"taken_{name.lower()}.py"
     path.write_text(METHOD.format(name=name, called="random"))
-    assert main(["methods", "--plugin", str(path)]) == 2
+    assert main(["list", "methods", "--plugin", str(path)]) == 2
     err = capsys.readouterr().err
     assert "'random'" in err and err.count("\n") == 1 and path.name in err
     assert type(get_method("random")) is RandomSampling

@@ -1,0 +1,137 @@
+"""The first word of a command: its groups, and what is imported before it is said."""
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+
+import pytest
+from fastcore.docments import docments
+from helpers.small import table
+
+from benchnb.cli.app import GROUPS, MODULES, ORDER, SYNONYMS, main
+from benchnb.cli.commands import COMMANDS, RARE
+
+CALL = """
+import contextlib, io, sys
+from benchnb.cli.app import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    code = main(sys.argv[1:])
+print(code, *sys.modules)
+"""
+HEAVY = "numpy pandas scipy pyarrow joblib tqdm rich benchnb.data benchnb.live".split()
+OURS = [name for name in ORDER if name not in {*GROUPS["Decide"], *GROUPS["Study"]}]
+OURS = [name for name in OURS if name not in ("new", "copy")]
+
+
+def imported(*argv, cwd=None, code=0):
+    "The modules that a command in a fresh process has imported"
+    words = [sys.executable, "-c", CALL, *argv]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    first, *names = done.stdout.split()
+    assert int(first) == code, argv
+    return {*names}
+
+
+def test_the_version_needs_no_parser():
+    assert not imported("--version") & {"typer", *HEAVY}
+
+
+@pytest.mark.parametrize(
+    "argv", [["--help"], [], ["--colour"], ["nonsense"]], ids=" ".join
+)
+def test_the_list_of_commands_imports_none_of_them(argv):
+    names = imported(*argv, code=0 if argv in (["--help"], []) else 2)
+    own = {n for n in names if n.startswith("benchnb.cli.")}
+    assert own == {"benchnb.cli.app", "benchnb.cli.commands"}
+    assert not names & {*HEAVY}
+
+
+def test_help_and_a_wrong_option_import_one_command():
+    for name in OURS:
+        for word in ("--help", "--colour"):
+            names = imported(name, word, code=0 if word == "--help" else 2)
+            assert not names & {*HEAVY}, (name, word, sorted(names & {*HEAVY}))
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    "An evaluation of a list of items, and its answers"
+    folder = tmp_path_factory.mktemp("begun")
+    table().to_parquet(folder / "s.parquet")
+    how = "--method random --budget 12 --folds 0 --harness list --out"
+    assert main(["plan", f"{folder}/s.parquet", *how.split(), f"{folder}/new"]) == 0
+    asked = (folder / "new" / "items_1.txt").read_text().split()
+    lines = ["item,score", *(f"{name},{n % 2}" for n, name in enumerate(asked))]
+    (folder / "answers.csv").write_text("\n".join(lines))
+    return folder
+
+
+@pytest.mark.parametrize("argv", ["tell new answers.csv", "estimate new"])
+def test_tell_and_estimate_import_what_they_use(argv, begun):
+    names = imported(*argv.split(), cwd=begun)
+    assert not names & {"scipy.stats", "sklearn", "matplotlib", "benchnb.cli.plan"}
+    read = {n for n in names if n.startswith("benchnb.harnesses.")}
+    read -= {f"benchnb.harnesses.{n}" for n in ("harness", "logs", "parsing")}
+    assert not read, sorted(read)
+    assert {n for n in names if n.startswith("benchnb.methods.")} == {
+        "benchnb.methods.sampling"
+    }
+
+
+# The list and the commands --------------------------------------------------------
+
+
+def test_the_list_says_what_the_commands_say():
+    assert len(ORDER) == len({*ORDER}) == 20 and len(GROUPS) == 6
+    for group in GROUPS.values():
+        for name, line in group.items():
+            importlib.import_module(f"benchnb.cli.{MODULES.get(name, name)}")
+            assert COMMANDS[name].run.__doc__ == line
+    assert {*COMMANDS} == {*ORDER}
+    for word, line in SYNONYMS.items():
+        assert word not in ORDER and line.split()[0] in ORDER
+
+
+def test_every_option_has_a_help_and_rare_ones_exist():
+    for name in ORDER:
+        importlib.import_module(f"benchnb.cli.{MODULES.get(name, name)}")
+        run, rare = COMMANDS[name].run, COMMANDS[name].rare.split()
+        comments, names = docments(run, full=True), [*inspect.signature(run).parameters]
+        assert all(comments[part].docment for part in names), name
+        assert {*rare} <= {*names}, name
+
+
+def test_the_help_shows_groups_in_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda t=terminal: t)
+        assert main(["--help"]) == 0
+        text = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
+        places = [text.index(group) for group in GROUPS]
+        assert places == sorted(places)
+        assert max(map(len, text.splitlines())) <= 80
+        assert main(["plan", "--help"]) == 0
+        text = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
+        assert text.index("--budget") < text.index(RARE) < text.index("--folds")
+
+
+def test_list_says_how_many(capsys):
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    for kind in ("methods", "data", "bundles", "papers"):
+        assert f" {kind} " in text
+        assert main(["list", kind, "--json"]) == 0
+    assert capsys.readouterr().out
+
+
+def test_reading_options_are_those_of_the_import():
+    "Other commands read logs as the table or the folder remembers"
+    read = {"metric", "filter", "split", "reducer", "value", "interrupted", "match"}
+    read |= {"columns", "columns_are", "skip_empty", "cost", "task"}
+    for name in ("plan", "run", "tell", "estimate", "publish", "audit", "recommend"):
+        importlib.import_module(f"benchnb.cli.{name}")
+        names = {*inspect.signature(COMMANDS[name].run).parameters}
+        assert not names & (read - {"split"}), (name, names & read)
