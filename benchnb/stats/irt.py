@@ -30,6 +30,7 @@ from benchnb.stats.irt_fit import (
     pair_products,
     quadratic_pairs,
     standardized,
+    with_ones,
 )
 from .logistic import NormalPrior, fit_logistic
 
@@ -130,14 +131,16 @@ def abilities(
 @patch
 def attenuated(
     self: IRT,
-    theta: np.ndarray,  # abilities, models x dims
-    items: np.ndarray | slice = slice(None),  # positions; all
-) -> tuple[np.ndarray, np.ndarray]:  # P(correct), attenuation; models x items, float32
+    theta: np.ndarray,  # abilities, points x dims, or models x points x dims
+    items: np.ndarray | slice = slice(None),  # positions, (n,) or models x n; all
+) -> tuple[np.ndarray, np.ndarray]:  # P(correct), attenuation; ... x items, float32
     "Curves averaged over the uncertainty of the items (equation 4)"
-    design = np.column_stack([np.ones(len(theta)), theta]).astype(np.float32)
-    variance = pair_products(design) @ self.logit_variance[:, items]
-    flatter = attenuation(variance)
-    half = design @ self.half_params[:, items]
+    design = with_ones(theta).astype(np.float32)
+    params, variance = self.half_params[:, items], self.logit_variance[:, items]
+    if params.ndim > 2:  # each model has items of its own
+        params, variance = params.swapaxes(0, 1), variance.swapaxes(0, 1)
+    flatter = attenuation(pair_products(design) @ variance)
+    half = design @ params
     half *= flatter
     chance = np.tanh(half, out=half)
     chance *= np.float32(0.5)

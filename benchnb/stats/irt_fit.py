@@ -4,14 +4,15 @@
 
 # %% auto #0
 __all__ = ['BLOCK', 'FEW', 'WIDEST', 'FIRST_STEPS', 'principal_vectors', 'first_abilities', 'Items', 'first_items', 'Responses',
-           'pair_products', 'symmetric_matrices', 'quadratic_pairs', 'inverses', 'attenuation', 'item_step',
-           'learn_prior', 'source_step', 'transformed', 'standardized', 'aligned_axes', 'alternate']
+           'with_ones', 'distinct_pairs', 'pair_products', 'symmetric_matrices', 'quadratic_pairs', 'inverses',
+           'attenuation', 'item_step', 'learn_prior', 'source_step', 'transformed', 'standardized', 'aligned_axes',
+           'alternate']
 
 # %% ../../nbs/stats/irt_fit.ipynb #f00001f7
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from .logistic import newton_step, shortened
 
@@ -113,11 +114,26 @@ class Responses:
         return first, second
 
 # %% ../../nbs/stats/irt_fit.ipynb #f0000029
+def with_ones(
+    theta: np.ndarray,  # ... x dims
+) -> np.ndarray:  # ... x 1+dims
+    "x = (1, theta), which the parameters (d, a) of an item are multiplied by"
+    return np.concatenate([np.ones((*theta.shape[:-1], 1)), theta], axis=-1)
+
+
+@cache
+def distinct_pairs(
+    size: int,  # k
+) -> tuple[np.ndarray, np.ndarray]:  # first and second, each of shape (k(k+1)/2,)
+    "Positions of the pairs of k numbers: the upper half of a matrix"
+    return np.triu_indices(size)
+
+
 def pair_products(
     rows: np.ndarray,  # ... x k
 ) -> np.ndarray:  # ... x k(k+1)/2
     "Products of two entries of each row, each pair once"
-    first, second = np.triu_indices(rows.shape[-1])
+    first, second = distinct_pairs(rows.shape[-1])
     return rows[..., first] * rows[..., second]
 
 
@@ -126,17 +142,17 @@ def symmetric_matrices(
     size: int,  # k
 ) -> np.ndarray:  # n x k x k
     "The symmetric matrices whose upper halves these are"
-    upper, position = np.triu_indices(size), np.empty((size, size), int)
+    upper, position = distinct_pairs(size), np.empty((size, size), int)
     position[upper] = position.T[upper] = np.arange(len(upper[0]))
     return pairs[:, position]
 
 
 def quadratic_pairs(
-    matrices: np.ndarray,  # symmetric, n x k x k
-) -> np.ndarray:  # n x k(k+1)/2
+    matrices: np.ndarray,  # symmetric, ... x k x k
+) -> np.ndarray:  # ... x k(k+1)/2
     "What pair_products(x) is multiplied by to get x'Mx: entries off the diagonal twice"
-    first, second = np.triu_indices(matrices.shape[1])
-    return matrices[:, first, second] * np.where(first == second, 1, 2)
+    first, second = distinct_pairs(matrices.shape[-1])
+    return matrices[..., first, second] * np.where(first == second, 1, 2)
 
 
 def inverses(
@@ -156,7 +172,10 @@ def attenuation(
     variance: np.ndarray,  # of a logit, any shape
 ) -> np.ndarray:  # in (0, 1]
     "By what a logit is multiplied so that its curve is averaged over its variance"
-    return 1 / np.sqrt(1 + np.float32(np.pi / 8) * variance)
+    result = np.float32(np.pi / 8) * variance
+    result += 1
+    np.sqrt(result, out=result)
+    return np.divide(1, result, out=result)
 
 # %% ../../nbs/stats/irt_fit.ipynb #0b27cacb
 def item_step(
@@ -166,7 +185,7 @@ def item_step(
     spread: np.ndarray | None = None,  # covariances of theta; None: taken as known
 ) -> Items:  # new parameters; the covariances of the old ones
     "One Newton step of all items side by side (equations 1 and 2)"
-    design = np.column_stack([np.ones(len(theta)), theta])
+    design = with_ones(theta)
     half_design = (design / 2).astype(np.float32)
     quarter_pairs = (pair_products(design) / 4).astype(np.float32)
     params = items.params.astype(np.float32)
@@ -225,7 +244,7 @@ def source_step(
     theta: np.ndarray,  # sources x dims
 ) -> tuple[np.ndarray, np.ndarray]:  # new theta; minus the second derivative
     "One Newton step of all sources side by side"
-    design = np.column_stack([np.ones(len(theta)), theta])
+    design = with_ones(theta)
     half_design, params = (design / 2).astype(np.float32), items.params.astype("f4")
     half_slopes = params[:, 1:] / 2
     quarter_pairs = pair_products(params[:, 1:]) / 4
@@ -280,7 +299,7 @@ def aligned_axes(
 ) -> tuple[Items, np.ndarray]:
     "Axis 1 along the average gradient of the score, the others at right angles"
     dims = theta.shape[1]
-    half_design = (np.column_stack([np.ones(len(theta)), theta]) / 2).astype(np.float32)
+    half_design = (with_ones(theta) / 2).astype(np.float32)
     params, growth = items.params.astype(np.float32), np.zeros(dims)
     for part in responses.blocks():
         tangent = np.tanh(half_design @ params[part].T)

@@ -18,7 +18,8 @@ def shortened(
     longest: float = 2.0,  # no step is longer
 ) -> np.ndarray:  # ... x p
     "Newton steps of a length that can be trusted"
-    return step / np.maximum(1, np.linalg.norm(step, axis=-1, keepdims=True) / longest)
+    length = np.sqrt((step * step).sum(axis=-1, keepdims=True))
+    return step / np.maximum(1, length / longest)
 
 
 def newton_step(

@@ -180,11 +180,13 @@ def first_estimate(
         raise ValueError(
             f"answers name {odd!r}, no task of the first table: leave it out"
         )
-    prior, seen = facts_prior(pd.concat([*parts, new]))[0], np.array([*said.values()])
+    prior = facts_prior(pd.concat([*parts, new]))[0]
+    items, seen = items[np.newaxis], np.array([[*said.values()]], dtype=float)
     posterior = sample_posterior(bank, items, seen, prior=prior)
     found = predict_score(bank, posterior, items, seen)
     half = ndtri(0.975) * np.sqrt(found.variance)
-    low, score, high = np.clip(found.score + half * np.array([-1, 0, 1]), 0, 1).tolist()
+    ends = found.score + half * np.array([-1, 0, 1])
+    low, score, high = np.clip(ends, 0, 1).tolist()
     odd = [n for n in ("llm", "scaffold") if not agents[n].isin(new[n].dropna()).any()]
     notes = tuple(f"no earlier agent has this {name}" for name in odd)
     return Estimate(score, (low, high), notes=notes)

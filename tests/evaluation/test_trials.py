@@ -40,11 +40,11 @@ def singles(scores, row, columns):
 def test_n_runs_weigh_like_n_answers_to_the_same_item():
     scores, _ = agents()
     bank = fit_irt(scores.values, dims=2)
-    items = np.array([3, 7, 20, 41])
-    seen, runs = scores.values[0, items].astype(float), scores.trials[0, items]
-    where, given = singles(scores, 0, items)
-    chance = np.random.default_rng(0).uniform(0.1, 0.9, (5, len(items)))
-    slow = log_likelihood(np.repeat(chance, runs, axis=1), given)
+    items = np.array([[3, 7, 20, 41]])
+    seen, runs = scores.values[:1, items[0]].astype(float), scores.trials[:1, items[0]]
+    where, given = (row[np.newaxis] for row in singles(scores, 0, items[0]))
+    chance = np.random.default_rng(0).uniform(0.1, 0.9, (1, 5, items.size))
+    slow = log_likelihood(np.repeat(chance, runs[0], axis=2), given)
     np.testing.assert_allclose(log_likelihood(chance, seen, runs), slow, rtol=1e-6)
     pairs = [
         posterior_mode(bank, items, seen, runs),
@@ -55,8 +55,8 @@ def test_n_runs_weigh_like_n_answers_to_the_same_item():
     drawn = [sample_posterior(bank, items, seen, runs)]
     drawn += [sample_posterior(bank, where, given)]
     np.testing.assert_allclose(drawn[0].weights, drawn[1].weights, atol=1e-4)
-    fast = bank.abilities(seen[None], items, trials=runs)
-    slow = bank.abilities(given[None], where)
+    fast = bank.abilities(seen, items, trials=runs)
+    slow = bank.abilities(given, where)
     np.testing.assert_allclose(fast.theta, slow.theta, atol=1e-4)
     np.testing.assert_allclose(fast.covariance, slow.covariance, atol=1e-4)
 

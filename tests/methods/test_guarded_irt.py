@@ -22,7 +22,11 @@ from benchnb.methods.guarded_irt import (
     strong_rates,
 )
 from benchnb.stats.irt import IRT, LEAST_SOURCES, fit_irt
-from benchnb.stats.irt_posterior import sample_posterior, search_precision
+from benchnb.stats.irt_posterior import (
+    average_prediction,
+    sample_posterior,
+    search_precision,
+)
 
 ROUNDS = pytest.mark.parametrize("rounds", [1, 5])
 
@@ -58,7 +62,8 @@ def test_ranking_follows_the_number_right():
     )
     answers = strong.values[:, ranking.first_].astype(float)
     models = [IRT(**dict(arrays)) for arrays in ranking.banks_]
-    chances = [ranking.judge(models, ranking.first_, row)[0] for row in answers]
+    parts = [ranking.assess(models, ranking.first_, row) for row in answers]
+    chances = [part.prob_out_of_range for part in parts]
     order = np.argsort(answers.sum(axis=1), kind="stable")
     scores = np.array([e.score for e in simulate(ranking, strong)])
     certain = np.array(chances)[order] >= 0.5  # the survey alone speaks
@@ -70,8 +75,8 @@ def test_items_are_chosen_as_by_a_slow_reference():
     source = many()[0]
     model = fit_irt(source.values, dims=2, weights=source.weights)
     asked, weights = np.array([3, 20, 41]), source.weights
-    posterior = sample_posterior(model, asked, np.array([1.0, 0, 1]))
-    chance, less = model.attenuated(posterior_quantiles(posterior))
+    posterior = sample_posterior(model, asked[None], np.array([[1.0, 0, 1]]))
+    chance, less = model.attenuated(posterior_quantiles(posterior)[0])
     variance, slopes = (chance * (1 - chance)).astype(float), model.slopes
     sure = []
     for place in range(8):
@@ -93,7 +98,7 @@ def test_items_are_chosen_as_by_a_slow_reference():
             gains[item] = gain + weights[item] ** 2 * variance[:, item].mean()
         chosen.append(int(gains.argmax()))
         sure = [(now + each[chosen[-1]], each) for now, each in sure]
-    assert most_informative_items(model, posterior, asked, 6).tolist() == chosen
+    assert most_informative_items(model, posterior, asked[None], 6).tolist() == [chosen]
 
 
 def test_free_curves_add_a_level_and_a_slope_to_the_logits():
@@ -256,6 +261,44 @@ def test_the_full_score_is_what_is_estimated_where_it_is_known(rounds):
     source.models.loc[source.models.index[15:], "full_score"] = np.nan
     few = estimates(GuardedIRT(folds=0, rounds=rounds).fit(source), target, 30)
     assert all("these items alone" in e.notes[-1] for e in few)
+
+
+def one_source(method, models, row, trials):
+    "The items and the prediction of one held-out source, as for a target of its own"
+    asked = method.first_
+    for left in range(max(1, method.rounds - 1), 0, -1):
+        count = -(-(method.budget_ - len(asked)) // left)
+        if count:
+            scored = asked[~np.isnan(row[asked])][np.newaxis]
+            posterior = sample_posterior(
+                models[-1], scored, row[scored], trials[scored]
+            )
+            wanted = most_informative_items(
+                models[-1], posterior, asked[None], count, trials[asked][None]
+            )
+            asked = np.append(asked, wanted[0])
+    scored = asked[~np.isnan(row[asked])][np.newaxis]
+    return average_prediction(models, scored, row[scored], trials[scored])
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_held_out_sources_side_by_side_are_those_one_at_a_time(rounds):
+    rng, scores = np.random.default_rng(6), table(1, 46)
+    runs = rng.integers(1, 4, scores.shape)
+    values = rng.binomial(runs, 0.1 + 0.8 * scores.values) / runs
+    values[rng.random(values.shape) < 0.15] = np.nan
+    source = Scores(values, scores.items, scores.models, trials=np.nan_to_num(runs))
+    method = prepared(GuardedIRT(rounds=rounds).fit(source), 25)
+    assert len(method._left_out) == 5
+    slow, fast = [], []
+    for models, rows, known, trials in method._left_out:
+        fast.extend(method.left_out_ratios(models, rows, known, trials))
+        for row, score, each in zip(rows, known, trials, strict=True):
+            found = one_source(method, models, row, each)
+            slow.append(abs(found.score[0] - score) / np.sqrt(found.variance[0] + 1e-9))
+    np.testing.assert_allclose(fast, slow, rtol=1e-3, atol=1e-4)
+    factor = np.sort(slow)[int(np.ceil(47 * 0.95)) - 1] / 1.96
+    assert method.stretch_ == pytest.approx(np.clip(factor, 0.85, 2.5), rel=1e-3)
 
 
 def test_intervals_cover_models_like_the_sources():

@@ -11,9 +11,9 @@ from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.tiny_benchmarks import (
     GPIRT,
     PIRT,
+    SETTLED,
     AnchorIRT,
     Anchors,
-    SETTLED,
     anchor_mean,
     choose_dims,
     draw_anchors,

@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from benchnb.stats.irt import fit_irt
 from benchnb.stats.irt_fit import Items, Responses, item_step, source_step
 from benchnb.stats.irt_posterior import (
+    average_prediction,
     log_prior,
     posterior_mode,
     predict_score,
@@ -102,24 +103,21 @@ def test_gaps_are_skipped():
 def test_without_answers_the_prior_speaks():
     values, _ = made_up(models=100)
     model = fit_plain(values, even(60), dims=2)
-    nothing = np.array([], dtype=int)
-    found = predict_score(
-        model, sample_posterior(model, nothing, nothing * 1.0), nothing, nothing
-    )
-    assert found.score == pytest.approx(values.mean(), abs=0.05)
-    assert np.sqrt(found.variance) > 0.6 * values.mean(axis=1).std()
+    items, seen = np.zeros((1, 0), int), np.zeros((1, 0))
+    posterior = sample_posterior(model, items, seen)
+    found = predict_score(model, posterior, items, seen)
+    assert found.score[0] == pytest.approx(values.mean(), abs=0.05)
+    assert np.sqrt(found.variance[0]) > 0.6 * values.mean(axis=1).std()
 
 
 def test_standard_errors_are_true_where_the_model_is():
     values, _ = made_up(models=240, items=100, seed=4)
     model = fit_plain(values[:140], even(100), dims=2)
-    rng, ratios = np.random.default_rng(5), []
-    for row in values[140:]:
-        items = rng.permutation(100)[:25]
-        found = predict_score(
-            model, sample_posterior(model, items, row[items]), items, row[items]
-        )
-        ratios.append((found.score - row.mean()) / np.sqrt(found.variance))
+    rng, new = np.random.default_rng(5), values[140:]
+    items = np.array([rng.permutation(100)[:25] for _ in new])
+    seen = np.take_along_axis(new, items, axis=1)
+    found = predict_score(model, sample_posterior(model, items, seen), items, seen)
+    ratios = (found.score - new.mean(axis=1)) / np.sqrt(found.variance)
     assert 0.8 < np.sqrt(np.mean(np.square(ratios))) < 1.25
 
 
@@ -128,7 +126,7 @@ def test_the_most_likely_place_is_that_of_scipy():
     model = fit_plain(values, even(60), dims=2)
     items = np.arange(0, 60, 3)
     flat = replace(model, covariance=model.covariance * 0)
-    place, _ = posterior_mode(flat, items, values[3, items])
+    place = posterior_mode(flat, items[np.newaxis], values[[3]][:, items])[0][0]
 
     def height(z):
         eta = model.intercepts[items] + model.slopes[items] @ z
@@ -137,6 +135,24 @@ def test_the_most_likely_place_is_that_of_scipy():
 
     slow = minimize(height, np.zeros(2), method="BFGS", tol=1e-8)
     np.testing.assert_allclose(place, slow.x, atol=2e-3)
+
+
+def test_models_side_by_side_are_those_alone_whatever_they_lack():
+    values, _ = made_up(models=60)
+    banks = [fit_plain(values[:50], even(60), dims) for dims in (2, 3)]
+    rng = np.random.default_rng(7)
+    items = np.array([rng.permutation(60)[:20] for _ in range(10)])
+    seen = np.take_along_axis(values[50:], items, axis=1)
+    seen[rng.random(seen.shape) < 0.3] = np.nan
+    seen[4] = np.nan  # a model without any answer
+    trials = rng.integers(1, 4, seen.shape)
+    together = average_prediction(banks, items, seen, trials)
+    for row in range(10):
+        known = ~np.isnan(seen[row])
+        part = (array[row, known][np.newaxis] for array in (items, seen, trials))
+        alone = average_prediction(banks, *part)
+        for all_of_them, one in zip(together, alone, strict=True):
+            np.testing.assert_allclose(all_of_them[row], one[0], rtol=1e-3, atol=1e-5)
 
 
 def test_the_prior_is_a_sum_over_sources():

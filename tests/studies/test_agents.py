@@ -15,15 +15,15 @@ from benchnb.studies.agents import first_estimate, llm_key, resumed
 def test_a_posterior_with_a_prior_of_its_own_is_that_on_a_grid():
     rng = np.random.default_rng(1)
     bank = fit_irt((rng.random((24, 40)) < rng.random(40)).astype(float))
-    items, seen = np.arange(6), np.array([1.0, 1, 0, 1, 1, 1])
+    items, seen = np.arange(6)[np.newaxis], np.array([[1.0, 1, 0, 1, 1, 1]])
     prior = NormalPrior(np.array([-1.0]), np.array([[6.0]]))
     found = sample_posterior(bank, items, seen, prior=prior)
     grid = np.linspace(-6, 6, 4001)[:, np.newaxis]
-    chance = bank.attenuated(grid, items)[0]
-    log = log_likelihood(chance, seen) - 3 * (grid[:, 0] + 1) ** 2
+    chance = bank.attenuated(grid[np.newaxis], items)[0]
+    log = log_likelihood(chance, seen)[0] - 3 * (grid[:, 0] + 1) ** 2
     exact = np.exp(log - log.max())
     mean = (exact / exact.sum()) @ grid[:, 0]
-    assert abs(found.weights @ found.theta[:, 0] - mean) < 0.01
+    assert abs(found.weights[0] @ found.theta[0, :, 0] - mean) < 0.01
 
 
 def test_what_is_measured_is_not_measured_again(tmp_path):
