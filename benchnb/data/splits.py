@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['GROUPED', 'SPLITS', 'relative_disagreement', 'copy_groups', 'effective_models', 'Likeness', 'draw_groups',
-           'complete_facts', 'sort_key']
+           'complete_facts', 'sort_key', 'release_years']
 
 # %% ../../nbs/data/splits.ipynb #49a3e1a7
 from dataclasses import dataclass
@@ -160,6 +160,17 @@ def sort_key(
         odd = f"released of model {model!r} is {given[model]!r}"
         raise ValueError(f"split {how!r} needs dates: {odd}; write it as 2024-05-31")
     return dates.to_numpy()
+
+# %% ../../nbs/data/splits.ipynb #release02
+def release_years(
+    models: pd.DataFrame,  # facts about models, perhaps with a column released
+) -> np.ndarray:  # as 2024.5, NaN where not known, shape (models,)
+    "When the models were released"
+    given = models.get("released", pd.Series(np.nan, models.index))
+    if pd.api.types.is_numeric_dtype(given):  # years
+        return given.to_numpy(dtype=float)
+    dates = pd.to_datetime(given, format="mixed", errors="coerce")
+    return (dates.dt.year + (dates.dt.day_of_year - 1) / 366).to_numpy(dtype=float)
 
 # %% ../../nbs/data/splits.ipynb #68e90818
 GROUPED = ("family", "llm", "scaffold")  # facts whose groups stay together

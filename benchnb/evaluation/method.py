@@ -22,6 +22,7 @@ import pandas as pd
 from ..data.files import pip_install
 from ..data.render import render
 from ..data.scores import Scores
+from ..data.splits import release_years
 
 # %% ../../nbs/evaluation/method.ipynb #6d819b64
 class IntervalKind(StrEnum):
@@ -303,6 +304,7 @@ class Method:
     counts_costs = False  # True: it stops by itself before an amount is overspent
     item_pairs = ()  # fitted arrays of items x items: their rows are no sources
     stretch_ = 1.0  # by which prepare widens its intervals
+    newest_ = np.nan  # when the newest source was released; NaN: not known of all
     radius_ = np.nan  # half their width, where prepare sets one for all models
 
     def fit(
@@ -324,6 +326,7 @@ class Method:
         self.weights_ = source.weights * (source.weights >= 1e-15)  # lost in any sum
         self.partial_ = "full_score" in source.models  # the items are only a part
         self.fingerprint_ = source.fingerprint()  # recognises the sources
+        self.newest_ = float(release_years(source.models).max())
         tasks = source.performance(by="task")[source.items["task"].unique()]
         self.source_scores_ = np.column_stack([source.truth(), tasks])
         return self
@@ -372,6 +375,10 @@ class Method:
     ) -> np.ndarray:  # shaped like items; 1 where runs are not counted
         "Runs behind the answers of the target, as far as they are there"
         return getattr(self, "_runs", np.ones(len(self.items_)))[items]
+
+    def is_newer(self) -> bool:
+        "Was no source released after the target? Taken for granted of a live one"
+        return getattr(self, "_newer", True)
 
     def inclusion_probabilities(
         self,  # prepared

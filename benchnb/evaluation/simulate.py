@@ -28,6 +28,7 @@ from benchnb.data.costs import (
 )
 from ..data.scores import Scores
 from ..data.sources import TableLike, as_scores
+from ..data.splits import release_years
 from benchnb.evaluation.method import (
     Cohort,
     Estimate,
@@ -165,11 +166,13 @@ class Conversation:
         method: Method,  # fitted and prepared
         rng: np.random.Generator | None = None,  # None: made from budget and seed
         target: str | None = None,  # the name of the target, if known
+        newer: bool = True,  # no source was released after it
     ):
         check_fitted(method, prepared=True)
         self.method, self.estimate, self.seconds = method, None, 0.0
         self.asked, self.seen, self.cohort = np.zeros(0, int), np.zeros(0), False
         self.trials = np.ones(len(method.items_))  # runs behind each item's answer
+        self.newer = newer
         self.unpaid, self.cut = np.zeros(0, int), 0  # beyond the amount; of this ask
         self.limit = getattr(method, "limit_", np.inf)  # amount that may be spent
         self.costs = known_costs(method.items_) if self.limit < np.inf else None
@@ -206,6 +209,7 @@ class Conversation:
         "Run the method until it asks again or returns its estimate"
         start, done = time.perf_counter(), None
         self.method._runs = self.trials  # for Method.trials_of
+        self.method._newer = self.newer  # for Method.is_newer
         try:
             request = self._generator.send(answers)
         except StopIteration as end:
@@ -217,7 +221,7 @@ class Conversation:
                 ) from end
             done = complete(done, self.method, self.asked, self.seen)
         finally:
-            del self.method._runs
+            del self.method._runs, self.method._newer
         if done and np.isnan(self.seen).any():
             done = over_unscored(done, self)
         self.seconds += time.perf_counter() - start
@@ -276,7 +280,7 @@ def filled(
     "The estimate of a conversation whose unscored items have a score"
     known = pd.Series(conversation.seen, conversation.asked).fillna(fill)
     rng = copy.deepcopy(conversation.rng)
-    again = Conversation(method or conversation.method, rng)
+    again = Conversation(method or conversation.method, rng, newer=conversation.newer)
     while again.estimate is None:
         wanted = again.wanted
         if again.cohort or not np.isin(wanted, conversation.asked).all():
@@ -415,6 +419,7 @@ def simulate(
             f" {len(extra)} unknown): select the same items in the same order"
         )
     values, names = targets.values.astype(np.float64), targets.models.index
+    newer = release_years(targets.models) >= method.newest_  # False: not known
 
     def play(row):
         def answer(conversation):
@@ -423,7 +428,8 @@ def simulate(
             runs = None if runs is None else runs[row, conversation.wanted]
             return answers[row], others, runs
 
-        conversation = Conversation(method, target=names[row])
+        late = bool(newer[row])
+        conversation = Conversation(method, target=names[row], newer=late)
         bare = converse(conversation, answer)
         return bare if guard is None else guard(conversation)
 

@@ -15,9 +15,11 @@ from benchnb.live.evaluation import Evaluation
 from benchnb.methods.guarded_irt import (
     GuardedIRT,
     chance_outside,
+    curves_weight,
     free_curves,
     free_prior,
     most_informative_items,
+    newest_quarter,
     posterior_quantiles,
     strong_rates,
 )
@@ -164,7 +166,8 @@ def test_strong_rates_with_gaps():
 
 def test_a_stronger_target_is_flagged_and_asked_the_reserve():
     source, target = split_by_strength()
-    method = prepared(GuardedIRT(folds=0, rounds=5).fit(source), 30)
+    careful = GuardedIRT(folds=0, rounds=5, beyond="sample")
+    method = prepared(careful.fit(source), 30)
     found = simulate(method, target)
     strong = [Flag.OUT_OF_RANGE in e.flags for e in found]
     assert np.mean(strong) > 0.7
@@ -182,6 +185,72 @@ def test_the_guard_takes_away_the_bias_of_extrapolated_curves():
         scores = [[e.score for e in estimates(method, target, 50, s)] for s in range(3)]
         bias[bool(limits)] = np.mean(scores - truth)
     assert bias[True] < -0.08 and abs(bias[False]) < 0.3 * abs(bias[True])
+
+
+@functools.cache
+def by_date():
+    "48 sources, and 16 later targets: the later, the stronger"
+    return table(2, 64).split("date")
+
+
+def undated(scores):
+    return Scores(scores.values, scores.items, scores.models.drop(columns="released"))
+
+
+def test_the_weight_of_the_curves_is_that_of_ten_more_sources():
+    rng = np.random.default_rng(3)
+    truth, curves, sample = rng.random((3, 12))
+    apart = np.append(
+        curves - sample, np.full(10, np.sqrt(np.mean((curves - sample) ** 2)))
+    )
+    wanted = np.append(truth - sample, 0.8 * apart[12:])
+    slow = np.linalg.lstsq(apart[:, np.newaxis], wanted, rcond=None)[0].item()
+    assert curves_weight(curves, sample, truth) == pytest.approx(np.clip(slow, 0, 1))
+    assert curves_weight(curves, curves, truth) == 0  # nothing to weigh
+
+
+@ROUNDS
+def test_later_targets_are_estimated_by_examined_curves(rounds):
+    source, target = by_date()
+    method = prepared(GuardedIRT(folds=0, rounds=rounds).fit(source), 30)
+    assert method.curves_weight_ > 0.5
+    found = simulate(method, target)
+    careful = estimates(
+        GuardedIRT(folds=0, rounds=rounds, beyond="sample").fit(source), target, 30
+    )
+    own = [a.score != b.score for a, b in zip(found, careful, strict=True)]
+    assert any(own)
+    for estimate, changed in zip(found, own, strict=True):
+        assert not changed or Flag.OUT_OF_RANGE in estimate.flags
+    truth = target.truth().to_numpy()
+    errors = [
+        np.abs([e.score for e in each] - truth).mean() for each in (found, careful)
+    ]
+    assert errors[0] < errors[1] + 0.01
+
+
+@ROUNDS
+def test_only_later_targets_profit_from_the_exam(rounds):
+    source, target = by_date()
+    careful = GuardedIRT(folds=0, rounds=rounds, beyond="sample").fit(source)
+    expected = [e.score for e in estimates(careful, target, 30)]
+    method = GuardedIRT(folds=0, rounds=rounds)
+    for sources, targets in [(source, undated(target)), (undated(source), target)]:
+        found = [e.score for e in estimates(method.fit(sources), targets, 30)]
+        assert found == expected
+
+
+def test_curves_that_fail_the_exam_are_not_used():
+    source, target = by_date()
+    values = source.values.astype(float)
+    newest = newest_quarter(source)[1]
+    values[newest] = np.sort(values[newest], axis=1)  # right and wrong at other places
+    other = Scores(values, source.items, source.models)
+    method = prepared(GuardedIRT(folds=0, rounds=5).fit(other), 30)
+    assert method.curves_weight_ < 0.5
+    strong = [e for e in simulate(method, target) if Flag.OUT_OF_RANGE in e.flags]
+    sample = {*method.first_, *method.reserve_}
+    assert strong and all(set(positions(e, target)) == sample for e in strong)
 
 
 def test_a_target_in_range_is_asked_in_rounds():
