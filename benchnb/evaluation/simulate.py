@@ -30,6 +30,7 @@ from ..data.scores import Scores
 from ..data.sources import TableLike, as_scores
 from ..data.splits import release_years
 from benchnb.evaluation.method import (
+    ONE_THREAD,
     Cohort,
     Estimate,
     Flag,
@@ -211,7 +212,8 @@ class Conversation:
         self.method._runs = self.trials  # for Method.trials_of
         self.method._newer = self.newer  # for Method.is_newer
         try:
-            request = self._generator.send(answers)
+            with ONE_THREAD:
+                request = self._generator.send(answers)
         except StopIteration as end:
             request, done = np.zeros(0, int), end.value
             if not isinstance(done, Estimate):

@@ -255,7 +255,7 @@ def without_family(
     for trial in range(runs.trials):
         for name, table in with_and_without(scores, "llama", trial).items():
             given = paper_methods(), (30,), 1, "given", trial, runs.n_jobs
-            parts[name].append(compare(table, *given).assign(trial=trial))
+            parts[name].append(compare(table, *given).frame.assign(trial=trial))
     facts = dict(row="{}", verdict=Verdict.OTHER_DATA, reason=UNNAMED)
     return pd.concat(
         gsm8k_cells(pd.concat(part), "table 12", column=f"{name} llama / ", **facts)

@@ -246,7 +246,7 @@ class Runs:
     ) -> pd.DataFrame:  # one row per target
         "A comparison that goes on where it was stopped"
         given = dict(sources=sources, n_jobs=self.n_jobs, journal=self.journal(name))
-        return compare(scores, methods, budgets, self.trials, split, **given)
+        return compare(scores, methods, budgets, self.trials, split, **given).frame
 
     def once(
         self,

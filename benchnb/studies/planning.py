@@ -84,7 +84,7 @@ def held_out_runs(
     table, how = small_table(scores, split, seed=seed)
     methods = PLAN_METHODS if methods is None else methods
     budgets = plan_budgets(table.shape[1]) if budgets is None else budgets
-    frame = compare(table, methods, budgets, trials, seed=seed, **how, **run)
+    frame = compare(table, methods, budgets, trials, seed=seed, **how, **run).frame
     return frame, *table.split(how["split"], how["sources"], seed=seed)
 
 
@@ -94,10 +94,11 @@ def mean_curve(
     target: Scores,  # what was held out
 ) -> pd.DataFrame:  # one row per method and budget
     "Means over trials with standard errors, and the facts of the table"
+    figures = figures.assign(width=2 * figures["half_width"])
     names = ("mae", "rmse", "kendall", "coverage", "width")
     columns = [name for figure in names for name in (figure, f"{figure}_se")]
     unit = ["unit"] if "unit" in figures else []
-    curve = over_trials(figures)[["method", "budget", *unit, "trials", *columns]]
+    curve = over_trials(figures, names)[["method", "budget", *unit, "trials", *columns]]
     sizes = {"sources": len(source), "targets": len(target), "items": source.shape[1]}
     for place, (name, value) in enumerate(sizes.items(), start=2):
         curve.insert(place, name, value)
@@ -271,7 +272,7 @@ def sources_curve(
     counts = source_counts(counts, min(len(source) for source, _ in parts))
     keys = {f"{k}, {c} sources": (k, c) for k in methods for c in counts}
     few = {label: FewSources(methods[k], c) for label, (k, c) in keys.items()}
-    frame = compare(table, few, [budget], trials, seed=seed, **how, **run)
+    frame = compare(table, few, [budget], trials, seed=seed, **how, **run).frame
     figures = summary(frame)
     curve = mean_curve(figures, *parts[0]).set_index("method").loc[[*keys]]
     mae = figures.pivot(index="trial", columns="method", values="mae")

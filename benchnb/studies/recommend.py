@@ -61,7 +61,7 @@ def held_out_errors(
         times = max(trials, SURE * (name in INSTANT))
         parts.setdefault(times, {})[name] = method
     how = how | {"seed": seed} | run
-    found = [compare(table, m, [budget], n, **how) for n, m in parts.items()]
+    found = [compare(table, m, [budget], n, **how).frame for n, m in parts.items()]
     figures = summary(pd.concat(found))
     chance = figures.loc[figures["method"] == "random", "mae"].mean()
     if not chance > 1e-6:
@@ -244,7 +244,9 @@ def recommend_tasks(
     if transfer is not None:
         methods["transfer"] = get_method("bento_sim", correct="line", transfer=transfer)
     held, how = small_table(table, "random", seed=seed)
-    frame = compare(held, methods, tried, trials, seed=seed, progress=progress, **how)
+    frame = compare(
+        held, methods, tried, trials, seed=seed, progress=progress, **how
+    ).frame
     sizes = frame.groupby("trial")["target"].transform("nunique")
     several = sizes > min(1, sizes.max() - 1)  # one model has no rank
     frame, sizes = frame[several], sizes[several]

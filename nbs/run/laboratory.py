@@ -64,7 +64,7 @@ def measured(scores, methods, budgets, split):
         for extra in range(each):
             seed = trial + FITTED * extra
             run = dict(trials=1, seed=seed, progress=False, **split)
-            frame = compare(scores, {name: method}, budgets, **run)
+            frame = compare(scores, {name: method}, budgets, **run).frame
             rows.append(frame.assign(trial=seed))
     return pd.concat(rows, ignore_index=True)
 

@@ -168,7 +168,7 @@ def test_compare_writes_what_was_asked_for_and_no_more(place, call):
     assert text.endswith("written: out/a.csv, out/deep/b.parquet, c.png\n")
     written = {"None.journal", "c.png", "out/a.csv", "out/deep/b.parquet"}
     assert {*files_in(place)} == written | {"table.parquet"}
-    frame = compare(table(), QUICK, [6, 12], 2, seed=1)
+    frame = compare(table(), QUICK, [6, 12], 2, seed=1).frame
     rows = pd.read_parquet("out/deep/b.parquet").drop(columns="seconds")
     pd.testing.assert_frame_equal(rows, frame.drop(columns="seconds"))
     figures = pd.read_csv("out/a.csv").drop(columns="seconds")

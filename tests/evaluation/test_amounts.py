@@ -92,13 +92,13 @@ def test_costs_that_are_unknown_are_refused():
 
 
 def test_a_comparison_reports_items_and_what_was_spent():
-    frame = compare(table(), ["random", "adaptive_irt"], ["2ktokens"], trials=2)
+    frame = compare(table(), ["random", "adaptive_irt"], ["2ktokens"], trials=2).frame
     assert set(frame["unit"]) == {"tokens"} and set(frame["budget"]) == {2000}
     assert (frame["cost"] <= 2000).all() and len(spending(frame)) == 2
     assert over_trials(summary(frame))["unit"].tolist() == ["tokens"] * 2
-    in_items = compare(table(), ["random"], [Amount(7)], trials=1)
+    in_items = compare(table(), ["random"], [Amount(7)], trials=1).frame
     assert set(in_items["budget"]) == {7} and "unit" not in in_items
-    tasks = compare(table(), ["random"], ["2ktokens"], trials=1, by="task")
+    tasks = compare(table(), ["random"], ["2ktokens"], trials=1, by="task").frame
     assert len(summary(tasks)) == 4
 
 
@@ -116,7 +116,7 @@ def twins(cheap=1.0, expensive=9.0, pairs=40, models=120, seed=0):
 def test_per_cost_wins_where_cheap_items_tell_as_much():
     rivals = {"plain": AdaptiveIRT(folds=0)}
     rivals |= {"per cost": AdaptiveIRT(folds=0, per_cost=True)}
-    frame = compare(twins(), rivals, ["20usd"], trials=4)
+    frame = compare(twins(), rivals, ["20usd"], trials=4).frame
     assert (frame["cost"] <= 20).all()
     found = over_trials(summary(frame)).set_index("method")
     assert found["mae"]["per cost"] < 0.8 * found["mae"]["plain"]

@@ -114,7 +114,7 @@ def unknown(row=None, column=None):
 def run(scores=None, methods=METHODS[0], budgets=(10,), trials=1, **settings):
     "A comparison that is small when it is not refused"
     scores = table() if scores is None else scores
-    return compare(scores, methods, budgets, trials, **settings)
+    return compare(scores, methods, budgets, trials, **settings).frame
 
 
 FIRST = METHODS[0]

@@ -27,7 +27,7 @@ def cluster():
 
 def test_compare_gives_the_same_frame(cluster):
     argv = table(), ["random", "kmeans"], [6, 12], 2
-    there, here = compare(*argv, n_jobs=2), compare(*argv, n_jobs=1)
+    there, here = compare(*argv, n_jobs=2).frame, compare(*argv, n_jobs=1).frame
     same = ["seconds"]
     pd.testing.assert_frame_equal(there.drop(columns=same), here.drop(columns=same))
 

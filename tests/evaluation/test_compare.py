@@ -39,7 +39,7 @@ from benchnb.studies.recommend import recommend, recommend_tasks
 COLUMNS = "method budget trial target truth score low high asked cost kind".split()
 COLUMNS += ["notes", "flags", "seconds"]
 NUMBERS = itertools.count()  # every module of somebody else's has another name
-FIGURES = "mae rmse kendall pearson spearman coverage width seconds".split()
+FIGURES = "mae rmse kendall pearson spearman coverage half_width seconds".split()
 
 
 @pytest.fixture
@@ -71,9 +71,9 @@ QUICK = [name for name in ("random", "stratified") if name in METHODS] or METHOD
 
 
 def quick(**changes):
-    "A comparison that takes no time"
+    "The estimates of a comparison that takes no time"
     given = dict(methods=QUICK, budgets=[6, 12], trials=2, seed=1) | changes
-    return compare(table(), **given)
+    return compare(table(), **given).frame
 
 
 # The frame ---------------------------------------------------------------------
@@ -110,10 +110,10 @@ def test_targets_without_a_truth_are_left_out():
     models = table().models.assign(full_score=table().performance())
     models.loc["model-03", "full_score"] = np.nan
     scores = Scores(table().values, table().items, models)
-    frame = compare(scores, QUICK, [6], 6)
+    frame = compare(scores, QUICK, [6], 6).frame
     assert "model-03" not in set(frame["target"])
     assert frame["truth"].notna().all()
-    with_it = set(compare(table(), QUICK, [6], 6)["target"])
+    with_it = set(compare(table(), QUICK, [6], 6).frame["target"])
     assert set(frame["target"]) == with_it - {"model-03"}
 
 
@@ -148,7 +148,8 @@ def test_summary_has_one_row_of_figures_per_trial():
         assert figure["spearman"] == pytest.approx(spearman)
         inside = rows["truth"].between(rows["low"], rows["high"])
         assert figure["coverage"] == inside.mean()
-        assert figure["width"] == pytest.approx((rows["high"] - rows["low"]).mean())
+        half = (rows["high"] - rows["low"]).mean() / 2
+        assert figure["half_width"] == pytest.approx(half)
         assert figure["seconds"] == pytest.approx(rows["seconds"].mean())
 
 
@@ -323,11 +324,11 @@ def test_a_journal_serves_more_budgets_trials_methods_and_parameters(fork, tmp_p
     settings = dict(seed=1, journal=journal)
     compare(table(), {"mine": fork()}, [6], 1, **settings)
     more = {"mine": fork(), QUICK[0]: QUICK[0]}
-    frame = compare(table(), more, [6, 12], 2, **settings)
+    frame = compare(table(), more, [6, 12], 2, **settings).frame
     assert len(pieces(journal)[0]) == 2 * 2 * 2
-    same(frame, compare(table(), more, [6, 12], 2, seed=1))
+    same(frame, compare(table(), more, [6, 12], 2, seed=1).frame)
     fork.prepares = 0
-    other = compare(table(), {"mine": fork(shift=0.2)}, [6], 1, **settings)
+    other = compare(table(), {"mine": fork(shift=0.2)}, [6], 1, **settings).frame
     assert fork.prepares == 1  # other parameters are another piece
     assert other["score"].mean() > frame.query("method == 'mine'")["score"].mean()
 
@@ -438,7 +439,7 @@ def test_a_method_without_task_scores_gets_nan():
         def estimate(self, seen):
             return Estimate(float(np.nanmean(seen)))
 
-    frame = compare(table(), {"whole": Whole()}, [10], trials=1, by="task")
+    frame = compare(table(), {"whole": Whole()}, [10], trials=1, by="task").frame
     assert frame.loc[frame["task"] != "all", "score"].isna().all()
     figures = summary(frame).set_index("task")["mae"]
     assert figures.drop("all").isna().all() and figures["all"] < 0.5
@@ -460,10 +461,10 @@ def test_compare_simulate_and_recommend_take_what_load_table_takes(tmp_path, cap
     long["task"] = long["item"].map(scores.items["task"])
     method = ready(get_method("random").fit(scores), 6)
     settings = {"methods": QUICK, "budgets": [6], "trials": 2}
-    wanted = compare(scores, **settings)
+    wanted = compare(scores, **settings).frame
     assert capsys.readouterr().err == ""
     for form in (long, tmp_path / "a.parquet", str(tmp_path / "a.parquet"), wide):
-        found = compare(form, **settings)
+        found = compare(form, **settings).frame
         pd.testing.assert_frame_equal(untimed(found), untimed(wanted))
         assert "24 models x 60 items" in capsys.readouterr().err
     same = [repr(e) for e in simulate(method, long)]

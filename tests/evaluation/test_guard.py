@@ -139,10 +139,10 @@ def test_an_evaluation_and_a_simulation_give_the_same_estimate(name):
 
 
 def test_a_comparison_takes_a_policy():
-    bare = compare(table(), ["kmeans", "random"], [12], trials=1, split="ability")
+    bare = compare(table(), ["kmeans", "random"], [12], trials=1, split="ability").frame
     guarded = compare(
         table(), ["kmeans", "random"], [12], 1, split="ability", policy="abstain"
-    )
+    ).frame
     away = guarded["flags"].str.contains("abstained")
     assert away.any() and guarded.loc[away, "score"].isna().all()
     pd.testing.assert_series_equal(guarded["score"][~away], bare["score"][~away])

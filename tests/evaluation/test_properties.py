@@ -250,7 +250,7 @@ def quiet(*args, **settings):
     "compare, without what small budgets warn of"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return compare(*args, **settings).drop(columns="seconds")
+        return compare(*args, **settings).frame.drop(columns="seconds")
 
 
 @cache

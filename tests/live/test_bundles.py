@@ -150,7 +150,7 @@ def test_a_bundle_carries_its_accuracy(tmp_path):
     publish_ += ["--budget", "20", "--seed", "3"]
     assert main([*publish_, "--folds", "4", "--out", place]) == 0
     said = json.loads((tmp_path / "small" / "certificate.json").read_text())
-    near = compare(source, ["kmeans"], [20], trials=4, seed=3)
+    near = compare(source, ["kmeans"], [20], trials=4, seed=3).frame
     mean = over_trials(summary(near)).loc[0, "mae"]
     like = said["measured"]["like the sources"]
     assert like["error"] == pytest.approx(mean, 1e-3) and like["width"] < 1
@@ -261,7 +261,7 @@ def test_a_certificate_of_a_method_without_intervals_has_both_ends():
     bare = get_method("kmeans", folds=0)
     errors = left_out_errors(bare, scores, 15)
     found = split_figures(scores, bare, 15, "random", {"trials": 3, "seed": 0}, errors)
-    frame = compare(scores, {"method": bare}, [15], trials=3)
+    frame = compare(scores, {"method": bare}, [15], trials=3).frame
     assert frame["low"].isna().all()
     ends = [conformal_interval(score, errors) for score in frame["score"]]
     low, high = np.transpose(ends)

@@ -37,7 +37,7 @@ def test_with_and_without_have_equally_many_sources(table):
 
 
 def test_cells_are_means_and_errors_of_trials(table):
-    frame = compare(table, ["random"], [5], trials=4, split="given")
+    frame = compare(table, ["random"], [5], trials=4, split="given").frame
     mae = gsm8k_cells(frame, "table 6").set_index("column").loc["5 items / mae"]
     errors = (frame["score"] - frame["truth"]).abs().groupby(frame["trial"]).mean()
     assert mae["reproduced"] == pytest.approx(errors.mean())

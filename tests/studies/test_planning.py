@@ -101,7 +101,7 @@ def test_five_sources_are_enough_to_run(name):
 
 def test_items_curve_is_what_compare_measures(items):
     small, how = small_table(table())
-    frame = compare(small, QUICK, [10, 20, 40], 3, **how)
+    frame = compare(small, QUICK, [10, 20, 40], 3, **how).frame
     mae = summary(frame).groupby(["method", "budget"])["mae"].mean()
     got = items.set_index(["method", "budget"])["mae"]
     assert got.to_dict() == pytest.approx(mae.to_dict())
@@ -189,7 +189,7 @@ def test_items_that_both_models_answer_are_enough():
 def test_a_power_curve_by_hand():
     curve = power_curve(table(1, 40), ["random"], [10, 20], trials=2)
     held, how = small_table(table(1, 40))
-    frame = compare(held, ["random"], [10, 20], 2, **how)
+    frame = compare(held, ["random"], [10, 20], 2, **how).frame
     frame["error"] = frame["score"] - frame["truth"]
     own, shared = [], []
     for _, part in frame[frame["budget"] == 20].groupby("trial"):

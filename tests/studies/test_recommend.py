@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from helpers.small import table
 
-from benchnb.evaluation.compare import SURE, compare, summary
+from benchnb.evaluation.compare import SURE, compare
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready
 from benchnb.live.bundles import publish
@@ -36,7 +36,7 @@ def errors_of(**errors):
 def test_a_test_is_a_comparison_on_held_out_sources():
     found = held_out_errors(table(), 20, "random", ["aipw"], trials=3)
     held, how = small_table(table(), "random")
-    figures = summary(compare(held, ["random", "aipw"], [20], SURE, **how))
+    figures = compare(held, ["random", "aipw"], [20], SURE, **how).by_trial
     np.testing.assert_allclose(found["mae"], figures["mae"])
     chance = figures.loc[figures["method"] == "random", "mae"].mean()
     np.testing.assert_allclose(found["relative"], figures["mae"] / chance)
