@@ -324,8 +324,14 @@ class Comparison:
     @cached_property
     def table(self) -> pd.DataFrame:  # columns as in COLUMNS; scores from 0 to 1
         "Means over the trials with standard errors, one row per method and budget"
+        return self.means[[name for name in COLUMNS if name in self.means]]
+
+    @cached_property
+    def means(self) -> pd.DataFrame:  # as `table`, with all figures and what was spent
+        "Means over the trials of every figure, items asked and costs"
+        spent = spending(self.frame).assign(cost_unit=self.cost_unit)
         means = over_trials(self.by_trial)
-        return means[[name for name in COLUMNS if name in means]]
+        return means.merge(spent, on=["method", "budget"], how="left")
 
     def plot(self) -> object:  # the figure of matplotlib
         "Error and quality of the ranking over the budget"
@@ -333,18 +339,11 @@ class Comparison:
 
         return plot_comparison(self.by_trial)
 
-    def shown(self) -> Table:
-        "The means as a table of text, in points"
-        means = over_trials(self.by_trial)
-        spent = spending(self.frame).assign(cost_unit=self.cost_unit)
-        means = means.merge(spent, on=["method", "budget"], how="left")
-        return comparison_table(means)
-
     def __repr__(self) -> str:
-        return str(self.shown())
+        return str(comparison_table(self.means))
 
     def _repr_html_(self) -> str:
-        return self.shown()._repr_html_()
+        return comparison_table(self.means)._repr_html_()
 
 
 def compare(
