@@ -108,10 +108,11 @@ def paired_command(
     found = paired_runs(*runs, level)
     tables = {one.method.fingerprint_ for one in runs if isinstance(one, Evaluation)}
     if json:
-        return print_json(dataclasses.asdict(found) | {"sentence": found.sentence()})
+        sentence = {"sentence": found.sentence(a, b)}
+        return print_json(dataclasses.asdict(found) | sentence)
+    print(remark("A", a), remark("B", b), "", sep="\n")
     print(textwrap.fill(found.sentence(a, b), 79), end="\n\n")
-    facts = {"A": a, "B": b, "better": f"A with probability {found.chance(1)}"}
-    facts |= {"items": f"{found.items:,} in common", "interval": found.how}
+    facts = {"items": f"{found.items:,} in common", "interval": found.how}
     if len(tables) > 1:
         facts["sources"] = "two tables of sources: are the items of one name the same?"
     for name, text in (facts | {"note": found.note}).items():

@@ -17,7 +17,7 @@ from ..data.render import remark, render
 from ..data.sources import load_table
 from ..live.evaluation import Evaluation
 from ..live.race import learned_capital, race, standing_race
-from ..live.stopping import points
+from ..live.stopping import margin_text
 
 # %% ../../nbs/cli/race.ipynb #07dd443d
 def race_folders(
@@ -46,7 +46,7 @@ def race_folders(
     frame = pd.DataFrame({"candidate": places, "items": items, "": state})
     print(f"{render(frame)}\n")
     if winner is not None:
-        text = f"{winner} is the best, or within {points(within)} of it"
+        text = f"{winner} is the best, or within {margin_text(within)} of it"
         how = " by a heuristic" * learn
         return print(remark("winner", f"{text} ({level:.0%}{how})"))
     todos = {name: runs[name].command() for name in stays}

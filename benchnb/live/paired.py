@@ -16,6 +16,7 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
+from ..data.render import points, score_with_interval
 from ..evaluation.method import RandomDraw, parameters
 from .evaluation import Evaluation
 from ..stats.conformal import pair_interval, without_copies
@@ -50,34 +51,55 @@ class Paired:
     how: str = "single items"  # how the interval was made
     least: float = 0.0  # `better` is not known more exactly than this at both ends
 
-    def chance(self, digits: int = 0) -> str:  # of A being better
-        "The probability as text; where sources are few, only a bound"
-        if self.least and self.better <= self.least + 1e-9:
-            return f"< {self.least:.{digits}%}"
-        if self.least and self.better >= 1 - self.least - 1e-9:
-            return f"> {1 - self.least:.{digits}%}"
-        return f"{self.better:.{digits}%}"
+    @property
+    def tied(self) -> bool:
+        "Does nothing speak for one of the two?"
+        return self.difference == 0 and abs(self.better - 0.5) < 1e-9
+
+    def probability(self) -> str:  # such as 97.5%, or above 99.9%
+        "That the model that is ahead is better; where sources are few, only a bound"
+        most = 1 - max(self.least, 0.001)
+        value = max(self.better, 1 - self.better)
+        if value < most - 1e-9:
+            return f"{value:.1%}"
+        return f"above {math.floor(1000 * most + 1e-6) / 10:.1f}%"
+
+    def apart(self) -> str:  # such as 12.0 ± 4.0 points (95% interval)
+        "How far the model that is ahead is ahead, in points"
+        low, high = self.interval
+        if self.difference < 0:
+            low, high = -high, -low
+        text = score_with_interval(abs(self.difference), low, high)
+        if text.endswith(")"):  # the ends are not equally far
+            return text.replace("(", f"({self.level:.0%} interval ")
+        return f"{text} ({self.level:.0%} interval)"
 
     def __repr__(self) -> str:
-        low, high = self.interval
-        text = f"A - B = {self.difference:+.3f} ({self.level:.0%} interval {low:+.3f} "
-        text += f"to {high:+.3f}) on {self.items} items; A is better with probability "
-        return text + self.chance() + (f"; {self.note}" if self.note else "")
+        ahead, behind = "AB" if self.difference >= 0 else "BA"
+        who = "a tie" if self.tied else f"{ahead} is better ({self.probability()})"
+        text = f"{ahead} - {behind} = {self.apart()}, {self.items} items; {who}"
+        return text + (f"; {self.note}" if self.note else "")
 
-    def sentence(self, a: str = "A", b: str = "B") -> str:  # in points of 100
+    def sentence(self, a: str = "A", b: str = "B") -> str:  # in points
         "Which is better, by how much, and what these items cannot show"
-        (low, high), apart = self.interval, f"{100 * abs(self.difference):.1f} points"
-        names = (a, b) if self.difference >= 0 else (b, a)
+        low, high = self.interval
+        ahead, behind = (a, b) if self.difference >= 0 else (b, a)
         if high <= low:
-            text = "{} is better than {}" if self.difference else "{} and {} differ"
-            return f"{text.format(*names)} by {apart}: every item was run"
-        text = f"{names[0]} is better than {names[1]} by about {apart}"
-        if low <= 0 <= high:
-            text = f"Not decided: the estimate is {apart} in favour of {names[0]}"
-        between = who_scores_more(self.interval, a, b)
+            by = points(abs(self.difference))
+            text = f"{ahead} is better than {behind} by {by} points"
+            text = f"{a} and {b} score the same" if self.tied else text
+            return f"{text}: every item was run"
+        text = f"{ahead} is better than {behind} by {self.apart()}, with probability "
+        text += self.probability()
+        if self.tied:
+            text = f"A tie: the difference of {a} and {b} is {self.apart()}"
+        elif low <= 0 <= high:
+            text = f"Not decided: {ahead} is ahead of {behind} by {self.apart()}, and "
+            text += f"better with probability {self.probability()}"
+        half = points((high - low) / 2)
         return (
-            f"{text}. {between} ({self.level:.0%} interval); with these items, "
-            f"differences below {50 * (high - low):.1f} points cannot be told from zero"
+            f"{text}. With these items, differences below {half} points cannot be told "
+            "from zero"
         )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..data.scores import Scores
 from .evaluation import Evaluation
-from .stopping import points, standing
+from .stopping import margin_text, standing
 from ..stats.confidence_sequences import Answers, capital
 
 # %% ../../nbs/live/race.ipynb #836ec587
@@ -60,8 +60,8 @@ class RaceResult:
         how = " by a heuristic" * self.learned
         return (
             f"{self.best} is the best of {len(self.items)}, or within "
-            f"{points(self.within)} of it ({self.level:.0%}{how}), after {runs:,} runs "
-            f"({self.share:.0%} of all)"
+            f"{margin_text(self.within)} of it ({self.level:.0%}{how}), after {runs:,} "
+            f"runs ({self.share:.0%} of all)"
         )
 
 

@@ -70,7 +70,9 @@ def test_only_tasks_in_the_drawn_order_count(call):
     frame.reset_index().to_csv("part.csv", index=False)
     code, out = call("gate", "old.csv", "part.csv")
     assert code == 3 and " 8 of 200 tasks" in out
-    assert f"wait for '{order[8]}', the next in the drawn order (see --next): 1" in out
+    words = "`benchnb gate old.csv part.csv --next 20` prints; 1 task that you ran is "
+    assert words + "not among the first" in " ".join(out.split())
+    assert "All 9 tasks that both have" in out
     assert call("gate", "old.csv", "part.csv", "--next", 2)[1].split() == [
         order[8],
         order[10],
@@ -78,11 +80,37 @@ def test_only_tasks_in_the_drawn_order_count(call):
     frame.iloc[1:].reset_index().to_csv("late.csv", index=False)
     code, out = call("gate", "old.csv", "late.csv", "--summary", "page.md")
     assert code == 3 and "no task of 200 counts yet" in out and "nan" not in out
-    assert "nan" not in Path("page.md").read_text()
+    page = Path("page.md").read_text()
+    assert "nan" not in page and "8 tasks that you ran are not among the first" in page
     more = pd.read_csv("same.csv")
     more.loc[len(more)] = ["another", 1.0]
     more.to_csv("more.csv", index=False)
     assert "that the old version lacks: 1" in call("gate", "old.csv", "more.csv")[1]
+
+
+def test_the_scores_are_those_of_all_tasks_that_both_have(call):
+    "Not only of the tasks up to the decision; in the same words for every reader"
+    code, out = call("gate", "old.csv", "bad.csv", "--junit", "a.xml", "--summary", "a")
+    old, bad = (pd.read_csv(f"{name}.csv")["score"].mean() for name in ("old", "bad"))
+    scores = f"All 200 tasks that both have: new {100 * bad:.1f}, old {100 * old:.1f}"
+    assert code == 1 and scores in out
+    found = json.loads(call("gate", "old.csv", "bad.csv", "--json")[1])
+    both = found["common"]
+    assert found["tasks"] < 200 == both["tasks"]
+    assert both["new"] - both["old"] == pytest.approx(both["difference"])
+    pair = json.loads(call("paired", "bad.csv", "old.csv", "--json")[1])
+    assert both["difference"] == pytest.approx(pair["difference"])
+    assert both["interval"] == pytest.approx(pair["interval"])
+    failure = ET.parse("a.xml").getroot().find("testcase/failure")
+    assert scores in failure.get("message")
+    cells = f"| all tasks that both have | 200 | {100 * old:.1f} | {100 * bad:.1f} |"
+    assert cells in Path("a").read_text()
+
+
+def test_an_open_gate_with_all_tasks_run_says_what_is_left_to_do(call):
+    code, out = call("gate", "old.csv", "same.csv", "--margin", 0.005)
+    assert code == 3 and "All tasks are run: run them again, or choose a wider" in out
+    assert "--next" not in out
 
 
 HARNESS = """
