@@ -14,7 +14,7 @@ const MEASURES = {
   relative: { name: "error, where that expected of random sampling is 1", axis: "error (random, expected: 1)", scale: 1, digits: 2, best: Math.min, line: 1 },
   kendall: { name: "agreement of ranks (Kendall's tau, 1 is perfect)", axis: "agreement of ranks (tau)", scale: 1, digits: 2, best: Math.max },
   coverage: { name: "95% intervals that hold the true score, in percent", axis: "intervals that hold, %", scale: 100, digits: 1, line: 95 },
-  width: { name: "interval, \u00b1 points", axis: "\u00b1 points", scale: 50, digits: 1, best: Math.min }, // half of its width
+  half_width: { name: "interval, \u00b1 points", axis: "\u00b1 points", scale: 100, digits: 1, best: Math.min },
 };
 const START = ["guarded_irt", "random", "stratified"]; // what is recommended, beside what needs no model
 

@@ -77,6 +77,17 @@ def test_estimating_needs_four_large_packages_only(tmp_path):
 PUBLIC = sorted({*benchnb.__all__} - {"Method", "Coreset"})
 
 
+WANTED = """load load_table Scores compare recommend Method Coreset Estimate param
+register get_method list_methods check_method Evaluation paired gate race audit publish
+load_bundle Harness check_harness"""
+
+
+def test_what_is_used_most_stands_at_the_top():
+    assert {*WANTED.split()} <= {*benchnb.__all__}
+    for name in WANTED.split():
+        assert getattr(benchnb, name).__module__.startswith("benchnb.")
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_help_of_a_public_name_says_what_is_given_and_what_returns(name):
     "What stands beside a parameter in the source, which pydoc does not show"

@@ -176,7 +176,9 @@ def explorer_data():
     known = field[["data", "split", "budget"]].agg(tuple, axis=1)
     plan = plan[plan["curve"] == "items"]
     plan = plan[~plan[["data", "split", "budget"]].agg(tuple, axis=1).isin(known)]
-    measures = ["mae", "relative", "kendall", "coverage", "width"]
+    halves = {f"half_{name}": plan[name] / 2 for name in ("width", "width_se")}
+    plan = plan.assign(**halves)
+    measures = ["mae", "relative", "kendall", "coverage", "half_width"]
     columns = ["data", "split", "method", "budget", "trials"]
     columns += [c for name in measures for c in (name, f"{name}_se")]
     rows = pd.concat([agents, field, plan]).reindex(columns=columns).round(5)

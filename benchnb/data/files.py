@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['UNFINISHED', 'INSTALL_FROM', 'SITE', 'cannot_write', 'check_place', 'sync', 'is_running', 'clear_unfinished',
            'unfinished', 'replace_file', 'write_text', 'new_folder', 'FileError', 'AmbiguousFile', 'naming', 'reason',
-           'unique', 'parse_object', 'read_object', 'resource_path', 'read_parquet', 'read_arrays', 'unknown_name',
-           'pip_install']
+           'NewerFile', 'check_version', 'unique', 'parse_object', 'read_object', 'resource_path', 'read_parquet',
+           'read_arrays', 'unknown_name', 'pip_install']
 
 # %% ../../nbs/data/files.ipynb #c5410a7b
 import difflib
@@ -16,7 +16,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -198,6 +198,23 @@ def reason(
         return f"no {error}"
     return (str(error).splitlines() or [type(error).__name__])[0][:400]
 
+
+class NewerFile(FileError):
+    "A file of a later version of this library, which this one cannot read"
+
+
+def check_version(
+    written: object,  # number of the form in which the file was written
+    newest: int,  # that this version reads
+    path: str | Path,  # of the file
+    unknown: Collection[str] = (),  # its fields that this version does not know
+) -> None:
+    "Refuse what a later version wrote, by name"
+    if unknown or (isinstance(written, int) and written > newest):
+        raise NewerFile(
+            f"{str(path)!r} was written by a newer version of benchnb: update benchnb"
+        )
+
 # %% ../../nbs/data/files.ipynb #b496b60d
 def unique(
     pairs: list[tuple],  # keys and values of a JSON object
@@ -269,11 +286,13 @@ def read_arrays(
 def unknown_name(
     what: str,  # such as method
     name: str,  # that was given
-    known: Iterable[str],  # the names that exist
+    known: Iterable[str],  # the names that exist, better known ones first
     more: str,  # how to see all of them, for a name that resembles none
 ) -> ValueError:  # to be raised
     "An error for a name that does not exist, with the nearest one that does"
-    near = difflib.get_close_matches(str(name).lower(), list(known), 1)
+    known, given = list(known), str(name).lower()
+    longer = [one for one in known if len(given) > 2 and one.lower().startswith(given)]
+    near = longer[:1] or difflib.get_close_matches(given, known, 1)
     hint = f"did you mean {near[0]!r}?" if near else more
     return ValueError(f"no {what} {name!r}: {hint}")
 

@@ -8,13 +8,13 @@ __all__ = ['NEW_MODELS', 'FIGURES', 'HEADER', 'split_figures', 'release_dates', 
 
 # %% ../../nbs/live/certificate.ipynb #3eabc669
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..data.files import naming, read_object
+from ..data.files import check_version, naming, read_object
 from ..data.scores import Scores, item_means
 from ..evaluation.guard import usual_range
 from ..evaluation.method import Flag, Method, parameters
@@ -132,7 +132,10 @@ def read_certificate(
     "The certificate of a bundle; that of another one is refused"
     remedy = "copy the bundle again"
     with naming(path, f"is damaged, {remedy}"):
-        found = Certificate(**read_object(path, remedy))
+        written = read_object(path, remedy)
+        unknown = written.keys() - {field.name for field in fields(Certificate)}
+        check_version(None, 0, path, unknown)
+        found = Certificate(**written)
         for name, kind in {"scores": list, "measured": dict, "ease": list}.items():
             if not isinstance(getattr(found, name), kind):
                 raise TypeError(f"{name} is no {kind.__name__}")

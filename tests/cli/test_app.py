@@ -165,7 +165,7 @@ def test_compare_writes_what_was_asked_for_and_no_more(place, call):
     assert sorted(files_in(place)) == ["None.journal", "out/a.csv", "table.parquet"]
     files = ["--out", "out/a.csv", "--rows", "out/deep/b.parquet", "--plot", "c.png"]
     text = call(*COMPARE, *FEW, *files, "--jobs", "2")
-    assert text.endswith("written: out/a.csv, out/deep/b.parquet, c.png\n")
+    assert "\nwritten: out/a.csv, out/deep/b.parquet, c.png\n" in text
     written = {"None.journal", "c.png", "out/a.csv", "out/deep/b.parquet"}
     assert {*files_in(place)} == written | {"table.parquet"}
     frame = compare(table(), QUICK, [6, 12], 2, seed=1).frame

@@ -87,7 +87,8 @@ def test_the_last_line_is_the_command_to_score_a_model(tmp_path, capsys):
 # Early rows -----------------------------------------------------------------------
 
 
-def test_the_first_trial_is_shown_while_the_others_run(capsys):
+def test_the_first_trial_is_shown_while_the_others_run(capsys, monkeypatch):
+    monkeypatch.delenv("BENCHNB_PROGRESS", raising=False)
     first = FirstTrial(trials=3, wait=0)
     told = []
 
@@ -109,6 +110,12 @@ def test_the_first_trial_is_shown_while_the_others_run(capsys):
 
 def test_a_short_comparison_shows_only_its_result(capsys):
     compare(table(), QUICK, [6], 2, first_trial=FirstTrial(trials=2, wait=60))
+    assert capsys.readouterr().err == ""
+
+
+def test_nothing_is_shown_where_progress_is_silenced(capsys, monkeypatch):
+    monkeypatch.setenv("BENCHNB_PROGRESS", "0")
+    compare(table(), QUICK, [6], 2, first_trial=FirstTrial(trials=2, wait=0))
     assert capsys.readouterr().err == ""
 
 

@@ -136,7 +136,7 @@ CELLS = [c for c in STEPS["cells"] if "hide" not in "".join(c["source"])]
 CODE = ["".join(c["source"]) + "\n" for c in CELLS if c["cell_type"] == "code"]
 [*_, EXAMPLE] = [c for c in CELLS if c["cell_type"] == "code"]
 SHOWN = "".join(EXAMPLE["outputs"][0]["data"]["text/plain"]).splitlines()
-PRINT = "\nprint(over_trials(summary(frame)).to_json(orient='records'))"
+PRINT = "\nprint(comparison.table.to_json(orient='records'))"
 
 
 def check_example(python, cwd, env):

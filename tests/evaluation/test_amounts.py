@@ -127,7 +127,7 @@ def test_per_cost_wins_where_cheap_items_tell_as_much():
 def test_per_cost_changes_nothing_where_all_items_cost_the_same():
     same = twins(2.0, 2.0)
     frames = [
-        compare(same, {"x": AdaptiveIRT(folds=0, per_cost=p)}, [10], 1)
+        compare(same, {"x": AdaptiveIRT(folds=0, per_cost=p)}, [10], 1).frame
         for p in (False, True)
     ]
     assert frames[0]["score"].tolist() == frames[1]["score"].tolist()

@@ -180,3 +180,36 @@ def test_per_task_names_the_task_in_which_nothing_was_scored():
 def test_a_broken_rule_is_named(cls, words):
     with pytest.raises(BrokenRule, match=words):
         check_method(cls)
+
+
+def with_function(name, function):
+    "An honest method but for one function"
+    kind = type("Odd", (Honest,), {"name": "odd", name: function})
+    return dataclass(eq=False)(kind)
+
+
+SIGNATURES = {
+    "fit": (
+        lambda self, source: Honest.fit(self, source),
+        "it has fit(self, source): write fit(self, source, side=None); side is what",
+    ),
+    "prepare": (
+        lambda self, budget: self,
+        "it has prepare(self, budget): write prepare(self, budget, rng)",
+    ),
+    "run": (lambda self: (yield [0]), "it has run(self): write run(self, rng)"),
+    "estimate": (lambda self: Estimate(0.5), "it has estimate(self): write estimate("),
+    "inclusion_probabilities": (
+        lambda self: None,
+        "it has inclusion_probabilities(self): write inclusion_probabilities(self, ask",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_a_wrong_signature_is_one_line_that_says_what_to_write(name):
+    function, words = SIGNATURES[name]
+    with pytest.raises(BrokenRule) as caught:
+        check_method(with_function(name, function))
+    text = str(caught.value)
+    assert text.startswith(words) and "\n" not in text

@@ -179,6 +179,24 @@ def test_every_split_can_be_compared(split):
     assert scores[0] != scores[1]  # trials differ in what is drawn
 
 
+def test_a_comparison_shows_its_means_in_points_and_draws_itself():
+    found = compare(table(), QUICK, [6, 12], 3, seed=1)
+    assert len(found.frame) == len(found.by_trial) * found.frame["target"].nunique() / 3
+    means = over_trials(summary(found.frame))
+    pd.testing.assert_frame_equal(found.table, means[[*found.table]])
+    assert {"mae", "mae_se", "kendall", "coverage", "half_width"} <= {*found.table}
+    assert "width" not in found.table
+    lines = str(found).splitlines()
+    assert len(lines) == 1 + len(found.table) and max(map(len, lines)) <= 80
+    best = found.table[found.table["budget"] == 6].nsmallest(1, "mae").iloc[0]
+    assert lines[1].split()[:3] == ["6", best["method"], f"{100 * best['mae']:.2f}"]
+    assert f"± {100 * best['half_width']:.1f}" in lines[1]
+    assert f"± {100 * best['half_width']:.1f}" in found._repr_html_()
+    panels = found.plot().axes
+    assert [len(ax.containers) for ax in panels] == [len(QUICK)] * 2
+    assert panels[0].get_ylabel() == "mean absolute error (points)"
+
+
 # Splits: near-copies never on both sides ---------------------------------------
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from benchnb.evaluation import plots
+from benchnb.evaluation.registry import RECOMMENDED
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +106,17 @@ def test_a_method_looks_the_same_in_every_plot():
     mixed = plots.method_styles(["new", "random", "p_irt"])
     assert mixed["p_irt"] == alone
     assert len({tuple(style.values()) for style in mixed.values()}) == 3
+
+
+def test_the_recommended_method_is_marked_and_errors_are_in_points():
+    summary = made_summary(["random", RECOMMENDED])
+    ax = plots.plot_curves(summary, "mae")
+    drawn = curves(ax)
+    assert list(drawn) == ["random", f"{RECOMMENDED} (recommended)"]
+    widths = [container.lines[0].get_linewidth() for container in ax.containers]
+    assert widths[1] > widths[0]
+    one = summary[(summary["method"] == "random") & (summary["budget"] == 20)]
+    np.testing.assert_allclose(drawn["random"][0][0, 1], 100 * one["mae"].mean())
+    alone = plots.plot_curves(made_summary([RECOMMENDED]), "half_width")
+    assert list(curves(alone)) == [RECOMMENDED]
+    assert "(points)" in alone.get_ylabel()

@@ -29,6 +29,15 @@ def test_a_method_that_is_not_there_or_damaged_is_named(tmp_path):
         load_method(tmp_path)
 
 
+def test_what_a_newer_version_wrote_is_not_called_damaged(tmp_path):
+    save_method(prepared(fitted("random"), BUDGET), tmp_path)
+    path = tmp_path / "method.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"benchnb": 99}))
+    with pytest.raises(ValueError, match="newer version of benchnb: update") as caught:
+        load_method(tmp_path)
+    assert str(path) in str(caught.value) and "damaged" not in str(caught.value)
+
+
 # Nothing that is read runs code ------------------------------------------------
 
 

@@ -300,3 +300,16 @@ def test_what_ships_is_made_by_the_recommended_method(name):
     certificate = json.loads((place / "certificate.json").read_text())
     assert certificate["method"] == method.name
     assert f"--method {method.name} " in (place / "README.md").read_text()
+
+
+@pytest.mark.parametrize("file", ["method.json", "certificate.json"])
+def test_a_bundle_of_a_newer_version_is_not_called_damaged(file, tmp_path):
+    folder = tmp_path / "bundle"
+    shutil.copytree(find_bundle("swebench-verified-50"), folder)
+    raw = json.loads((folder / file).read_text())
+    raw["benchnb" if file == "method.json" else "invented_later"] = 99
+    (folder / file).write_text(json.dumps(raw))
+    with pytest.raises(ValueError, match="newer version of benchnb: update") as caught:
+        load_bundle(folder)
+    assert str(folder / file) in str(caught.value)
+    assert "damaged" not in str(caught.value)

@@ -238,3 +238,18 @@ def test_a_bundle_without_one_of_its_files_is_refused(file, tmp_path):
     assert done.status == 2 and done.err.count("\n") == 1
     assert "the bundle 'small' lacks " in done.err and file in done.err
     assert not (tmp_path / "mine").exists()
+
+
+@pytest.mark.parametrize("change", ["number", "field"])
+def test_a_folder_of_a_newer_version_is_not_called_damaged(change, tmp_path):
+    begin(tmp_path / "mine", harness="list")
+    path = tmp_path / "mine" / "evaluation.json"
+    state = json.loads(path.read_text())
+    if change == "number":
+        state["benchnb"] = 99
+    else:
+        state["plan"]["invented_later"] = True
+    path.write_text(json.dumps(state))
+    with pytest.raises(ValueError, match="newer version of benchnb: update") as caught:
+        Evaluation.load(tmp_path / "mine")
+    assert str(path) in str(caught.value) and "damaged" not in str(caught.value)
