@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.scores import Scores
-from .method import Estimate, Flag, Method, parameters
+from .method import Coreset, Estimate, Flag, Method, parameters
 from .registry import NameTaken, load_method, register, save_method
 from .simulate import ready, simulate
 
