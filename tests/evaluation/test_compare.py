@@ -181,7 +181,7 @@ def test_every_split_can_be_compared(split):
 
 def test_a_comparison_shows_its_means_in_points_and_draws_itself():
     found = compare(table(), QUICK, [6, 12], 3, seed=1)
-    assert len(found.frame) == len(found.by_trial) * found.frame["target"].nunique() / 3
+    assert len(found.by_trial) == len(QUICK) * 2 * 3 < len(found.frame)
     means = over_trials(summary(found.frame))
     pd.testing.assert_frame_equal(found.table, means[[*found.table]])
     assert {"mae", "mae_se", "kendall", "coverage", "half_width"} <= {*found.table}
