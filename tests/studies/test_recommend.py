@@ -1,6 +1,5 @@
 "Which method for a table: the rule by hand, and the whole on a small table"
 
-
 import numpy as np
 import pandas as pd
 import pytest
