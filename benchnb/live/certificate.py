@@ -39,7 +39,7 @@ def split_figures(
     "Error, coverage, order and smallest difference on models that were left out"
     from benchnb.evaluation.compare import SURE, compare, summary
 
-    frame = compare(table, {"method": method}, [budget], split=split, **how)
+    frame = compare(table, {"method": method}, [budget], split=split, **how).frame
     without = frame["low"].isna()
     ends = [conformal_interval(score, errors) for score in frame["score"][without]]
     frame.loc[without, ["low", "high"]] = np.reshape(ends, (-1, 2))
@@ -47,10 +47,10 @@ def split_figures(
     frame.loc[empty, ["low", "high"]] = np.nan
     figures = summary(frame).set_index("trial")
     how = how | {"trials": SURE}
-    chance = summary(compare(table, ["random"], [budget], split=split, **how))["mae"]
+    chance = compare(table, ["random"], [budget], split=split, **how).by_trial["mae"]
     off = (frame["score"] - frame["truth"]).groupby(frame["trial"])
     figures["difference"] = 1.96 * 2**0.5 * off.std()
-    width = figures["width"].mean()
+    width = 2 * figures["half_width"].mean()
     figures = figures.rename(columns={"mae": "error"})[[*FIGURES]]
     mean, error = figures.mean(), figures.sem()
     found = {"models": int(frame["target"].nunique())}
