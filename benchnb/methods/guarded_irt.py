@@ -349,7 +349,7 @@ class GuardedIRT(Method):
     ranking: bool = param(False, "out of range, by the number correct (eq. 3)")
     beyond: str = param(
         "examined curves",
-        "what estimates a stronger target (examined curves: only a later one)",
+        "what estimates a stronger target (examined curves: a later one, in several rounds)",
         choices=("examined curves", "sample", "free curves"),
     )
 
@@ -397,7 +397,8 @@ class GuardedIRT(Method):
                 part = fit_banks(values[fit], self.weights_, trials[fit], start)
                 new = values[held], scores[held], trials[held]
                 self._left_out.append((part, *new))
-        by_date = newest_quarter(source) if self.beyond == "examined curves" else None
+        wanted = self.beyond == "examined curves" and not self.static
+        by_date = newest_quarter(source) if wanted else None
         if by_date is not None:
             older, newest = by_date
             examined = replace(self, folds=0, beyond="sample")
@@ -470,7 +471,7 @@ class GuardedIRT(Method):
             self.check_sources("_left_out")
             self.calibrate()
         self.curves_weight_, self.exam_reach_ = USUAL_WEIGHT, np.nan
-        if self.beyond == "examined curves" and not self.few_:
+        if self.beyond == "examined curves" and not (self.few_ or self.static):
             self.check_sources("_exam")
             if self._exam is not None:
                 self.hold_exam(*self._exam)
@@ -561,8 +562,7 @@ class GuardedIRT(Method):
     ) -> bool:
         "Did the curves pass the exam, for later models and as far above the ceiling?"
         near = self.above_ceiling(start) <= self.exam_reach_  # False: no exam
-        passed = self.static or self.curves_weight_ >= 0.5
-        return near and passed and self.is_newer()
+        return near and self.curves_weight_ >= 0.5 and self.is_newer()
 
     def adapt(
         self,

@@ -209,14 +209,13 @@ def test_the_weight_of_the_curves_is_that_of_ten_more_sources():
     assert curves_weight(curves, curves, truth) == 0  # nothing to weigh
 
 
-@ROUNDS
-def test_later_targets_are_estimated_by_examined_curves(rounds):
+def test_later_targets_are_estimated_by_examined_curves():
     source, target = by_date()
-    method = prepared(GuardedIRT(folds=0, rounds=rounds).fit(source), 30)
+    method = prepared(GuardedIRT(folds=0, rounds=5).fit(source), 30)
     assert method.curves_weight_ > 0.5
     found = simulate(method, target)
     careful = estimates(
-        GuardedIRT(folds=0, rounds=rounds, beyond="sample").fit(source), target, 30
+        GuardedIRT(folds=0, rounds=5, beyond="sample").fit(source), target, 30
     )
     own = [a.score != b.score for a, b in zip(found, careful, strict=True)]
     assert any(own)
@@ -238,6 +237,15 @@ def test_only_later_targets_profit_from_the_exam(rounds):
     for sources, targets in [(source, undated(target)), (undated(source), target)]:
         found = [e.score for e in estimates(method.fit(sources), targets, 30)]
         assert found == expected
+
+
+def test_one_round_has_no_exam():
+    source, target = by_date()
+    method = prepared(GuardedIRT(folds=0).fit(source), 30)
+    assert np.isnan(method.exam_reach_)
+    careful = GuardedIRT(folds=0, beyond="sample").fit(source)
+    expected = [e.score for e in estimates(careful, target, 30)]
+    assert [e.score for e in simulate(method, target)] == expected
 
 
 def test_curves_that_fail_the_exam_are_not_used():
