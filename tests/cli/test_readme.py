@@ -53,13 +53,14 @@ def test_readme_word_for_word_in_a_fresh_clone(tmp_path):
     subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     text = (clone / "README.md").read_text("utf-8")
-    blocks = re.findall(r"```(sh|python)\n(.*?)```\n+((?:    .*\n|\n)*)", text, re.S)
+    blocks = re.findall(r"```(sh|python)\n(.*?)```", text, flags=re.S)
     dropped = ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
     env = {k: v for k, v in os.environ.items() if k not in dropped}
     env["PATH"] = f"{venv / 'bin'}{os.pathsep}{env['PATH']}"
     write_report(clone / "report.json")
     left_out = ["test"] + ["run"] * bool(os.environ.get("BENCHNB_README_RUN"))
-    for language, code, shown in blocks:
+    for language, block in blocks:
+        code = block
         if language == "sh":
             code = re.sub(rf"(?m)^make ({'|'.join(left_out)})\b.*\n", "", code)
             command = ["bash", "-ec", code]
@@ -69,9 +70,11 @@ def test_readme_word_for_word_in_a_fresh_clone(tmp_path):
         done = subprocess.run(command, **how)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
         if "estimate" in code:
-            lines = [line.strip() for line in shown.splitlines() if line.strip()]
-            assert lines and all(line in done.stdout for line in lines[1:])
-    assert [language for language, _, _ in blocks] == ["sh", "sh", "python"]
+            shown = re.search(r"(?m)(?:^    .*\n)+", text.partition(block)[2])[0]
+            first, *lines = shown.splitlines()
+            assert first[6:] in code and len(lines) > 2
+            assert all(line[4:] in done.stdout for line in lines)
+    assert [language for language, _ in blocks] == ["sh", "sh", "python"]
     assert "run" in left_out or (clone / "out" / "agents.png").stat().st_size > 1000
 
 
