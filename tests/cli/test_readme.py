@@ -34,7 +34,7 @@ SLOW = ("compare", "recommend")  # their options are checked alone
 
 
 def write_report(path):
-    "What SWE-bench's harness writes: an agent of the home page, on the 50 tasks of the bundle"
+    "What SWE-bench's harness writes of an agent, on the 50 tasks of the bundle"
     agents = load("swebench_verified")
     asked = load_bundle(resource_path("bundles/swebench_verified_50")).ask()
     strong = agents.performance().sort_values().index[-14]  # as there
