@@ -65,12 +65,13 @@ def left_out_errors(
     parts = hold_out(source.values, folds, rng, groups=groups)
     names = ["estimate", "low", "high", "fit", "correction", "fallback", "design"]
     with progress_bar(len(parts), "parts of the sources left out", progress) as bar:
+        fits = method.estimates_only().fit_parts(source, [part.fit for part in parts])
         for number, (fit, held) in enumerate(parts):
-            others, targets = source.select(models=fit), source.select(models=held)
+            targets = source.select(models=held)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                one = ready(method.estimates_only().fit(others), budget, seed)
-                found, ease = simulate(one, targets), item_means(others.values)
+                one = ready(next(fits), budget, seed)
+                found, ease = simulate(one, targets), item_means(source.values[fit])
             pairs = zip(found, targets.values.astype(float), strict=True)
             seen = [left_out_row(e, one, ease, answers) for e, answers in pairs]
             part = pd.DataFrame(seen, targets.models.index, names)

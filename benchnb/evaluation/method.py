@@ -13,7 +13,7 @@ import copy
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import wraps
@@ -388,6 +388,16 @@ class Method:
         tasks = source.performance(by="task")[source.items["task"].unique()]
         self.source_scores_ = np.column_stack([source.truth(), tasks])
         return self
+
+    def fit_parts(
+        self,
+        source: Scores,
+        parts: Sequence[np.ndarray],  # which of the sources each copy learns from
+        side: object = None,
+    ) -> Iterator["Method"]:
+        "Copies, fitted on parts of the sources one after another"
+        for rows in parts:
+            yield copy.deepcopy(self).fit(source.select(models=rows), side)
 
     def prepare(
         self,

@@ -10,7 +10,8 @@ __all__ = ['BLOCK', 'MIN_NEWEST', 'USUAL_WEIGHT', 'IMAGINARY', 'DIMS_AVERAGED', 
            'GuardedIRT']
 
 # %% ../../nbs/methods/guarded_irt.ipynb #b76249e4
-from collections.abc import Generator
+import copy
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -388,7 +389,10 @@ class GuardedIRT(Method):
         self.space_ = np.column_stack([2 * self.strong_, item_means(values)])
         if self.few_:
             return self
-        models = self._models = fit_banks(values, self.weights_, trials)
+        start = vars(self).pop("_start", None)
+        if start is not None:
+            start = [replace(bank, theta=bank.theta[some]) for bank in start]
+        models = self._models = fit_banks(values, self.weights_, trials, start)
         self.banks_ = [list(model.arrays().items()) for model in models]
         self.space_ = item_space(models[-1], self.strong_)
         for fit, held in hold_out(values, self.folds, most=100, strength=scores):
@@ -405,6 +409,22 @@ class GuardedIRT(Method):
             examined.fit(source.select(models=older))
             self._exam = examined, source.select(models=newest)
         return self
+
+    def fit_parts(
+        self,
+        source: Scores,
+        parts: Sequence[np.ndarray],  # which of the sources each copy learns from
+        side: object = None,
+    ) -> Iterator["GuardedIRT"]:
+        "The same; the item response models of the parts start from those of all sources"
+        banks = None
+        if (~np.isnan(source.performance())).sum() >= LEAST_SOURCES:
+            banks = fit_banks(source.values, source.weights, source.trials)
+        for rows in parts:
+            part = copy.deepcopy(self)
+            if banks is not None:
+                part._start = [replace(bank, theta=bank.theta[rows]) for bank in banks]
+            yield part.fit(source.select(models=rows), side)
 
     def sample_estimate(
         self,

@@ -45,28 +45,32 @@ class Undecided:
     def __init__(
         self,
         items: list,  # positions
+        space: np.ndarray,  # where all items lie, items x axes
     ):
         self.items = list(items)
         self.position = {item: k for k, item in enumerate(self.items)}
+        self.places = space[self.items].T.copy()  # axes x items: long rows
 
     def remove(self, item: int) -> None:
         "Remove one; the last of the list moves into the gap"
         gap, last = self.position.pop(item), self.items.pop()
         if last != item:
             self.items[gap], self.position[last] = last, gap
+            self.places[:, gap] = self.places[:, len(self.items)]
 
     def nearest(
         self,
         item: int,  # an undecided item; at least one more is undecided
         near: list,  # the nearest items of each item
-        space: np.ndarray,  # where the items lie
     ) -> int:
         "The nearest undecided item: first from its list, else among all"
         for other in near[item]:
             if other != item and other in self.position:
                 return other
-        rest = np.array([other for other in self.items if other != item])
-        return int(rest[((space[rest] - space[item]) ** 2).sum(axis=1).argmin()])
+        own, places = self.position[item], self.places[:, : len(self.items)]
+        apart = ((places - places[:, [own]]) ** 2).sum(axis=0)
+        apart[own] = np.inf
+        return self.items[int(apart.argmin())]
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #3f31ddd6
 EPS = 1e-9  # a probability nearer to 0 or 1 than this is decided
@@ -83,12 +87,12 @@ def local_pivotal_sample(
         raise ValueError("probabilities must lie in [0, 1], one for every item")
     chance = chance.tolist()  # Python walks through a list faster
     near = neighbours(space).tolist()
-    left = Undecided(i for i, c in enumerate(chance) if EPS < c < 1 - EPS)
+    left = Undecided([i for i, c in enumerate(chance) if EPS < c < 1 - EPS], space)
     uniforms = iter(rng.random((len(left.items) + 1, 2)).tolist())
     while len(left.items) > 1:
         which, uniform = next(uniforms)
         one = left.items[int(which * len(left.items))]
-        two = left.nearest(one, near, space)
+        two = left.nearest(one, near)
         chance[one], chance[two] = resolve_pair(chance[one], chance[two], uniform)
         for item in (one, two):
             if not EPS < chance[item] < 1 - EPS:

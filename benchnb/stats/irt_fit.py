@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['BLOCK', 'FEW', 'WIDEST', 'FIRST_STEPS', 'principal_vectors', 'first_abilities', 'Items', 'first_items', 'Responses',
-           'with_ones', 'distinct_pairs', 'pair_products', 'symmetric_matrices', 'quadratic_pairs', 'inverses',
-           'attenuation', 'item_step', 'learn_prior', 'source_step', 'transformed', 'standardized', 'aligned_axes',
-           'alternate']
+           'with_ones', 'distinct_pairs', 'pair_products', 'symmetric_matrices', 'quadratic_pairs', 'eliminated',
+           'inverses', 'attenuation', 'item_step', 'learn_prior', 'source_step', 'transformed', 'standardized',
+           'aligned_axes', 'alternate']
 
 # %% ../../nbs/stats/irt_fit.ipynb #f00001f7
 from functools import cache
@@ -155,17 +155,29 @@ def quadratic_pairs(
     return matrices[..., first, second] * np.where(first == second, 1, 2)
 
 
-def inverses(
-    matrices: np.ndarray,  # symmetric and positive definite, n x k x k
-) -> np.ndarray:  # n x k x k
+def eliminated(
+    left: np.ndarray,  # symmetric, positive definite, k x k x n: long rows; overwritten
+) -> np.ndarray:  # k x k x n
     "Gauss-Jordan elimination of all matrices side by side"
-    left = matrices.transpose(1, 2, 0).copy()  # k x k x n: long rows
     for k in range(len(left)):
         pivot = 1 / left[k, k]
         row, column = left[k] * pivot, left[:, k].copy()
         left -= column[:, np.newaxis] * row
         left[k], left[:, k], left[k, k] = row, -column * pivot, pivot
-    return np.ascontiguousarray(left.transpose(2, 0, 1))
+    return left
+
+
+def inverses(
+    matrices: np.ndarray,  # symmetric and positive definite, n x k x k
+) -> np.ndarray:  # n x k x k
+    "Inverses, by elimination in blocks that stay in the cache"
+    result = np.empty_like(matrices)
+    width = max(1, BLOCK // matrices[:1].size)
+    for start in range(0, len(matrices), width):
+        part = slice(start, start + width)
+        rows = matrices[part].transpose(1, 2, 0).copy()
+        result[part] = eliminated(rows).transpose(2, 0, 1)
+    return result
 
 
 def attenuation(
@@ -213,9 +225,9 @@ def item_step(
     if spread is not None:
         vague = vague.reshape(len(params), *spread.shape[1:])
         hessian[:, 1:, 1:] += vague
-        gradient[:, 1:] -= (vague @ items.params[:, 1:, np.newaxis])[:, :, 0]
+        gradient[:, 1:] -= np.einsum("nij,nj->ni", vague, items.params[:, 1:])
     covariance = inverses(hessian)
-    step = (covariance @ gradient[:, :, np.newaxis])[:, :, 0]
+    step = np.einsum("nij,nj->ni", covariance, gradient)
     return items._replace(params=items.params + shortened(step), covariance=covariance)
 
 # %% ../../nbs/stats/irt_fit.ipynb #fca352e5
