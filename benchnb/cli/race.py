@@ -10,7 +10,7 @@ import dataclasses
 
 import pandas as pd
 
-from .commands import command, count, listed, print_json
+from .commands import command, count, in_points, listed, print_json
 from .report import next_command
 from ..data.files import unknown_name
 from ..data.render import remark, render
@@ -69,23 +69,24 @@ RACE = (
     "heuristic that takes fewer runs: the winner is right as often as in races among "
     "the earlier models, and for models unlike these nothing is promised."
 )
-RACE_EXAMPLE = "benchnb race scores.parquet --models a,b,c --within 0.02"
+RACE_EXAMPLE = "benchnb race scores.parquet --models a,b,c --within 2"
 
 
-@command("race", RACE_EXAMPLE, more=RACE, plugins=True)
+@command("race", RACE_EXAMPLE, more=RACE, rare="level learn seed", plugins=True)
 def race_command(
     places: list[str],  # a table, or the folders of the candidates
     *,
-    models: str | None = None,  # candidates in the table, with commas
-    within: float = 0.01,  # margin: the winner may be so much worse than the best
-    level: float = 0.95,  # promised probability
-    learn: bool = False,  # a heuristic: right as often as among the earlier models
-    seed: int = 0,  # of the order of the items, on a table
-    json: bool = False,  # print an object instead
+    models: str | None = None,  # the candidates in the table, with commas between them
+    within: float = 1,  # points by which the winner may be worse than the best
+    json: bool = False,  # print JSON instead of text
+    level: float = 0.95,  # probability with which the winner is right
+    learn: bool = False,  # stop earlier: right as often as among the earlier models
+    seed: int = 0,  # seed of the order of the items, on a table
 ) -> None:
-    "The best of several candidates, with the fewest runs"
+    "Find the best of several candidates with as few runs as possible"
+    margin = in_points("within", within)
     if models is None:
-        return race_folders(places, within, level, learn, json)
+        return race_folders(places, margin, level, learn, json)
     if len(places) != 1:
         raise ValueError("with --models name one table; without it, folders")
     table, names, enough = load_table(places[0]), listed(models), None
@@ -94,8 +95,8 @@ def race_command(
         raise unknown_name("model", name, table.models.index, first)
     if learn:
         rest = table.select(models=~table.models.index.isin(names))
-        enough = learned_capital(rest, len(names), within, level)
-    found = race(table.select(models=names), within, level, seed=seed, enough=enough)
+        enough = learned_capital(rest, len(names), margin, level)
+    found = race(table.select(models=names), margin, level, seed=seed, enough=enough)
     if json:
         return print_json(dataclasses.asdict(found) | {"share": found.share})
     frame = pd.DataFrame(found.items.items(), columns=["candidate", "items"])

@@ -35,8 +35,8 @@ def print_tasks(
     transfer: str | None = None,  # a transfer matrix, to choose by it, too
 ) -> None:
     "Which tasks to keep, how accurate they are, and which can be dropped"
-    from benchnb.cli.compare import figure
     from benchnb.data.render import render
+    from benchnb.evaluation.compare import plus_minus
     from benchnb.studies.recommend import recommend_tasks
 
     found = recommend_tasks(table, number, trials, seed, True, transfer)
@@ -57,7 +57,7 @@ def print_tasks(
         pairs = zip(errors[name], errors[f"{name}_se"], strict=True)
         errors[name] = [f"{mean:.2f} ± {error:.2f}" for mean, error in pairs]
     pairs = zip(errors["kendall"], errors["kendall_se"], strict=True)
-    errors["kendall"] = [figure(mean, error, 3) for mean, error in pairs]
+    errors["kendall"] = [plus_minus(mean, error, 3) for mean, error in pairs]
     heads = {"kendall": "rank agreement", "random": "at random"}
     heads |= {"transfer": "by transfer"}
     frame = errors[["tasks", "chosen", "kendall", *names[1:]]].rename(columns=heads)
@@ -81,9 +81,9 @@ def forecast_score(
     "How many items, and how many sources, are enough for one model's score"
     import pandas as pd
 
-    from benchnb.cli.compare import figure
     from benchnb.data.costs import in_words
     from benchnb.data.render import render
+    from benchnb.evaluation.compare import plus_minus
     from benchnb.studies import planning
 
     goal = f"a score to ± {50 * width:g} points"
@@ -93,7 +93,9 @@ def forecast_score(
     yield f"\nitems for {goal}"
     yield str(render(items.rename("items").rename_axis("method").reset_index()))
     enough = planning.sources_needed(fewer)
-    errors = map(figure, 100 * enough["mae"], 100 * enough["mae_se"], [2] * len(enough))
+    errors = map(
+        plus_minus, 100 * enough["mae"], 100 * enough["mae_se"], [2] * len(enough)
+    )
     frame = {"method": enough.index, "sources": enough["text"]}
     frame = pd.DataFrame(frame | {"": [f"error {error} points" for error in errors]})
     yield f"\nsource models that are enough, with {fewer['budget'].iloc[0]} items"
@@ -104,7 +106,9 @@ def forecast_score(
     if curve["cost"].isna().any():
         return
     spend, unit = planning.spend_curve(curve), curve["cost_unit"].iloc[0]
-    errors = map(figure, 100 * spend["mae"], 100 * spend["mae_se"], [2] * len(spend))
+    errors = map(
+        plus_minus, 100 * spend["mae"], 100 * spend["mae_se"], [2] * len(spend)
+    )
     frame = spend[["method", "spend", "items"]].assign(
         method=spend["method"].mask(spend["method"].duplicated(), ""),
         spend=[in_words(value, unit) for value in spend["spend"]],

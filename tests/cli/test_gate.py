@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from helpers.logs import write_lm_eval
 
 from benchnb.cli.app import main
 from benchnb.cli.gate import task_order
@@ -58,7 +59,7 @@ def test_exit_codes_and_files_for_a_job(call, monkeypatch):
         code == 2 and "cannot write 'page.md/no'" in out and not Path("c.xml").exists()
     )
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
-    code, out = call("gate", "old.csv", "same.csv", "--margin", 0.005)
+    code, out = call("gate", "old.csv", "same.csv", "--margin", 0.5)
     assert code == 3 and out.startswith("INCONCLUSIVE: new may be worse")
 
 
@@ -108,7 +109,7 @@ def test_the_scores_are_those_of_all_tasks_that_both_have(call):
 
 
 def test_an_open_gate_with_all_tasks_run_says_what_is_left_to_do(call):
-    code, out = call("gate", "old.csv", "same.csv", "--margin", 0.005)
+    code, out = call("gate", "old.csv", "same.csv", "--margin", 0.5)
     assert code == 3 and "All tasks are run: run them again, or choose a wider" in out
     assert "--next" not in out
 
@@ -150,7 +151,7 @@ def test_runs_of_a_task_become_one_figure(call):
     rows = [(t, s) for t in TASKS[:60] for s in (1.0, 1.0, 0.0)]
     pd.DataFrame(rows, columns=["item", "score"]).to_csv("three.csv", index=False)
     pd.DataFrame(rows, columns=["item", "score"]).to_csv("again.csv", index=False)
-    words = ["gate", "three.csv", "again.csv", "--repeated", "trials", "--json"]
+    words = ["gate", "three.csv", "again.csv", "--json"]
     for score, mean in [("mean", 2 / 3), ("pass^2", 1 / 3), ("pass@2", 1.0)]:
         found = json.loads(call(*words, "--measure", score)[1])
         assert found["new"] == pytest.approx(mean) == found["old"]
@@ -163,7 +164,7 @@ MISTAKES = {
     "gate old.csv old.csv": "name two runs",
     "gate old.csv other.csv": "no task in common",
     "gate old.csv failed.csv": "no task of the new version has a score",
-    "gate old.csv same.csv --margin 5": "write 0.05 for 5 points",
+    "gate old.csv same.csv --margin 0.05": "--margin is in points",
     "gate old.csv same.csv --measure best": "--measure 'best' is none",
     "gate old.csv same.csv --data helm_gsm8k": "earlier models has no task 't",
     "gate old.csv empty.csv": "'empty.csv': it is empty: write a line of column names",
@@ -227,3 +228,21 @@ def test_the_workflow_of_a_new_project_runs(call, new, code):
     done = [subprocess.run(["bash", "-ec", x], env=env).returncode for x in lines]
     assert done == [code]
     assert Path("gate.xml").exists() == Path("page.md").exists() == bool(new)
+
+
+def test_runs_are_read_as_an_imported_table_was(call):
+    "What a log leaves open is said once, at the import"
+    for name, task in (("old", [1, 0, 1, 1]), ("new", [1, 1, 1, 0])):
+        more = {"metrics": ["acc", "acc_norm"], "acc_norm": 1.0}
+        write_lm_eval(Path(name), f"o/{name}", {"t": task}, **more)
+    code, out = call("gate", "old", "new")
+    assert code == 2 and "benchnb import lm-eval" in out and "--metric acc" in out
+    argv = ["import", "lm-eval", "old", "--metric", "acc", "--out", "old.parquet"]
+    assert call(*argv)[0] == 0
+    for command in ("gate", "paired"):
+        code, out = call(command, "old.parquet", "new")
+        assert code in (0, 3), out
+    argv = ["import", "lm-eval", "new", "--metric", "acc_norm", "--out", "new.parquet"]
+    assert call(*argv)[0] == 0
+    code, out = call("paired", "old.parquet", "new.parquet")
+    assert code == 2 and "import both by the same" in out
