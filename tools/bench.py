@@ -2,7 +2,12 @@
 
 Each row is measured in a process of its own, on one processor unless it says so: CPU
 seconds without the making of the data, and the peak of the process. A report, not a
-test: nothing here fails because a machine is slow."""
+test: nothing here fails because a machine is slow.
+
+`make bench` ends with guarded_irt's CPU seconds relative to those of the commit in
+BASELINE, both divided by those of a piece of work that never changes. Better, where
+that commit is checked out: `python -m tools.bench --against DIR` measures both in turns
+and takes the least of three runs of each."""
 
 import json
 import os
@@ -60,6 +65,67 @@ def one_target(name, models=1000, items=100_000, budget=100):
     fit = cpu(lambda: fitted.append(get_method(name).fit(source)))
     one = cpu(lambda: simulate(fitted[0], target, budget))
     return fit + one, f"of these {fit:.1f} s to fit"
+
+
+def guarded(rounds):
+    "guarded_irt in so many rounds, by the names of this version or of an older one"
+    from benchnb.methods import guarded_irt
+
+    if rounds == 1 and (static := getattr(guarded_irt, "GuardedStatic", None)):
+        return static()
+    return guarded_irt.GuardedIRT(rounds=rounds)
+
+
+def calibration():
+    "A piece of work that never changes: how fast this machine is today"
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(400, 500)).astype(np.float32)
+    small = rng.normal(size=(500, 4, 4)) + 9 * np.eye(4)
+
+    def work():
+        for _ in range(300):
+            np.linalg.inv(small)
+            np.tanh(table) @ table.T
+
+    return cpu(work), ""
+
+
+def guarded_table(data):
+    "Sources and targets: a data set, or the size of made-up sources and 12 targets"
+    from benchnb.data.sources import load
+
+    if isinstance(data, str):
+        table = load(data)
+        return table.split("random", seed=0)
+    table = made_up(data[0] + 12, data[1])
+    chosen = np.arange(len(table)) < data[0]
+    return table.select(models=chosen), table.select(models=~chosen)
+
+
+def fit_and_interval(data):
+    "guarded_irt in five rounds: the fit with its parts, and the interval for 50 items"
+    from benchnb.evaluation.simulate import ready
+
+    (source, _), method = guarded_table(data), guarded(5)
+    return cpu(lambda: ready(method.fit(source), 50)), ""
+
+
+def guarded_targets(rounds):
+    "Choice and estimate for the targets of SWE-bench Verified"
+    from benchnb.evaluation.simulate import ready, simulate
+
+    source, targets = guarded_table("swebench_verified")
+    method = ready(guarded(rounds).fit(source), 50)
+    simulate(method, targets.select(models=[0]))  # warm up
+    return cpu(lambda: simulate(method, targets)), ""
+
+
+def parts_of_a_plan(items):
+    "What `benchnb plan` does with 200 sources and one round: ten parts left out"
+    from benchnb.evaluation.left_out import left_out_errors
+
+    table = made_up(200, items)
+    return cpu(lambda: left_out_errors(guarded(1), table, 100)), ""
 
 
 def every_method():
@@ -249,27 +315,98 @@ ROWS = {
 }  # fmt: skip
 
 
+RUNS = 3  # of each row that is compared; the least counts
+PEAK = "peak memory, 1,000 x 10,000"
+RATIOS = {
+    "fit and interval, ifeval": (lambda: fit_and_interval("ifeval"), 0.2),
+    "fit and interval, swebench_verified": (
+        lambda: fit_and_interval("swebench_verified"), 0.2),
+    "fit and interval, 3,000 x 1,000": (lambda: fit_and_interval((3000, 1000)), 0.3),
+    "fit and interval, 1,000 x 10,000": (lambda: fit_and_interval((1000, 10_000)), 0.2),
+    PEAK: (lambda: fit_and_interval((1000, 10_000)), 0.6),
+    "targets, five rounds": (lambda: guarded_targets(5), 0.5),
+    "targets, one round": (lambda: guarded_targets(1), 0.5),
+    "plan, one round, 200 x 50,000": (lambda: parts_of_a_plan(50_000), 0.1),
+}  # fmt: skip
+SIZES = [(n, 500) for n in (250, 500, 1000, 2000, 4000)]
+SIZES += [(250, n) for n in (1000, 2000, 4000, 8000, 16_000)]
+GROWTH = {
+    f"fit and interval, {models:,} x {items:,}": (
+        lambda size=(models, items): fit_and_interval(size), None)
+    for models, items in SIZES
+}  # fmt: skip
+CALIBRATION = "calibration"
+EVERYTHING = ROWS | RATIOS | GROWTH | {CALIBRATION: (calibration, None)}
+BASELINE = Path(__file__).with_name("bench.json")  # of an earlier commit
+
+
+def measured(name, checkout=Path(".")):
+    "CPU seconds, peak and note of a row, in a process of its own; text: it failed"
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    folders = checkout.resolve(), checkout.resolve() / "tests"
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, folders))
+    command = [sys.executable, str(Path(__file__).resolve()), "--one", name]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        return done.stderr.strip().splitlines()[-1]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def figure(name, found):
+    "What is compared of a row: its peak, or its CPU seconds"
+    return found[1] if name == PEAK else found[0]
+
+
+def ratios(names, checkout=None, runs=RUNS):
+    "Print guarded_irt's figures relative to those of an earlier commit"
+    stored = {} if checkout else json.loads(BASELINE.read_text("utf-8"))
+    title = f"relative to {checkout or stored['commit']}"
+    print(f"{title:<42}{'ratio':>9}{'aim':>7}{'then':>10}{'now':>10}")
+    speed = 1.0
+    if not checkout:
+        now = min(measured(CALIBRATION)[0] for _ in range(runs))
+        speed = now / stored["rows"][CALIBRATION]
+    for name in names or RATIOS:
+        pairs = []
+        for _ in range(runs):
+            then = measured(name, checkout) if checkout else None
+            pairs.append((then, measured(name)))
+        failed = [one for pair in pairs for one in pair if isinstance(one, str)]
+        if failed:
+            print(f"{name:<42}failed: {failed[0]}")
+            continue
+        now = min(figure(name, one) for _, one in pairs)
+        if checkout:
+            then = min(figure(name, one) for one, _ in pairs)
+        else:
+            then = stored["rows"][name] * (1 if name == PEAK else speed)
+        aim = RATIOS[name][1]
+        print(f"{name:<42}{now / then:>9.2f}{aim:>7}{then:>10.2f}{now:>10.2f}")
+
+
 def main(names):
     "Measure each in a fresh process and print the table"
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([".", "tests"])
     print(f"{'':<42}{'seconds':>9}{'aim':>7}{'peak GiB':>10}")
-    for name in names or ROWS:
-        command = [sys.executable, "-m", "tools.bench", "--one", name]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        if done.returncode:
-            print(f"{name:<42}failed: {done.stderr.strip().splitlines()[-1]}")
+    for name in names or [*ROWS, *GROWTH]:
+        found = measured(name)
+        if isinstance(found, str):
+            print(f"{name:<42}failed: {found}")
             continue
-        seconds, peak, note = json.loads(done.stdout.splitlines()[-1])
-        print(f"{name:<42}{seconds:>9.2f}{ROWS[name][1] or '-':>7}{peak:>10.2f}")
+        seconds, peak, note = found
+        aim = EVERYTHING[name][1] or "-"
+        print(f"{name:<42}{seconds:>9.2f}{aim:>7}{peak:>10.2f}")
         print(*[f"  {note}\n"] * bool(note), end="", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] != ["--one"]:
+    if sys.argv[1:2] == ["--against"]:
+        ratios(sys.argv[3:], Path(sys.argv[2]))
+    elif sys.argv[1:2] != ["--one"]:
         main(sys.argv[1:])
+        if not sys.argv[1:]:
+            ratios([])
     else:
         warnings.simplefilter("ignore")
-        seconds, note = ROWS[sys.argv[2]][0]()
+        seconds, note = EVERYTHING[sys.argv[2]][0]()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(json.dumps([seconds, peak, note]))

@@ -559,15 +559,13 @@ class GuardedIRT(Method):
         trials: np.ndarray,  # runs behind the values
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # of each model
         "Estimates by the curves and by the sample, and how far above the ceiling"
-        models, sample, above = self.models(), [], []
-        for row in values:
-            known = ~np.isnan(row[self.first_])
-            items = self.first_[known]
-            start = self.assess(models, items, row[items])
-            sample.append(start.score)
-            above.append(self.above_ceiling(start))
+        models, first = self.models(), np.tile(self.first_, (len(values), 1))
+        seen, runs = values[:, self.first_], trials[:, self.first_]
+        start = average_prediction(models, first, seen, runs).score
+        rows = [(self.first_[~np.isnan(row)], row[~np.isnan(row)]) for row in seen]
+        sample = np.array([self.sample_estimate(*row)[0] for row in rows])
         curves = self.play_in_range(models, values, trials).score
-        return curves, np.array(sample), np.array(above)
+        return curves, sample, (start + sample) / 2 - self.ceiling_
 
     def above_ceiling(
         self,

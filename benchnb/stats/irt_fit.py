@@ -278,7 +278,8 @@ def transformed(
     by = np.eye(items.params.shape[1])
     by[0, 1:], by[1:, 1:] = shift, axes.T
     flat = items.covariance.reshape(len(items.params), -1)
-    covariance = flat @ np.kron(by, by).T  # B V B' of all items in one product
+    twice = (by[:, np.newaxis, :, np.newaxis] * by[:, np.newaxis]).reshape(by.size, -1)
+    covariance = flat @ twice.T  # B V B' of all items in one product
     covariance = covariance.reshape(items.covariance.shape)
     prior = by @ items.prior @ by.T
     return Items(items.params @ by.T, covariance, by @ items.mean, prior)
@@ -291,16 +292,17 @@ def standardized(
     before: np.ndarray | None = None,  # abilities to whose axes these are rotated
 ) -> tuple[Items, np.ndarray, np.ndarray]:  # the same on the new scale
     "Abilities of mean 0 and covariance 1, and the items that go with them"
-    middle, dims = theta.mean(axis=0), theta.shape[1]
-    total = np.cov(theta.T, bias=True).reshape(dims, dims) + spread.mean(axis=0)
+    middle = theta.mean(axis=0)
+    apart = theta - middle
+    total = apart.T @ apart / len(theta) + spread.mean(axis=0)
     values, vectors = np.linalg.eigh(total)
     root = np.sqrt(np.maximum(values, 1e-6))
     back, axes = (vectors / root) @ vectors.T, (vectors * root) @ vectors.T
     if before is not None:
-        left, _, right = np.linalg.svd(back @ (theta - middle).T @ before)
+        left, _, right = np.linalg.svd(back @ apart.T @ before)
         back, axes = back @ left @ right, axes @ left @ right
     items = transformed(items, middle, axes)
-    return items, (theta - middle) @ back, back.T @ spread @ back
+    return items, apart @ back, back.T @ spread @ back
 
 # %% ../../nbs/stats/irt_fit.ipynb #af9e0450
 def aligned_axes(
