@@ -20,8 +20,7 @@ from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from benchnb.data.untrusted import (
     TooLarge,
@@ -30,6 +29,9 @@ from benchnb.data.untrusted import (
     parse_json,
     read_stream,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # %% ../../nbs/data/files.ipynb #0db8c3a8
 def cannot_write(
@@ -274,7 +276,7 @@ def read_parquet(
 def read_arrays(
     path: str | Path,  # an .npz file
     names: list[str],  # the arrays that are needed
-) -> dict[str, np.ndarray]:
+) -> "dict[str, np.ndarray]":
     "Arrays from an .npz file, never unpickled; an error names the file"
     with naming(path, "is no readable .npz file of plain arrays (cut short?)"):
         arrays = load_arrays(path, names=names)

@@ -418,3 +418,6 @@ def fill_gaps(
     if not missing.any():
         return values
     return np.where(missing, item_means(values).astype(np.float32), values)
+
+# %% ../../nbs/data/scores.ipynb #scosplm2
+from . import splits, tables  # noqa: E402, F401

@@ -27,8 +27,11 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from pkgutil import resolve_name
 
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a process that reads a file starts without them
+    import numpy as np
+    import pandas as pd
 
 # %% ../../nbs/data/untrusted.ipynb #d006e809
 MEMORY_GB = 1.0  # that one file from others, or its table, may take
@@ -273,8 +276,10 @@ def load_arrays(
     file,  # an .npz file: a path, or open
     what: str = "it",  # for messages
     names: list[str] | None = None,  # of those that are needed; None: all
-) -> dict[str, np.ndarray]:  # those of them that are there
+) -> "dict[str, np.ndarray]":  # those of them that are there
     "Its arrays within the limits; nothing is unpickled"
+    import numpy as np
+
     check_archive(file, what)
     try:
         with np.load(file, allow_pickle=False) as arrays:
@@ -314,9 +319,9 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 
 
 def change_texts(
-    frame: pd.DataFrame,
+    frame: "pd.DataFrame",
     change: Callable,  # a function of text
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     "The same with other texts, in its cells and names"
 
     def cell(value):
@@ -329,7 +334,7 @@ def change_texts(
 
 
 def write_csv(
-    frame: pd.DataFrame,
+    frame: "pd.DataFrame",
     path: str | Path,
     **how,  # for DataFrame.to_csv
 ) -> None:
@@ -341,8 +346,8 @@ def write_csv(
 
 
 def without_apostrophe(
-    frame: pd.DataFrame,  # as a CSV file has it
-) -> pd.DataFrame:  # as write_csv was given it
+    frame: "pd.DataFrame",  # as a CSV file has it
+) -> "pd.DataFrame":  # as write_csv was given it
     "Texts as they were before write_csv"
 
     def unmarked(text):
