@@ -38,7 +38,8 @@ def fitted_values(method, most):
     from benchnb.stats.irt import IRT
 
     assert not method.partial_ and np.ptp(method.weights_) < 1e-12
-    assert (method.rounds, method.level, method.beyond) == (1, 0.95, "sample")
+    assert (method.rounds, method.level) == (1, 0.95)
+    assert method.beyond != "free curves"  # in one round the others are the same
     banks = [IRT(**dict(arrays)) for arrays in method.banks_]
     level = (1 + method.level) / 2
     scores = method.source_scores_[:, 0]
