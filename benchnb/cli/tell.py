@@ -74,7 +74,7 @@ def tell_logs(
 ) -> tuple[dict, str | None, dict]:  # answers; the model; what to remember of reading
     "Read logs as the sources were read"
     from benchnb.harnesses.harness import get_harness
-    from benchnb.live.answers import guess_format, read_results, reading, saying
+    from benchnb.live.answers import guess_format, read_logged, reading, saying
 
     usual = get_harness(live.plan.harness or "list")
     first, known = Path(logs[0]), (live.plan.choices or {}).get("format")
@@ -91,7 +91,7 @@ def tell_logs(
     format = format or known or usual.name
     with saying(format, logs):
         choices = reading(live, model, repeated)
-        answers, name, read = read_results(format, logs, live, choices, other_metric)
+        answers, name, read = read_logged(format, logs, live, choices, other_metric)
     return answers, name, read | new
 
 

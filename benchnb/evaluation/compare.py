@@ -289,7 +289,6 @@ def run_pieces(
     from joblib import Parallel, delayed
 
     shared = split in SHARED_SPLITS
-    pace = Pace(steps(pieces, split)) if pace is None else pace
     with Parallel(n_jobs=n_jobs, return_as="generator_unordered") as pool:
         for number in sorted({0 if shared else trial for _, _, trial in pieces}):
             now = [piece for piece in pieces if shared or piece[2] == number]
@@ -301,11 +300,13 @@ def run_pieces(
             fitted = {}
             for label, method, seconds in pool(fits):  # they come back in any order
                 fitted[label] = method
-                pace.finish((label, FIT), seconds)
+                if pace is not None:
+                    pace.finish((label, FIT), seconds)
             rest = source if policy else None, target, seed, by, policy
             runs = (delayed(_run)(p, fitted[p[0]], *rest) for p in now)
             for piece, rows, seconds in pool(runs):
-                pace.finish(piece[:2], seconds)
+                if pace is not None:
+                    pace.finish(piece[:2], seconds)
                 yield piece, rows
 
 # %% ../../nbs/evaluation/compare.ipynb #e1ecadb4
@@ -314,7 +315,12 @@ class Comparison:
     "What a comparison found: all estimates, and the figures made of these"
 
     frame: pd.DataFrame  # one row per method, budget, trial and target
-    cost_unit: Unit | None = None  # of the column cost; None: unknown
+    items: pd.DataFrame | None = None  # facts about the items; None: no costs
+
+    @cached_property
+    def cost_unit(self) -> Unit | None:  # of the column cost; None: unknown
+        "What the items' costs are counted in"
+        return None if self.items is None else cost_unit(self.items)
 
     @cached_property
     def by_trial(self) -> pd.DataFrame:  # as `summary` makes it
@@ -388,10 +394,10 @@ def compare(
         note = "going on: %d of %d runs are done"
         logging.getLogger("benchnb").info(note, len(done), len(pieces))
     todo = [piece for piece in pieces if piece not in done]
-    pace = Pace(steps(todo, split))
-    bar = nullcontext()
+    pace, bar = None, nullcontext()
     if progress or (progress is None and "ipykernel" in sys.modules):
         size = len(pieces)
+        pace = Pace(steps(todo, split))
         bar = progress_bar(size, f"runs ({split} split)", initial=len(done), pace=pace)
     with book, bar as bar:
         work = run_pieces(scores, methods, todo, *settings, policy, n_jobs, pace)
@@ -406,7 +412,7 @@ def compare(
             if first_trial and not trial and all(p in done for p in first):
                 first_trial(pd.concat([done[p] for p in first], ignore_index=True))
     frame = pd.concat([done[piece] for piece in pieces], ignore_index=True)
-    return Comparison(frame, cost_unit(scores.items))
+    return Comparison(frame, scores.items)
 
 # %% ../../nbs/evaluation/compare.ipynb #bbfda232
 SURE = 50  # trials after which the error of a random draw is sure enough

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['names_by_id', 'log_answers', 'settle', 'check_reading', 'imported_table', 'imported_answers', 'table_answers',
-           'reading', 'saying', 'read_answers', 'read_results', 'guess_format']
+           'reading', 'saying', 'read_answers', 'read_logged', 'guess_format']
 
 # %% ../../nbs/live/answers.ipynb #5b52470e
 import warnings
@@ -281,11 +281,11 @@ def read_answers(
 ) -> tuple[dict, str | None]:  # answers; the model, if the logs name it
     "Answers to what an evaluation may ask, from logs"
     with saying(format, paths):
-        answers, model, _ = read_results(format, paths, live, choices)
+        answers, model, _ = read_logged(format, paths, live, choices)
     return answers, model
 
 
-def read_results(
+def read_logged(
     format: str,
     paths: list[str],
     live: Evaluation,
