@@ -33,9 +33,9 @@ GROUPS = {  # group -> command -> what it does, as its docstring says
         "estimate": "Print a model's score with its interval and rank, or write a report",
     },
     "Decide": {
-        "paired": "Which of two models is better, on the same items or on different ones",
-        "gate": "Is the new version at least as good as the old one? For jobs",
-        "race": "The best of several candidates, with the fewest runs",
+        "paired": "Say which of two models is better, and how sure that is",
+        "gate": "Test whether a new version is not worse than the old one",
+        "race": "Find the best of several candidates with as few runs as possible",
     },
     "Make a small benchmark": {
         "recommend": "Which method suits a table, and how many items are enough",
@@ -49,7 +49,7 @@ GROUPS = {  # group -> command -> what it does, as its docstring says
         "list": "List methods, data sets, small benchmarks, and the papers' tables",
     },
     "Study": {
-        "compare": "Compare methods on a table of scores",
+        "compare": "Compare methods: how far off are their estimates of models that you know?",
         "transfer": "Measure how much the examples of each task help with each other task",
         "select": "Which few tasks stand for all, by a transfer matrix",
         "predict": "Which predictor is best on your records, and the scores that are missing",

@@ -122,8 +122,9 @@ def test_a_model_without_scores_is_left_out_on_request(call):
     given[3] = np.nan
     scores = Scores(given, table().items, table().models)
     scores.to_parquet("table.parquet")
-    scores.to_long().to_csv("long.csv", index=False)
-    call("import", "long.csv", "--skip-empty", "--out", "table.parquet")
+    frame = pd.DataFrame(given, scores.models.index, scores.items.index)
+    frame.rename_axis("model").to_csv("wide.csv")
+    call("import", "wide.csv", "--skip-empty", "--out", "table.parquet")
     assert "23 models x 60 items" in call(*COMPARE, *FEW)
 
 

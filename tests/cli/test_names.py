@@ -64,7 +64,7 @@ def test_a_report_shows_odd_names(place, capsys):
     table = Scores.from_parquet("odd.parquet")
     live = Evaluation(get_method("random").fit(table), budget=7, folder="live")
     live.tell(dict.fromkeys(live.ask(), np.nan) | {live.ask()[0]: 1.0})
-    assert main(["estimate", "live"]) == 0
+    assert main(["estimate", "live", "--tasks"]) == 0
     said = capsys.readouterr().out
     assert all(row.isprintable() for row in said.split("\n")) and "\\x" in said
     card = table._repr_html_()

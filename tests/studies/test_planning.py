@@ -233,9 +233,12 @@ def test_mistakes_are_one_clear_line_and_leave_nothing(tmp_path, curve, given, l
 @pytest.mark.parametrize(
     "given, text",
     [
-        (["--difference=0.2", "--power=0.9"], "each its own items"),
-        (["--plus-minus=0.2"], "an interval of 40 points"),
-        (["--dollars", "2/ktokens", "--budgets=3usd,9usd"], "error against money"),
+        (["--difference=20", "--power=0.9"], "each its own items"),
+        (["--plus-minus=20"], "a score to ± 20 points"),
+        (
+            ["--plus-minus=5", "--dollars", "2/ktokens", "--budgets=3usd,9usd"],
+            "error against money",
+        ),
     ],
 )
 def test_the_command(given, text, tmp_path, capsys, monkeypatch):
@@ -244,7 +247,6 @@ def test_the_command(given, text, tmp_path, capsys, monkeypatch):
     call = [
         "recommend",
         "t.parquet",
-        "--plus-minus=5",
         "--methods=random,aipw",
         "--trials=2",
     ]
