@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['GROUPS', 'ORDER', 'MODULES', 'SYNONYMS', 'FLAGS', 'MISTAKES', 'UsageError', 'check_command', 'make_app', 'parse',
-           'import_file', 'load_plugins', 'as_flag', 'settle', 'mistake', 'plain_warnings', 'printable', 'Printable',
-           'flush', 'run_call', 'main', 'terminal']
+           'import_file', 'load_plugins', 'as_flag', 'settling_option', 'mistake', 'plain_warnings', 'printable',
+           'Printable', 'flush', 'run_call', 'main', 'terminal']
 
 # %% ../../nbs/cli/app.ipynb #3acaa7d4
 import contextlib
@@ -224,7 +224,7 @@ def as_flag(name: str) -> str:  # of a parameter
     return "--" + FLAGS.get(name, name).replace("_", "-")
 
 
-def settle(
+def settling_option(
     error: Exception,  # AmbiguousFile
     names: Collection[str],  # parameters of the command
 ) -> str:  # such as --metric acc
@@ -285,7 +285,7 @@ def mistake(
     elif isinstance(error, UnknownCosts) and error.unit is not None:
         text += f" (--cost {error.unit})"
     elif isinstance(error, AmbiguousFile) and not hasattr(error, "repair"):
-        text += f" ({settle(error, names)})"
+        text += f" ({settling_option(error, names)})"
     if folder := getattr(error, "repair", None):
         text += f" (benchnb estimate {quote(str(folder))} --repair sets it aside)"
     return text or kind
