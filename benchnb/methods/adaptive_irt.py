@@ -140,6 +140,7 @@ class AdaptiveTest:
     ) -> Generator:  # yields items, is sent answers; returns both, models x n
         "Ask, estimate the ability, choose, ask again"
         asked, seen, done = np.zeros((models, 0), int), np.zeros((models, 0)), False
+        theta = None  # the last abilities: those with one more answer are near them
         wanted = np.tile(self.first_items(), (models, 1))
         while True:
             seen = np.hstack([seen, np.where(done, np.nan, (yield wanted))])
@@ -148,8 +149,9 @@ class AdaptiveTest:
             seen = np.where(spent <= self.limit * (1 + 1e-9), seen, np.nan)
             if asked.shape[1] >= self.budget:
                 return asked, seen
-            known = (seen, asked, 1.0, self.runs(asked))
-            theta, _, covariance = self.bank.abilities(*known)
+            theta, _, covariance = self.bank.abilities(
+                seen, asked, trials=self.runs(asked), start=theta
+            )
             done = np.zeros(models, dtype=bool)
             if self.target_se is not None:
                 known = (theta, covariance, asked, seen, self.weights)

@@ -110,6 +110,7 @@ def abilities(
     items: np.ndarray | None = None,  # which, (n,) or models x n; None: all, in order
     spread: float = 1.0,  # tau: deviation of the prior, above 0
     trials: np.ndarray | float = 1.0,  # runs behind each score, models x n
+    start: np.ndarray | None = None,  # abilities near by, models x dims; None: 0
 ) -> Abilities:
     "Most likely abilities (equation 3); without any answer: at 0, like the prior"
     values = np.asarray(values)
@@ -121,8 +122,15 @@ def abilities(
         )
     dims = self.slopes.shape[1]
     prior = NormalPrior(np.zeros(dims), np.eye(dims) / spread**2)
-    known = self.slopes[items], values, prior, self.intercepts[items]
-    theta, hessian = fit_logistic(*known, longest=1, trials=trials)
+    theta, hessian = fit_logistic(
+        self.slopes[items],
+        values,
+        prior,
+        self.intercepts[items],
+        longest=1,
+        trials=trials,
+        start=start,
+    )
     covariance = np.linalg.inv(hessian)
     variance = np.diagonal(covariance, axis1=1, axis2=2)
     return Abilities(theta, np.sqrt(variance), covariance)

@@ -28,6 +28,8 @@ def newton_step(
     longest: float = 2.0,  # no step is longer
 ) -> np.ndarray:  # ... x p
     "Solve for the Newton step, and shorten it where it is too long"
+    if gradient.shape[-1] == 1:
+        return shortened(gradient / hessian[..., 0], longest)
     return shortened(
         np.linalg.solve(hessian, gradient[..., np.newaxis])[..., 0], longest
     )
@@ -47,10 +49,12 @@ def fit_logistic(
     offset: np.ndarray | float = 0.0,  # added to the logits, like scores
     longest: float = 2.0,  # no Newton step is longer
     trials: np.ndarray | float = 1.0,  # runs behind each score, like scores
+    start: np.ndarray | None = None,  # coefficients to begin with; None: prior.mean
 ) -> tuple[np.ndarray, np.ndarray]:  # coefficients, and minus the second derivative
     "Maximum a posteriori logistic regression (equation 3), one or many at once"
     shape = (*scores.shape[:-1], design.shape[-1])
-    coef, known = np.broadcast_to(prior.mean, shape), ~np.isnan(scores)
+    coef = np.broadcast_to(prior.mean if start is None else start, shape)
+    known = ~np.isnan(scores)
     for _ in range(100):
         chance = expit((design @ coef[..., np.newaxis])[..., 0] + offset)
         first = np.where(known, scores - chance, 0.0) * trials
