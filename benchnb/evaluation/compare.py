@@ -227,7 +227,8 @@ def one_thread(method: Method) -> Generator:
     if started and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with ONE_THREAD.loaded().limit(limits=1):  # also OpenMP
+        openmp = ONE_THREAD.loaded().limit(limits=1, user_api="openmp")
+        with ONE_THREAD, openmp:
             yield
     except Exception as error:
         cls = type(getattr(method, "method", None) or method)  # inside per_task

@@ -8,7 +8,6 @@ __all__ = ['method_rng', 'check_request', 'complete', 'Conversation', 'converse'
 
 # %% ../../nbs/evaluation/simulate.ipynb #e09f6428
 import bisect
-import copy
 import time
 import warnings
 import zlib
@@ -180,11 +179,18 @@ class Conversation:
         if rng is None:
             seed = getattr(method, "seed_", 0)
             rng = method_rng(method, method.budget_, seed, 1, target)
-        self.rng = copy.deepcopy(rng)  # as it is before the first request
+        self.bits, self.begin = type(rng.bit_generator), rng.bit_generator.state
         self._generator = method.run(rng)
         if not isinstance(self._generator, Generator):
             raise TypeError(f"{type(method).__name__}.run must yield item positions")
         self._advance(None)
+
+    @property
+    def rng(self) -> np.random.Generator:
+        "The random numbers as they were before the first request"
+        bits = self.bits(0)
+        bits.state = self.begin
+        return np.random.Generator(bits)
 
     def tell(
         self,
@@ -281,7 +287,7 @@ def filled(
 ) -> Estimate | None:  # None: the method would ask for other items
     "The estimate of a conversation whose unscored items have a score"
     known = pd.Series(conversation.seen, conversation.asked).fillna(fill)
-    rng = copy.deepcopy(conversation.rng)
+    rng = conversation.rng
     again = Conversation(method or conversation.method, rng, newer=conversation.newer)
     while again.estimate is None:
         wanted = again.wanted
@@ -425,10 +431,11 @@ def simulate(
 
     def play(row):
         def answer(conversation):
-            answers, runs = values[:, conversation.wanted], targets.trials
-            others = np.delete(answers, row, axis=0) if conversation.cohort else None
-            runs = None if runs is None else runs[row, conversation.wanted]
-            return answers[row], others, runs
+            wanted, runs, others = conversation.wanted, targets.trials, None
+            if conversation.cohort:
+                others = np.delete(values[:, wanted], row, axis=0)
+            runs = None if runs is None else runs[row, wanted]
+            return values[row, wanted], others, runs
 
         late = bool(newer[row])
         conversation = Conversation(method, target=names[row], newer=late)
