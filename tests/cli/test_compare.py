@@ -130,7 +130,7 @@ def test_runs_go_trial_by_trial_over_all_methods(split, monkeypatch):
 
     finish = module.Pace.finish
     monkeypatch.setattr(module.Pace, "finish", watch)
-    compare(table(), QUICK, [6, 12], 3, split=split)
+    compare(table(), QUICK, [6, 12], 3, split=split, progress=True)
     runs = [kind for kind in done if kind[1] != module.FIT]
     once = [(name, budget) for name in QUICK for budget in (6, 12)]
     assert runs == once * 3
