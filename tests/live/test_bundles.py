@@ -172,9 +172,9 @@ def test_a_bundle_of_agents_is_for_their_harness(tmp_path, monkeypatch, capsys):
     publish(method, tmp_path / "small")
     assert main(["plan", "small", "--out", "my_model"]) == 0
     out = capsys.readouterr().out
-    assert "swebench.harness.run_evaluation" in out and "'*.MODEL.json'" in out
+    assert "swebench.harness.run_evaluation" in out and "'*.YOUR_MODEL.json'" in out
     readme = (tmp_path / "small" / "README.md").read_text()
-    assert "benchnb tell ../my_model '*.MODEL.json'" in readme
+    assert "benchnb tell ../my_model '*.YOUR_MODEL.json'" in readme
 
 
 @pytest.mark.parametrize("kind", ["report", "mapping", "csv"])
