@@ -54,7 +54,7 @@ def split_format(
         from benchnb.data.files import unknown_name
 
         hint = f"there are {', '.join(list_harnesses())}; and no file has this name"
-        raise unknown_name("format", format, list_harnesses(), hint)
+        raise unknown_name("harness", format, list_harnesses(), hint)
     paths, harness = [format, *paths], guess_harness(format)
     if harness is None:
         line = f"benchnb import FORMAT {shlex.join(paths)} --out scores.parquet"

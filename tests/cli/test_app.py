@@ -303,7 +303,7 @@ MISTAKES = {
     "nonsense": "no command 'nonsense': benchnb --help lists all",
     "recommend table.parquet --budget 3 --plus-minus 5": "are two questions",
     "recommend table.parquet --plus-minus 0.05": "--plus-minus is in points",
-    "import nothing.csv --out b.parquet": "no format 'nothing.csv'",
+    "import nothing.csv --out b.parquet": "no harness 'nothing.csv'",
     "import lm-eval --out b.parquet": "name the files: benchnb import lm-eval PATHS",
     "compare table.parquet --trials many": "Invalid value for '--trials'",
     "compare table.parquet --budgets 10,3tokens": "budgets are in items and tokens",

@@ -135,3 +135,45 @@ def test_reading_options_are_those_of_the_import():
         importlib.import_module(f"benchnb.cli.{name}")
         names = {*inspect.signature(COMMANDS[name].run).parameters}
         assert not names & (read - {"split"}), (name, names & read)
+
+
+def test_a_table_needs_no_import_and_a_guessed_format_is_said(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"m{m},{m % 2},{m % 3 > 0:d},1" for m in range(1, 25)]
+    (tmp_path / "mine.csv").write_text("\n".join(["model,a,b,c", *rows]))
+    assert main(["import", "mine.csv", "--out", "s.parquet"]) == 0
+    text = capsys.readouterr().out
+    assert "format: table (guessed from the files)" in text
+    assert "no import was needed: every command takes mine.csv as it is" in text
+    assert main(["import", "table", "mine.csv", "--out", "t.parquet"]) == 0
+    assert "guessed" not in capsys.readouterr().out
+    assert main(["audit", "mine.csv"]) == 0  # so it does
+
+
+def test_the_printed_line_has_a_blank_that_is_seen_and_says_what_may_be_added(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    table().to_parquet("s.parquet")
+    how = "plan s.parquet --method random --budget 9 --folds 0 --harness lm-eval --out"
+    for words in ([*how.split(), "a"], [*how.split(), "b", "--model", "org/new"]):
+        assert main(words) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert "You may add --batch_size 8, --device cuda:0, --include_path" in text
+        blank = "--model" not in words
+        assert ("pretrained=YOUR_MODEL " in text) == blank
+        assert ("YOUR_MODEL is a blank: write your model's name" in text) == blank
+
+
+def test_tasks_of_few_answers_are_listed_on_request(begun, monkeypatch, capsys):
+    monkeypatch.chdir(begun)
+    monkeypatch.setattr("benchnb.live.report.FEW", 9)
+    assert main(["tell", "new", "answers.csv"]) == 0
+    capsys.readouterr()
+    assert main(["estimate", "new"]) == 0
+    short = capsys.readouterr().out
+    assert main(["estimate", "new", "--tasks"]) == 0
+    assert "\ntask " in capsys.readouterr().out and "\ntask " not in short
+    assert " points" in short.splitlines()[0] and "$" not in short

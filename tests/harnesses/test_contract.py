@@ -182,7 +182,10 @@ def test_a_harness_in_one_file_imports_plans_and_runs(quiz, capsys):
     assert main(["import", "quiz", "logs", "--out", "s.parquet"]) == 0
     plan = ["plan", "s.parquet", "--method", "tailored_bench", "--budget", "20"]
     assert main([*plan, "--folds", "0", "--out", "mine"]) == 0
-    assert "\nquiz --items mine/items_1.txt --model MODEL\n" in capsys.readouterr().out
+    assert (
+        "\nquiz --items mine/items_1.txt --model YOUR_MODEL\n"
+        in capsys.readouterr().out
+    )
     assert main(["run", "mine", "--", "quiz"]) == 0
     live = Evaluation.load("mine")
     assert live.plan.harness == "quiz" and len(live.answers) == 20

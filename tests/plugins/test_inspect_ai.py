@@ -422,7 +422,7 @@ def test_from_logs_to_an_estimate_in_three_commands_one_of_them_killed(world):
     plan = "plan old.parquet --method guarded_irt --budget 20 --harness inspect"
     out = call(*own, *plan.split(), "--out", "new", cwd=place, **env)
     line = next(x for x in out.splitlines() if x.startswith("inspect eval arith.py@"))
-    line = line.replace("MODEL", "mockllm/aaaa").replace("new/logs", "printed")
+    line = line.replace("YOUR_MODEL", "mockllm/aaaa").replace("new/logs", "printed")
     inspect(world, ({}, shlex.split(line)[1:]))
     ((log,),) = map(get_harness("inspect").read, place.glob("printed/*.eval"))
     row = dict(zip(range(1, ITEMS + 1), answers("aaaa"), strict=True))

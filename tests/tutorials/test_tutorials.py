@@ -39,8 +39,8 @@ def command(project, line, **more):
 
 
 def test_the_fork_stands_in_the_list_of_methods(project):
-    assert "my_method" not in command(project, "list", "methods")
-    listed = command(project, "methods --plugin mine/my_method.py")
+    assert "my_method" not in command(project, "list methods")
+    listed = command(project, "list methods --plugin mine/my_method.py")
     assert any(line.startswith("my_method ") for line in listed.splitlines())
 
 
