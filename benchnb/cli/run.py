@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,7 +110,6 @@ class Rounds:
 
     def run_one(self) -> None:
         "Run what is asked; the logs become those of a whole round when it is over"
-        from importlib.util import find_spec
         from pkgutil import resolve_name
 
         from tqdm import tqdm
