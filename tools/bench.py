@@ -326,6 +326,7 @@ RATIOS = {
     PEAK: (lambda: fit_and_interval((1000, 10_000)), 0.6),
     "targets, five rounds": (lambda: guarded_targets(5), 0.5),
     "targets, one round": (lambda: guarded_targets(1), 0.5),
+    "plan, one round, 200 x 10,000": (lambda: parts_of_a_plan(10_000), 0.1),
     "plan, one round, 200 x 50,000": (lambda: parts_of_a_plan(50_000), 0.1),
 }  # fmt: skip
 SIZES = [(n, 500) for n in (250, 500, 1000, 2000, 4000)]
@@ -348,7 +349,7 @@ def measured(name, checkout=Path(".")):
     command = [sys.executable, str(Path(__file__).resolve()), "--one", name]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
-        return done.stderr.strip().splitlines()[-1]
+        return (done.stderr.strip().splitlines() or ["it was stopped"])[-1]
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -366,7 +367,7 @@ def ratios(names, checkout=None, runs=RUNS):
     if not checkout:
         now = min(measured(CALIBRATION)[0] for _ in range(runs))
         speed = now / stored["rows"][CALIBRATION]
-    for name in names or RATIOS:
+    for name in names or [n for n in RATIOS if checkout or n in stored["rows"]]:
         pairs = []
         for _ in range(runs):
             then = measured(name, checkout) if checkout else None
