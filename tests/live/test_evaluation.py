@@ -511,12 +511,12 @@ def test_a_budget_caps_all_items_on_the_way_to_a_width(name, weight, tmp_path):
 
 
 def test_a_model_method_that_drew_at_random_falls_back_to_aipw(monkeypatch):
-    def in_range(self, models, asked, seen):  # no guard of its own
+    def in_range(self, model, asked, seen):
         return Estimate(0.99, (0.98, 1.0), level=self.level, how="factor model")
 
     monkeypatch.setattr(GuardedIRT, "in_range", in_range)
-    monkeypatch.setattr(GuardedIRT, "judge", lambda *_: (0.0, False))
-    run = evaluate("guarded_irt", errors=False, many=True)
+    unguarded = "guarded_irt(limit=1.1, misfit_limit=-99.0)"
+    run = evaluate(unguarded, errors=False, many=True)
     assert "factor model" in run.conversation.estimate.how
     found = run.estimate()
     notes = " ".join(found.notes)  # of the interval that is shown, AIPW's
