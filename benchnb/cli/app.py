@@ -30,7 +30,8 @@ GROUPS = {  # group -> command -> what it does, as its docstring says
         "plan": "Choose the items that a new model runs, and begin its evaluation",
         "run": "Run a harness, round by round, until the estimate is there",
         "tell": "Give an evaluation the results that a harness logged",
-        "estimate": "Print a model's score with its interval and rank, or write a report",
+        "estimate": "Print a model's score with its interval and rank, or write "
+        "a report",
     },
     "Decide": {
         "paired": "Say which of two models is better, and how sure that is",
@@ -39,8 +40,10 @@ GROUPS = {  # group -> command -> what it does, as its docstring says
     },
     "Make a small benchmark": {
         "recommend": "Which method suits a table, and how many items are enough",
-        "publish": "Write a small benchmark for others: items and estimator, no sources",
-        "audit": "Which items are dead, copied, answered against ability, memorised or flaky",
+        "publish": "Write a small benchmark for others: items and estimator, no "
+        "sources",
+        "audit": "Which items are dead, copied, answered against ability, "
+        "memorised or flaky",
     },
     "Data": {
         "import": "Turn the logs of a harness, or any table, into a table of scores",
@@ -49,10 +52,13 @@ GROUPS = {  # group -> command -> what it does, as its docstring says
         "list": "List methods, data sets, small benchmarks, and the papers' tables",
     },
     "Study": {
-        "compare": "Compare methods: how far off are their estimates of models that you know?",
-        "transfer": "Measure how much the examples of each task help with each other task",
+        "compare": "Compare methods: how far off are their estimates of models "
+        "that you know?",
+        "transfer": "Measure how much the examples of each task help with each "
+        "other task",
         "select": "Which few tasks stand for all, by a transfer matrix",
-        "predict": "Which predictor is best on your records, and the scores that are missing",
+        "predict": "Which predictor is best on your records, and the scores "
+        "that are missing",
     },
     "Fork": {
         "new": "A project of your own: benchmark, method, tests, site",
@@ -235,7 +241,8 @@ def settling_option(
     if FLAGS.get(error.option, error.option) in names or not error.read:
         return option
     format, *files = map(str, error.read)
-    line = f"benchnb import {format} {' '.join(map(quote, files))} {option} --out read.parquet"
+    names_of_files = " ".join(map(quote, files))
+    line = f"benchnb import {format} {names_of_files} {option} --out read.parquet"
     return f"{line}, then give that table"
 
 
@@ -256,7 +263,6 @@ def mistake(
         error = error.__context__
         error.read = error.read or read
     text, kind = (str(error).strip().splitlines() or [""])[0], type(error).__name__
-    plain = text
     method, module = getattr(error, "method", ("", "benchnb"))  # as compare marks it
     if module.partition(".")[0] != "benchnb":
         text = f"the method {method!r} of {module}.py failed ({kind}: {text})"

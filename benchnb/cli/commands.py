@@ -224,7 +224,7 @@ def read_choices(
     split: str = "test",  # HELM: the split of the data that is read
     reducer: str | None = None,  # Inspect: how the epochs of a sample become one score
     value: list[str] | None = None,  # Inspect: the score of a word, such as GOOD=1
-    repeated: str = "error",  # an item with two scores: error, first, last, mean, trials
+    repeated: str = "error",  # an item's two scores: error, first, last, mean, trials
     interrupted: str = "error",  # a run that stopped early: error, keep or skip
     match: str = "id",  # what makes two items one: their id, or their hash
     model: str | None = None,  # the model's name, where the log does not say it

@@ -129,7 +129,8 @@ IMPORT = (
     "import",
     "benchnb import lm-eval logs --metric acc_norm,acc --out scores.parquet",
     more=IMPORT,
-    rare="split reducer value interrupted match cost columns columns_are skip_empty jobs",
+    rare="split reducer value interrupted match cost columns columns_are "
+    "skip_empty jobs",
 )
 @delegates(read_choices)
 def import_command(

@@ -11,7 +11,7 @@ import textwrap
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from .commands import command, count, print_json
+from .commands import command, print_json
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -66,7 +66,7 @@ def report_rows(
 ) -> list[tuple[str, str]]:  # a heading of at most 9 letters, and a text
     "A report line by line, without its notes and tasks"
     best, worst = report["rank_interval"]
-    score, missing = report["score"], report["unscored"]
+    missing = report["unscored"]
     text, ends = score_text(report), report["interval"]
     if ends[0] is not None and ends[0] < ends[1]:
         text += f"   ({report['level']:.0%} interval)"
@@ -273,7 +273,8 @@ def score_picture(
         '<g style="fill:var(--mark,#06c);stroke:var(--mark,#06c)">'
         f'{bar}<path d="M{x} 30V120" stroke-dasharray="4 3"/>'
         f'<circle cx="{x}" cy="30" r="5"/>'
-        f'<text x="{np.clip(x, 70, 350)}" y="15" stroke="none">this model {points(score)}'
+        f'<text x="{np.clip(x, 70, 350)}" y="15" stroke="none">'
+        f"this model {points(score)}"
         "</text></g></svg>"
     )
 

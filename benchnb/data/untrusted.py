@@ -26,7 +26,6 @@ from importlib.resources import files
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from pkgutil import resolve_name
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # a process that reads a file starts without them

@@ -351,7 +351,7 @@ class GuardedIRT(Method):
     ranking: bool = param(False, "out of range, by the number correct (eq. 3)")
     beyond: str = param(
         "examined curves",
-        "what estimates a stronger target (examined curves: a later one, in several rounds)",
+        "what estimates a stronger target (examined curves: later ones, in rounds)",
         choices=("examined curves", "sample", "free curves"),
     )
 
@@ -417,7 +417,7 @@ class GuardedIRT(Method):
         parts: Sequence[np.ndarray],  # which of the sources each copy learns from
         side: object = None,
     ) -> Iterator["GuardedIRT"]:
-        "The same; the item response models of the parts start from those of all sources"
+        "The same; the item response models of the parts start from those of all"
         banks = None
         if (~np.isnan(source.performance())).sum() >= LEAST_SOURCES:
             banks = fit_banks(source.values, source.weights, source.trials)

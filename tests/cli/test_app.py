@@ -290,7 +290,7 @@ MISTAKES = {
     "compare logs": "import them first: benchnb import lm-eval logs --out scores.pa",
     "plan logs/ --out a --budget 3": "import them first: benchnb import lm-eval logs/",
     "compare empty": "import them first: benchnb import FORMAT empty --out scores",
-    "compare silent.csv --budgets 1": "'m2' has no score at all: benchnb import FILE --skip-",
+    "compare silent.csv --budgets 1": "'m2' has no score at all: benchnb import FILE",
     "compare twice.csv": "benchnb import table twice.csv --repeated first --out read",
     "compare own.csv": "'right'; a long table needs the columns model, item, score: na",
     "list papers foo": "there are bento",

@@ -16,7 +16,8 @@ from benchnb.cli.commands import COMMANDS, RARE
 CALL = """
 import contextlib, io, sys
 from benchnb.cli.app import main
-with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+silent = io.StringIO()
+with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
     code = main(sys.argv[1:])
 print(code, *sys.modules)
 """

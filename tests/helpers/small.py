@@ -34,7 +34,7 @@ def chances(n_models, sizes, rng):
 
 
 def table(seed=0, n_models=24, facts=True):
-    """24 models x 60 items: 3 tasks of equal total weight, costs, texts, dates, families
+    """24 models x 60 items: 3 tasks of equal weight, costs, texts, dates, families
 
     A table of one's own: what a test changes in it, no other test sees."""
     return copy.deepcopy(_table(seed, n_models, facts))
