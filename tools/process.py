@@ -26,6 +26,10 @@ SLIDES = {  # how a lecture is shown; its formulas need nothing from elsewhere
     "code-line-numbers": False,
 }
 PROCESS = """
+import typing
+
+typing.TYPE_CHECKING = True  # show_doc evaluates annotations: their imports happen, too
+
 from nbdev.quarto import refresh_quarto_yml
 from nbdev.serve import proc_nbs
 

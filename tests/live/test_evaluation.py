@@ -37,7 +37,7 @@ from benchnb.evaluation.registry import get_method, register, save_method
 from benchnb.live.evaluation import Evaluation
 from benchnb.methods.guarded_irt import GuardedIRT
 
-NAMES = [*METHODS, *NESTED]
+NAMES = [*METHODS, "guarded_irt(rounds=5)", *NESTED]
 every_method = pytest.mark.parametrize("name", METHODS)
 SOME = [
     "aipw",

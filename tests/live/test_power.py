@@ -173,7 +173,7 @@ def test_a_damaged_record_is_refused_by_name(damage, tmp_path):
         damage
     ]
     path.write_text(text)
-    with pytest.raises(ValueError, match=f"{path.name}.* check") as caught:
+    with pytest.raises(ValueError, match=f"{path.name}.* not those that") as caught:
         Evaluation.load(tmp_path / "mine")
     assert "\n" not in str(caught.value)
 

@@ -76,10 +76,12 @@ def stored(choice, method):
 @pytest.mark.parametrize("choice", ALL, ids=lambda choice: "-".join(choice.values()))
 def test_each_number_is_that_of_the_stored_table(choice):
     [text] = answers_to(choice)
-    method = re.search(r"Take <a [^>]*><code>(\w+)</code>", text)[1]
+    method = re.search(r"Take <a [^>]*><code>([\w()=]+)</code>", text)[1]
     get_method(method)
     command = re.search(r"<code>benchnb (.*?)</code>", text)[1]
-    assert f"--method {method} " in command and parse(shlex.split(command)).command
+    assert command.startswith("plan ") and parse(shlex.split(command)).command
+    named = {"guarded_irt": "", "guarded_irt(rounds=5)": "--rounds 5 "}
+    assert f"SCORES {named.get(method, f'--method {method} ')}--budget" in command
     said = re.search(r"([-+\d.%]+) \(([-+\d.%]+) to ([-+\d.%]+)\)", text).groups()
     row = stored(choice, method)
     scale = 100 if said[0].endswith("%") else 1
