@@ -26,15 +26,27 @@ SLIDES = {  # how a lecture is shown; its formulas need nothing from elsewhere
     "code-line-numbers": False,
 }
 PROCESS = """
-import typing
+import inspect
 
-typing.TYPE_CHECKING = True  # show_doc evaluates annotations: their imports happen, too
+signature = inspect.signature
 
+
+def with_names(function, *, eval_str=False, **options):
+    "The signature; a type that only type checkers import keeps its name"
+    try:
+        return signature(function, eval_str=eval_str, **options)
+    except NameError:
+        return signature(function, **options)
+
+
+inspect.signature = with_names
+
+from nbdev import serve
 from nbdev.quarto import refresh_quarto_yml
-from nbdev.serve import proc_nbs
 
+serve.IN_NOTEBOOK = True  # its workers are forked, with the signature above
 refresh_quarto_yml()
-proc_nbs(force=True, n_workers=2)
+serve.proc_nbs(force=True, n_workers=2)
 """
 
 

@@ -16,13 +16,10 @@ import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
 from shlex import join, quote, split
-from typing import TYPE_CHECKING
+from typing import Any
 
 import benchnb
 from .commands import COMMANDS, TYPED, Call, as_callback, plain_layout
-
-if TYPE_CHECKING:
-    import typer
 
 # %% ../../nbs/cli/app.ipynb #cmdgrou1
 GROUPS = {  # group -> command -> what it does, as its docstring says
@@ -119,7 +116,7 @@ def check_command(name: str) -> None:  # as it was typed
 def make_app(
     names: Collection[str] = (),  # of the commands whose options it knows
     rich: bool = False,  # colours and panels, for a terminal
-) -> "typer.Typer":  # its commands return a Call, and run nothing
+) -> Any:  # a typer.Typer whose commands return a Call, and run nothing
     "The command line; of the commands that are not named it knows one line each"
     import typer
 
