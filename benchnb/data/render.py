@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SYMMETRIC', 'LINE', 'BAR', 'line_width', 'Table', 'render', 'remark', 'points', 'score_with_interval', 'Pace',
-           'Lines', 'progress_bar']
+           'Lines', 'bar_class', 'progress_bar']
 
 # %% ../../nbs/data/render.ipynb #b06f7619
 import math
@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 
 import pandas as pd
@@ -186,6 +187,33 @@ BAR = (
 )
 
 
+@cache
+def bar_class(
+    on_screen: bool,  # a terminal or a notebook
+):  # -> type[tqdm]; one of each kind, since a thread watches the bars of a class
+    "A bar of tqdm with our estimate of the time to go"
+    from tqdm import auto, tqdm
+
+    class Bar(auto.tqdm if on_screen else tqdm):
+        def __init__(self, pace: Pace | None, **options):
+            self.pace = pace
+            super().__init__(**options)
+
+        @property
+        def format_dict(self):
+            fields = super().format_dict
+            steps, left = fields["n"] - fields["initial"], math.nan
+            if self.pace is not None:
+                left = self.pace.to_go()
+            elif steps:
+                left = fields["elapsed"] / steps * (fields["total"] - fields["n"])
+            unknown = math.isnan(left)
+            fields["to_go"] = "" if unknown else f", {self.format_interval(left)} to go"
+            return fields
+
+    return Bar
+
+
 def progress_bar(
     total: int,  # steps
     what: str,  # is counted, in a few words
@@ -194,28 +222,12 @@ def progress_bar(
     pace: Pace | None = None,  # of steps of several kinds; None: all take as long
 ):  # a bar for a `with` block: update() after each step
     "A bar on a terminal, elsewhere a line every few seconds"
-    from tqdm import auto, tqdm
-
     on_screen = sys.stderr.isatty() or "ipykernel" in sys.modules
-
-    class Bar(auto.tqdm if on_screen else tqdm):
-        @property
-        def format_dict(self):
-            fields = super().format_dict
-            steps, left = fields["n"] - initial, math.nan
-            if pace is not None:
-                left = pace.to_go()
-            elif steps:
-                left = fields["elapsed"] / steps * (total - fields["n"])
-            known = not math.isnan(left)
-            fields["to_go"] = f", {self.format_interval(left)} to go" if known else ""
-            return fields
-
     shown = shown and os.environ.get("BENCHNB_PROGRESS") != "0"
     options = dict(
         desc=what, total=total, initial=initial, disable=not shown, leave=False
     )
     if on_screen:
-        return Bar(**options, bar_format=BAR, delay=1)
+        return bar_class(True)(pace, **options, bar_format=BAR, delay=1)
     options |= {"file": Lines(), "delay": 5, "mininterval": 5, "miniters": 1}
-    return Bar(**options, bar_format=LINE)
+    return bar_class(False)(pace, **options, bar_format=LINE)

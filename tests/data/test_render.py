@@ -1,10 +1,11 @@
 """Scores as people read them: points, and an interval behind each"""
 
 import math
+import threading
 
 import pytest
 
-from benchnb.data.render import points, score_with_interval
+from benchnb.data.render import points, progress_bar, score_with_interval
 
 NAN = math.nan
 
@@ -46,3 +47,12 @@ def test_what_is_written_lies_within_a_tenth_of_the_interval():
         text = score_with_interval(0.5, 0.5 - 0.089, 0.5 + upper)
         half = float(text.split("±")[1].split()[0])
         assert abs(half - 100 * upper) <= 0.1 and abs(half - 8.9) <= 0.1
+
+
+def test_many_bars_have_one_thread(capsys):
+    "A thread of tqdm watches each class of bars: hundreds of files, hundreds of threads"
+    before = threading.active_count()
+    for _ in range(20):
+        with progress_bar(1, "steps") as bar:
+            bar.update()
+    assert threading.active_count() <= before + 1
