@@ -138,6 +138,7 @@ def finish_page(path, proc):
     nb, here = read_processed(path), path.relative_to(proc).as_posix()
     site, _, colab = addresses(here)
     finish(nb, here, site)
+    repository = get_config(path=ROOT)["repository"]
     front = front_matter(nb)
     code = {
         "text": "Code of this page",
@@ -145,7 +146,7 @@ def finish_page(path, proc):
         "href": code_address(here, here).replace(".qmd", ".html"),  # left as it is
     }
     link = {"text": "Open in Colab", "icon": "play-circle", "href": colab}
-    front["code-links"] = [code, link]
+    front["code-links"] = [code, link] if repository else [code]
     if here in book():
         minutes, blanks = effort(nb)
         told = f"Chapter {book()[here][0]} · {minutes} minutes"
@@ -159,6 +160,45 @@ def finish_page(path, proc):
     path.write_text(nbformat.writes(nb), encoding="utf-8")
 
 
+ABOUT = {
+    "Contributing": "CONTRIBUTING.md",
+    "Changelog": "CHANGELOG.md",
+    "How to cite": "CITATION.cff",
+    "Licence": "LICENSE",
+}
+
+
+def add_addresses(website):
+    "Links to the repository and to the site's llms.txt, once these have an address"
+    cfg = get_config(path=ROOT)
+    if repository := cfg["repository"]:
+        website["repo-subdir"] = "nbs"  # "edit this page" leads to the notebook
+        website["repo-actions"] = ["edit", "source", "issue"]
+        icon = {"icon": "github", "href": repository, "aria-label": "The repository"}
+        website["navbar"]["right"] = [icon]
+        files = f"{repository}/blob/{cfg['branch']}/"
+        rows = [{"text": text, "href": files + file} for text, file in ABOUT.items()]
+        library = next(side for side in website["sidebar"] if side["id"] == "library")
+        library["contents"].append({"section": "About", "contents": rows})
+    if site := cfg["site"]:
+        website["page-footer"]["right"] = f"[llms.txt]({site.rstrip('/')}/llms.txt)"
+
+
+def drop_addresses(website):
+    "nbdev writes both addresses, also where settings.ini says that there is none"
+    cfg = get_config(path=ROOT)
+    if not cfg["repository"]:
+        del website["repo-url"], website["repo-branch"]
+    if not cfg["site"]:
+        del website["site-url"]
+
+
+def write_yaml(path, content):
+    "Write a YAML file with its keys in order"
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    path.write_text(text, encoding="utf-8")
+
+
 def add_reference(proc):
     "Write the reference, and its sidebar into the _quarto.yml beside the pages"
     titles = {
@@ -166,7 +206,9 @@ def add_reference(proc):
         for path in notebooks(proc)
         if "slides" not in path.parts and path.stem != "index"
     }
-    pages, parts = write_reference(proc, titles, addresses()[1]), {}
+    there = get_config(path=ROOT)["repository"]
+    pages = write_reference(proc, titles, addresses()[1] if there else "")
+    parts = {}
     for page in pages[1:]:
         *_, part, name = page.removesuffix(".qmd").split("/")
         parts.setdefault(part, []).append({"text": name, "href": page})
@@ -176,8 +218,11 @@ def add_reference(proc):
     side = {"id": "reference", "style": "docked", "collapse-level": 1}
     config = quarto_config(proc)
     config["website"]["sidebar"].append(side | {"contents": contents})
-    text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
-    (proc / "_quarto.yml").write_text(text, encoding="utf-8")
+    add_addresses(config["website"])
+    write_yaml(proc / "_quarto.yml", config)
+    from_nbdev = yaml.safe_load((proc / "nbdev.yml").read_text("utf-8"))
+    drop_addresses(from_nbdev["website"])
+    write_yaml(proc / "nbdev.yml", from_nbdev)
 
 
 def explorer_data():
@@ -192,8 +237,6 @@ def explorer_data():
     known = field[["data", "split", "budget"]].agg(tuple, axis=1)
     plan = plan[plan["curve"] == "items"]
     plan = plan[~plan[["data", "split", "budget"]].agg(tuple, axis=1).isin(known)]
-    halves = {f"half_{name}": plan[name] / 2 for name in ("width", "width_se")}
-    plan = plan.assign(**halves)
     measures = ["mae", "relative", "kendall", "coverage", "half_width"]
     columns = ["data", "split", "method", "budget", "trials"]
     columns += [c for name in measures for c in (name, f"{name}_se")]

@@ -199,7 +199,8 @@ def entry_text(entry, source, shown=False):
     "A definition on the page of its module; its parameters are open where `shown`"
     level = "###" if entry.kind in ("method", "property") else "##"
     lines = [f"{level} {entry.name} {{#{entry.anchor()} .definition}}", ""]
-    lines += [f"{call(entry)} [[source]({source}#L{entry.line})]{{.sources}}", ""]
+    link = f" [[source]({source}#L{entry.line})]{{.sources}}" if source else ""
+    lines += [f"{call(entry)}{link}", ""]
     lines += [escape(entry.doc, quote=False), ""]
     known = [p for p in entry.parameters if p.type or p.meaning]
     rows = [(f"<code>{cell(p.text())}</code>", cell(p.meaning)) for p in known]
@@ -232,7 +233,7 @@ def code_page(path, title, repository):
     name = f"benchnb.{place.replace('/', '.')}" if found else f"Code: {title}"
     front = {"title": name, "description": title, "toc-depth": 3}
     up = "../" * (place.count("/") + 1)
-    source = f"{repository}benchnb/{place}.py"
+    source = f"{repository}benchnb/{place}.py" if repository else ""
     typed = [name for name, home in public_names().items() if home == place]
     shown = [e.name.split(".")[0] in typed for e in found]
     texts = [entry_text(e, source, s) for e, s in zip(found, shown, strict=True)]

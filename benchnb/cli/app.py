@@ -51,15 +51,15 @@ GROUPS = {  # group -> command -> what it does, as its docstring says
     "Study": {
         "compare": "Compare methods: how far off are their estimates of models "
         "that you know?",
-        "transfer": "Measure how much the examples of each task help with each "
+        "transfer": "Measure how much the examples of each task help with every "
         "other task",
-        "select": "Which few tasks stand for all, by a transfer matrix",
-        "predict": "Which predictor is best on your records, and the scores "
-        "that are missing",
+        "select": "Choose a few tasks that represent all, from a transfer matrix",
+        "predict": "Predict the missing scores of a table of results, and how "
+        "accurate that is",
     },
     "Fork": {
-        "new": "A project of your own: benchmark, method, tests, site",
-        "copy": "One chapter as a notebook of your own",
+        "new": "Start a project of your own: a benchmark, a method, tests and a site",
+        "copy": "Copy a chapter into a notebook of your own, to change its method",
     },
 }
 ORDER = [name for group in GROUPS.values() for name in group]

@@ -110,7 +110,7 @@ def print_layout(
     print(f"read as a {'long table: a row is a score' if long else wide}")
     known = scores.values[~np.isnan(scores.values)]
     if long and (share := ((known > 0) & (known < 1)).mean()) > 0.9:
-        print(f"{share:.0%} of the scores are neither 0 nor 1: partial credit is")
+        print(f"{share:.0%} of the scores lie between 0 and 1: partial credit is")
         print("fine, confidences in the answers are not right or wrong")
 
 

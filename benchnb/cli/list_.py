@@ -36,7 +36,7 @@ def method_facts(name: str) -> dict:  # name, subset, what, needs, parameters
         "parameters": values,
     }
 
-
+# %% ../../nbs/cli/list_.ipynb #listmet2
 def print_method(
     facts: dict,  # what method_facts returned
 ) -> None:
@@ -57,7 +57,7 @@ def print_method(
         text = f"{head:<26}  {meaning})" if meaning else head
         print(textwrap.fill(text, width, subsequent_indent=" " * 28))
 
-
+# %% ../../nbs/cli/list_.ipynb #listmet4
 def print_methods(
     methods: list[dict],  # what method_facts returned of each
 ) -> None:
@@ -75,7 +75,7 @@ def print_methods(
     frame.loc[frame.index.duplicated(), ["name", "subset"]] = ""
     print(render(frame))
 
-
+# %% ../../nbs/cli/list_.ipynb #listmet6
 def show_methods(name: str | None, json: bool) -> None:
     "The methods that choose items and estimate scores; or one, with its parameters"
     from benchnb.evaluation import registry
@@ -124,7 +124,7 @@ def bundle_facts() -> "pd.DataFrame":  # a row for each
         rows.append(row | {"folder": str(place)})
     return pd.DataFrame(rows)
 
-
+# %% ../../nbs/cli/list_.ipynb #listbun2
 def list_bundles(json: bool) -> None:
     "The small benchmarks that ship, and how to make others"
     from benchnb.data.render import render
@@ -180,7 +180,7 @@ def counts() -> dict[str, int]:  # kind -> how many
     names = registry.list_methods(), SOURCES, shipped(), PAPERS
     return {kind: len(known) for kind, known in zip(KINDS, names, strict=True)}
 
-
+# %% ../../nbs/cli/list_.ipynb #listkin2
 @command(
     "list",
     "benchnb list methods aipw",

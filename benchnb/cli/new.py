@@ -51,18 +51,19 @@ def package_name(
 @command(
     "new",
     "benchnb new my_benchmark --user ada",
-    more="FOLDER gets notebooks for a benchmark and for a method, tests, a site and a "
-    "workflow; the package is named like the folder. In the folder, copier update "
-    "merges a newer version of the template.",
+    more="FOLDER gets a notebook for a benchmark and one for a method, tests, a site, "
+    "and a workflow that runs them on every push. The Python package is named after "
+    "the folder. To take over a newer version of the template later, run copier update "
+    "in the folder.",
 )
 def new_command(
-    folder: str,  # a new one; its name is also the name of the package
+    folder: str,  # a new folder; the package gets its name
     *,
-    title: str | None = None,  # of the site (made from the name)
-    author: str | None = None,  # named in the licence
-    user: str | None = None,  # your name on GitHub, for links
+    title: str | None = None,  # title of the site (made from the folder's name)
+    author: str | None = None,  # author, for the licence
+    user: str | None = None,  # your user name on GitHub, for links
 ) -> None:
-    "A project of your own: benchmark, method, tests, site"
+    "Start a project of your own: a benchmark, a method, tests and a site"
     from copier import run_copy
 
     check_new(folder)
@@ -190,18 +191,19 @@ def own_cells(
 @command(
     "copy",
     "benchnb copy guarded_irt my_folder",
-    more="CHAPTER is the last word of its page's address, such as guarded_irt, or the "
-    "name of a method. FOLDER gets a notebook whose last cell writes the module. In a "
-    "project of nbdev the notebook goes to nbs/, and nbdev-export does the same.",
+    more="CHAPTER is the last word of the address of a page, such as guarded_irt, or "
+    "the name of a method. The notebook is written to FOLDER; running its last cell "
+    "writes the Python module. In an nbdev project it is written to nbs/ instead, and "
+    "nbdev-export writes the module.",
 )
 def copy_command(
-    chapter: str,  # such as guarded_irt, or stats/irt; or a method, such as aipw
-    folder: str,  # for the notebook; made if missing
+    chapter: str,  # chapter or method, such as guarded_irt, stats/irt, aipw
+    folder: str,  # folder for the notebook; made if missing
     *,
-    name: str | None = None,  # of notebook, module and method (my_CHAPTER)
-    with_data: bool = False,  # keep the cells that need data, or long
+    name: str | None = None,  # name of notebook, module and method (my_CHAPTER)
+    with_data: bool = False,  # keep the cells that need data or a long time
 ) -> None:
-    "One chapter as a notebook of your own"
+    "Copy a chapter into a notebook of your own, to change its method"
     book = read_chapters()
     asked = chapter if chapter in LIBRARY else None
     chapter = find_chapter(chapter, [one for one in book if one != "index"])

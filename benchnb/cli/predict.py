@@ -15,34 +15,41 @@ from ..data.untrusted import write_csv
 
 # %% ../../nbs/cli/predict.ipynb #540e341f
 PREDICT = (
-    "RECORDS is a CSV, TSV, JSONL or Parquet file with a row per result of a model on "
-    "a task: columns model, task, score; family, total_params, shots, metric and "
-    "subtask, if there are any. Rows without a score are predicted. --split: "
-    "what is held out together, to be predicted: single records (record), the records "
-    "that share a value of a column (model, task, family, ...), what a column marks "
-    "as train and test, or a setting of the paper (L1 to E2.2). Default: a column "
-    "split, or else like the rows without a score."
+    "RECORDS is a CSV, TSV, JSONL or Parquet file with one row for each result of a "
+    "model on a task, in the columns model, task and score. The columns family, "
+    "total_params, shots, metric and subtask are used where there are any. First, "
+    "known scores are held out and predicted, to find the best predictor and its "
+    "error; this predictor then fills in the rows without a score. --split says which "
+    "rows are held out together: single ones (record), all with the same value of a "
+    "column (model, task, family, ...), those that a column marks as train and test, "
+    "or a setting of the paper on recovering BIG-bench scores (L1 to E2.2). Without "
+    "it, a column named split decides, or else the pattern of the rows without a score."
 )
 
 
-@command("predict", "benchnb predict records.csv --out filled.csv", more=PREDICT)
+@command(
+    "predict",
+    "benchnb predict records.csv --out filled.csv",
+    more=PREDICT,
+    rare="features folds scale duplicates seed jobs",
+)
 def predict_command(
     records: str,  # a table of results, some without a score
     *,
-    columns: str | None = None,  # which is which: model=NAME,task=NAME,score=NAME
-    features: str | None = None,  # further columns that predictors learn from
-    split: str | None = None,  # record, a column, or L1 to E2.2
-    predictors: str | None = None,  # names with commas (all; mlp needs PyTorch)
-    folds: int = 10,  # parts that are held out, one after the other
-    scale: str = "unit",  # of the scores: unit, percent, or metric (its own)
-    duplicates: str = "refuse",  # of a result: refuse, first or mean
-    seed: int = 42,  # of what is held out
-    jobs: int = 1,  # processors
-    out: str | None = None,  # CSV: the rows without a score, predicted, in its scale
-    plot: str | None = None,  # png, pdf or svg: errors, and scores over predictions
-    json: bool = False,  # print an object instead
+    columns: str | None = None,  # your names of the columns: model=A,task=B,score=C
+    features: str | None = None,  # further columns to learn from, with commas
+    split: str | None = None,  # held out together: record, a column, or L1 to E2.2
+    predictors: str | None = None,  # to compare, with commas (all; mlp needs PyTorch)
+    folds: int = 10,  # number of parts, each held out once
+    scale: str = "unit",  # scale of the scores: unit (0 to 1), percent, metric
+    duplicates: str = "refuse",  # of a result that is there twice: refuse, first, mean
+    seed: int = 42,  # seed of what is held out
+    jobs: int = 1,  # number of processors
+    out: str | None = None,  # write the predicted rows to this CSV file
+    plot: str | None = None,  # draw errors and predictions (.png, .pdf, .svg)
+    json: bool = False,  # print JSON instead of text
 ) -> None:
-    "Which predictor is best on your records, and the scores that are missing"
+    "Predict the missing scores of a table of results, and how accurate that is"
     from benchnb.prediction import held_out
     from benchnb.prediction.records import (
         COLUMNS,

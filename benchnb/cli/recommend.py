@@ -73,9 +73,9 @@ def print_tasks(
 
 # %% ../../nbs/cli/recommend.ipynb #recfore2
 def forecast_score(
-    curve: "pd.DataFrame",  # error and width over the items, from items_curve
+    curve: "pd.DataFrame",  # error and half width over the items, from items_curve
     fewer: "pd.DataFrame",  # error over the sources, from sources_curve
-    width: float,  # wanted, of the interval
+    half_width: float,  # of the interval, wanted
     mae: float | None = None,  # wanted mean absolute error, instead
 ) -> "Iterator[str]":  # lines
     "How many items, and how many sources, are enough for one model's score"
@@ -86,10 +86,10 @@ def forecast_score(
     from benchnb.evaluation.compare import plus_minus
     from benchnb.studies import planning
 
-    goal = f"a score to ± {50 * width:g} points"
+    goal = f"a score to ± {100 * half_width:g} points"
     if mae is not None:
         goal = f"a mean error of {100 * mae:g} points"
-    first, items = curve.iloc[0], planning.items_needed(curve, width, mae)["text"]
+    first, items = curve.iloc[0], planning.items_needed(curve, half_width, mae)["text"]
     yield f"\nitems for {goal}"
     yield str(render(items.rename("items").rename_axis("method").reset_index()))
     enough = planning.sources_needed(fewer)
@@ -168,7 +168,7 @@ def print_items(
 ) -> None:
     "How many items and source models are enough"
     from benchnb.cli.compare import method_names
-    from benchnb.stats.sample_size import check_share, width_of_error
+    from benchnb.stats.sample_size import check_share, half_width_of_error
     from benchnb.studies import planning
 
     few = min(50, max(1, table.shape[1] // 2))
@@ -186,12 +186,12 @@ def print_items(
         print(f"items to find a difference of {100 * difference:g} points with a power")
         print(f"of {power:.0%}, at a level of 95% ({tests})\n")
         return print(forecast_difference(needed))
-    width = width_of_error(mae) if half is None else 2 * half
-    check_share("width", width)
+    half_width = half_width_of_error(mae) if half is None else half
+    check_share("plus_minus", half_width)
     curve = planning.items_curve(table, chosen, budgets, **how)
     fewer = planning.sources_curve(table, chosen, budget=few, **how)
     if json:
-        values = {"items": planning.items_needed(curve, width, mae)}
+        values = {"items": planning.items_needed(curve, half_width, mae)}
         values["sources"] = planning.sources_needed(fewer)
         if curve["cost"].notna().all():
             values["spend"] = planning.spend_curve(curve)
@@ -199,7 +199,7 @@ def print_items(
     first = curve.iloc[0]
     print(f"{split} split, about {first['sources']} sources and", end=" ")
     print(f"{first['targets']} models held out, {tests}")
-    print(*forecast_score(curve, fewer, width, mae), sep="\n")
+    print(*forecast_score(curve, fewer, half_width, mae), sep="\n")
 
 # %% ../../nbs/cli/recommend.ipynb #b8aa478e
 RECOMMEND = (

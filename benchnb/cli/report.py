@@ -503,7 +503,7 @@ def check_finished(
 
 
 def check_form(path: str) -> None:
-    "Refuse a name that ends in neither .html nor .md, and a place that is taken"
+    "Refuse a name that does not end in .html or .md, and a place that is taken"
     if Path(path).suffix not in FORMS:
         raise ValueError(f"{path!r} must end in {' or '.join(FORMS)}")
     check_place(path)

@@ -18,12 +18,13 @@ from ..tasks.transfer import read_matrix
 SELECT = (
     "MATRIX is what benchnb transfer wrote (a CSV file, a journal, or the folder of "
     "the journals), or a square CSV table with names in its first row and column: "
-    "a row is the task of the exemplars, a column the task that is then answered. "
-    "Coverage: how similar all tasks are to the chosen ones, as a share of what all "
-    "tasks reach; gain: what a task adds to it; tied (in the CSV file): how many "
-    "tasks gained as much. Coverages of the two methods do not compare: each has its "
-    "own similarity. No result of any model is used; how accurate such tasks are on "
-    "models of yours says benchnb recommend SCORES --tasks --transfer MATRIX."
+    "a row is the task of the examples, a column the task that is answered after them. "
+    "For each chosen task two figures are printed: coverage, which is how similar all "
+    "tasks are to those chosen so far (100% when all are chosen), and gain, the "
+    "coverage that this task adds. The two methods measure similarity in different "
+    "ways, so do not compare their coverages. Scores of models are not used; for "
+    "the error on models of yours see benchnb recommend SCORES --tasks --transfer "
+    "MATRIX. In the CSV file, tied counts the tasks that would have added as much."
 )
 
 
@@ -31,13 +32,13 @@ SELECT = (
 def select_command(
     matrix: str,  # a CSV file, a journal, or a folder of journals
     *,
-    tasks: int | None = None,  # how many to choose (all, the best first)
-    method: str = "bento_sim",  # or bento_le, by Laplacian eigenmaps
-    out: str | None = None,  # CSV: a row per task in the order of choice
-    plot: str | None = None,  # png, pdf or svg: the tasks, and the coverage
-    json: bool = False,  # print an object instead
+    tasks: int | None = None,  # number of tasks to choose (all, the best first)
+    method: str = "bento_sim",  # bento_sim, or bento_le (Laplacian eigenmaps)
+    out: str | None = None,  # write a row for each task, in order, to this CSV file
+    plot: str | None = None,  # draw tasks and coverage (.png, .pdf, .svg)
+    json: bool = False,  # print JSON instead of text
 ) -> None:
-    "Which few tasks stand for all, by a transfer matrix"
+    "Choose a few tasks that represent all, from a transfer matrix"
     commands.check_outputs(matrix, out=out, plot=plot)
     found = read_matrix(matrix)
     steps, similar = choose_tasks(found, tasks, method)

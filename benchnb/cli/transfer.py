@@ -41,30 +41,40 @@ def journal_of(
 # %% ../../nbs/cli/transfer.ipynb #3dbeb445
 TRANSFER_EXAMPLE = "benchnb transfer mmlu --model gpt2 --out mmlu.csv --shard 3/8"
 TRANSFER_HELP = (
-    "TASKS is a folder or a file of tasks. The same command goes on after a stop. "
-    "Slurm: sbatch --array=1-8 --gpus=1 --wrap 'benchnb transfer TASKS --model M "
-    "--out F.csv --shard $SLURM_ARRAY_TASK_ID/8', then --merge."
+    "TASKS is a folder or a file of tasks: questions in NAME_test, examples in "
+    "NAME_dev (CSV, JSON, JSONL or Parquet). A model answers the questions of every "
+    "task after examples of every other task; its mean scores are the transfer matrix "
+    "that benchnb select reads. A run that was stopped goes on with the same command. "
+    "Several machines each measure a part (--shard), and --merge puts the parts "
+    "together. With Slurm: sbatch --array=1-8 --gpus=1 --wrap 'benchnb transfer TASKS "
+    "--model M --out F.csv --shard $SLURM_ARRAY_TASK_ID/8'."
 )
 
 
-@command("transfer", TRANSFER_EXAMPLE, more=TRANSFER_HELP, resumes=True)
+@command(
+    "transfer",
+    TRANSFER_EXAMPLE,
+    more=TRANSFER_HELP,
+    resumes=True,
+    rare="tokenizer scoring prompt batch answers",
+)
 def transfer_command(
     tasks: str,  # a folder or a file of tasks
     *,
-    out: str,  # the matrix: a CSV file; the journal lies beside it
-    model: str | None = None,  # a folder or a name on the hub, or on a server
-    url: str | None = None,  # of an OpenAI-compatible server; key: BENCHNB_KEY
-    tokenizer: str | None = None,  # of a model on a server; its name if not said
-    exemplars: int = 5,  # shown before each question
-    seeds: int = 10,  # draws of the exemplars
-    scoring: str = "likelihood",  # perplexity, exact, last_character, chain_of_thought
-    prompt: str = "mmlu",  # or flan
-    batch: int = 32,  # questions in one pass
-    shard: str | None = None,  # such as 3/8: the third of eight parts
-    merge: bool = False,  # put the journals of all shards together
-    answers: str | None = None,  # a Parquet file for the score of each question
+    out: str,  # write the matrix to this CSV file, its journal beside it
+    model: str | None = None,  # a folder, or a name on the Hugging Face hub or a server
+    url: str | None = None,  # an OpenAI-compatible server; its key is in BENCHNB_KEY
+    tokenizer: str | None = None,  # tokenizer of a model on a server (that of its name)
+    exemplars: int = 5,  # number of examples before each question
+    seeds: int = 10,  # how often the examples are drawn
+    scoring: str = "likelihood",  # or perplexity, exact, last_character, chain_of_thought
+    prompt: str = "mmlu",  # format of the prompt: mmlu or flan
+    batch: int = 32,  # questions in one forward pass
+    shard: str | None = None,  # measure one part, such as 3/8: the third of eight
+    merge: bool = False,  # put the journals of all parts together
+    answers: str | None = None,  # write the score of each question to this Parquet file
 ) -> None:
-    "Measure how much the examples of each task help with each other task"
+    "Measure how much the examples of each task help with every other task"
     how = {"exemplars": exemplars, "seeds": seeds, "scoring": scoring}
     part = read_shard(shard)
     if not out.endswith(".csv"):

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
+from ..data.render import points
 from .method import Estimate, Flag, IntervalKind, IntervalOf, Method
 from .per_task import PerTask
 from .simulate import Conversation, filled, reaching
@@ -93,7 +94,10 @@ def range_flags(
     who = "stronger than the best" if above else "weaker than the worst"
     end = known.max() if above else known.min()
     return [
-        (Flag.OUT_OF_RANGE, f"{who} source ({end:.3f}): {WORTH.get(kind, OUTSIDE)}")
+        (
+            Flag.OUT_OF_RANGE,
+            f"{who} source ({points(end)} points): {WORTH.get(kind, OUTSIDE)}",
+        )
     ]
 
 # %% ../../nbs/evaluation/guard.ipynb #1c096711

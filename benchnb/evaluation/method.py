@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['EXTRAS', 'ONE_THREAD', 'IntervalKind', 'IntervalOf', 'Flag', 'bounds_text', 'Estimate', 'is_whole', 'Param',
            'allowed_values', 'param', 'parameters', 'check_parameters', 'check_whole', 'check_budget', 'check_fitted',
-           'install_hint', 'missing_packages', 'ThreadLimit', 'on_one_thread', 'RandomDraw', 'Method', 'Coreset',
-           'Cohort', 'entry', 'documented']
+           'install_hint', 'missing_packages', 'ThreadLimit', 'on_one_thread', 'calling_level', 'RandomDraw', 'Method',
+           'Coreset', 'Cohort', 'entry', 'documented']
 
 # %% ../../nbs/evaluation/method.ipynb #6bfc4621
 import copy
@@ -332,6 +332,15 @@ def on_one_thread(
             return step(*args, **kwargs)
 
     return run
+
+# %% ../../nbs/evaluation/method.ipynb #callev02
+def calling_level() -> int:  # the stacklevel of warnings.warn
+    "How many frames up the nearest line outside this package is"
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals["__name__"].startswith("benchnb."):
+        level += 1
+        frame = frame.f_back
+    return level
 
 # %% ../../nbs/evaluation/method.ipynb #7652f13c
 class RandomDraw(NamedTuple):

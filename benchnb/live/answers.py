@@ -310,7 +310,7 @@ def read_logged(
     choices = replace(choices, tasks=recorded(live.items))
     logs = read_logs(harness, files, choices)
     answers = log_answers(logs, live.items, choices)
-    if odd := [log.file for log in logs if not log.whole]:  # nor what was run
+    if odd := [log.file for log in logs if not log.whole]:  # it lists only successes
         text = f"{odd[0]} does not say all that was run: what is asked and not "
         text += "resolved counts as wrong, also if it was never run"
         warnings.warn(text, stacklevel=2)

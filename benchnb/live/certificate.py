@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import check_version, naming, read_object
+from ..data.render import points
 from ..data.scores import Scores, item_means
 from ..evaluation.guard import usual_range
 from ..evaluation.method import Flag, Method, parameters
@@ -171,7 +172,7 @@ def measured_text(certificate: dict) -> str:  # a certificate as plain values
 def valid_for(certificate: dict) -> str:  # a certificate as plain values
     "For which models the figures hold"
     low, high = certificate["scores"]
-    text = f"models that score {low:.3f} to {high:.3f}"
+    text = f"models that score {points(low)} to {points(high)} points"
     if certificate["fit"] is not None:
         text += " and find the same items hard as the earlier models do "
         text += f"(person fit of at least {certificate['fit']:.2f})"
@@ -197,7 +198,7 @@ chose its {} items, and estimated them.
 Means over the trials ± standard error; random items were measured in {} trials.
 
 | models | number | mean error, points | of random items \
-| intervals that hold, % | rank correlation | smallest difference, points |
+| intervals that hold, % (their half width, points) | rank correlation | smallest difference, points |
 |:--|--:|--:|--:|--:|--:|--:|
 """
 
@@ -218,7 +219,7 @@ def certificate_page(
         cells.insert(3, f"{100 * found['random_error']:.1f}")
         tried, usable = found["estimates"], found["usable"]
         if usable:
-            cells[4] += f" ({usable} of {tried} usable, {found['width']:.2f} wide)"
+            cells[4] += f" ({usable} of {tried} usable, ± {points(found['width'] / 2)})"
         else:
             cells[4] = f"no usable interval in {tried} of {tried}"
         rows.append(f"| {' | '.join(cells)} |")
@@ -229,7 +230,7 @@ def certificate_page(
         text += "cannot well be chance (95%).\n**Valid for** "
         text += f"{valid_for(c)}. `benchnb estimate` flags other models.\n"
     text += f"**Sources**: {c['models']} models, table `{c['sources']}`"
-    again = f"when there are models with a score above {c['scores'][1]:.2f}."
+    again = f"when there are models with a score above {points(c['scores'][1])} points."
     if c["released"] is None:
         return f"{text}, dates unknown.\n**Check again** {again}"
     text += ", released from {} to {}.\n".format(*c["released"])

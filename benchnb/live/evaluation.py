@@ -21,7 +21,7 @@ from fastcore.basics import patch
 
 from ..data.costs import Amount
 from ..data.files import naming, new_folder, read_object, write_text
-from ..data.render import render
+from ..data.render import points, render
 from ..data.scores import Scores, item_means
 from ..evaluation.guard import Guard, set_level
 from ..evaluation.left_out import left_out_errors
@@ -132,10 +132,11 @@ class Evaluation:
         "Begin a stage with a larger budget, if a width is wanted and not reached"
         if self.plan.width is None:
             return False
+        wanted = f"± {points(self.plan.width / 2)} points"
         low, high = self.conversation.estimate.interval
         if np.isnan(low):
             name = self.method.name
-            self.stuck = f"{name} gave no interval: the width is not reached"
+            self.stuck = f"{name} gave no interval: {wanted} is not reached"
             return False
         width, budget, total = high - low, self.method.budget_, len(self.items)
         most = self.plan.most or total
@@ -146,17 +147,16 @@ class Evaluation:
             larger = min(larger, left)
         if larger <= budget:
             if width > self.plan.width and most < total:
-                self.stuck = "budget spent before the width was reached"
+                self.stuck = f"budget spent before {wanted} was reached"
                 if left > 0:
                     self.stuck = f"{left} items of the budget are left, too few for a "
-                    self.stuck += "new choice, and the width was not reached"
-                asked = f"{self.plan.width:g} was asked"
-                self.stuck += f": the interval is {width:.3f} wide, {asked}"
+                    self.stuck += f"new choice, and {wanted} was not reached"
+                self.stuck += f": the interval is ± {points(width / 2)} points"
             return False
         try:
             self.stages.append(self._stage(larger))
         except ValueError as error:
-            self.stuck = f"the width is not reached ({error})"
+            self.stuck = f"{wanted} is not reached ({error})"
             return False
         self.finished = self.conversation
         self.conversation = Conversation(self.stages[-1])
@@ -354,7 +354,9 @@ def _complete(self: Evaluation) -> tuple[Conversation, list[str]]:
     left = f"items that are still to be told: {len(todo)}"
     if self.finished is None:
         raise ValueError(f"{left}: ask() names them")
-    return self.finished, [f"the wanted width is not reached yet; {left}"]
+    return self.finished, [
+        f"± {points(self.plan.width / 2)} points is not reached yet; {left}"
+    ]
 
 
 @patch

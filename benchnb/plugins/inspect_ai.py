@@ -82,7 +82,7 @@ def fresh_evaluation(
     sources: str,  # a table, a published benchmark, or a folder of benchnb plan
     method: str = "guarded_irt",  # name; the folders know theirs
     budget: int | None = None,  # items; the folders know theirs
-    width: float | None = None,  # of the interval, wanted
+    plus_minus: float | None = None,  # points on either side, wanted of the interval
     seed: int = 0,  # of all random choices
     first: int | None = None,  # as for in_one_order
 ) -> Evaluation:  # in memory, without answers
@@ -98,6 +98,7 @@ def fresh_evaluation(
     changed = os.stat(sources).st_mtime_ns if os.path.exists(sources) else 0
     table, fitted = fitted_on(sources, method, changed)
     own = copy.deepcopy(fitted)
+    width = plus_minus and 2 * plus_minus / 100
     live = Evaluation(own, budget, seed, source=table, width=width)
     return in_one_order(live, first)
 
@@ -196,7 +197,7 @@ class Feed:
         if one.live.ask():
             return ""
         width = one.live.plan.width
-        enough = f"the interval is at most {width} wide" if width else ""
+        enough = f"the interval is at most ± {50 * width:g} points" if width else ""
         return one.live.stuck or enough or "all items of the budget were run"
 
     def more(self, run: str) -> list:  # samples; empty: the run is over
@@ -304,7 +305,7 @@ def full_score(
     task: str = "all",  # name of the Inspect task
     method: str = "guarded_irt",  # name; the folders know theirs
     budget: int | None = None,  # items; None: as many as were run
-    width: float | None = None,  # of the interval, wanted
+    plus_minus: float | None = None,  # points on either side, wanted of the interval
     seed: int = 0,  # of all random choices
     stops: bool = False,  # it ran a list in order, perhaps not to its end
 ):  # -> a metric of Inspect
@@ -316,8 +317,8 @@ def full_score(
     from inspect_ai.scorer import SampleScore
 
     def compute(scores: list[SampleScore]) -> dict[str, float]:
-        size = None if width else len({one.sample_id for one in scores})
-        how = place, method, budget or size, width, seed
+        size = None if plus_minus else len({one.sample_id for one in scores})
+        how = place, method, budget or size, plus_minus, seed
         live = fresh_evaluation(*how)
         names, heard = sample_items(live.items, task, [s.sample_id for s in scores]), {}
         for one in scores:
@@ -459,10 +460,12 @@ def small(
     sources: str | None = None,  # a table, a published benchmark, a folder of plan
     method: str = "guarded_irt",  # name; the folders know theirs
     budget: int | None = None,  # items; the folders know theirs
-    width: float | None = None,  # ask until the interval is so wide
+    plus_minus: (
+        float | None
+    ) = None,  # points: ask until the score is known to ± so many
     seed: int = 0,  # of all random choices
     metric: str | None = None,  # scorer, or scorer/key, where there are several
-    within: float | None = None,  # stop once the score is known to within this
+    within: float | None = None,  # points: stop once the score is known to ± so many
     against: str | None = None,  # or is better or worse than in this folder of plan
     tokens: float | None = None,  # ask for no more once so many are spent
     dollars: float | None = None,  # the same for money, where Inspect knows prices
@@ -476,7 +479,7 @@ def small(
         if given is None:
             usual = "-T task=arith.py -T sources=scores.parquet -T budget=30"
             raise ClickException(f"say which {name}: benchnb/small {usual}")
-    how = {"method": method, "budget": budget, "width": width, "seed": seed}
+    how = {"method": method, "budget": budget, "plus_minus": plus_minus, "seed": seed}
     place = os.path.abspath(sources) if os.path.exists(sources) else sources
     try:
         found = load_original(task, task_args) if isinstance(task, str) else [task]
@@ -484,7 +487,8 @@ def small(
             problem = f"{task!r} names {len(found)} tasks: name one, such as"
             raise ValueError(f"{problem} arith.py@arith")
         original, fresh = found[0], partial(fresh_evaluation, place, **how)
-        live, decide = fresh(), (against, within)
+        live = fresh()
+        decide = (against, None if within is None else within / 100)
         if any(decide):
             standing_beside(live, *decide)  # refused where it cannot be decided
         early = live.plan.width, *decide, tokens, dollars

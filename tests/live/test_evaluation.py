@@ -503,7 +503,7 @@ def test_a_budget_caps_all_items_on_the_way_to_a_width(name, weight, tmp_path):
     full = weight == 1 and name in ("random", "difference", "aipw")
     assert (spent == 100 if full else spent <= 100) and len(rounds) > 2
     text = "budget spent before" if spent == 100 else "too few for a new choice"
-    asked = f"the interval is {high - low:.3f} wide, 0.1 was asked"
+    asked = f"reached: the interval is ± {50 * (high - low):.1f} points"
     assert text in live.report()["notes"][-1] and asked in live.report()["notes"][-1]
 
 

@@ -178,3 +178,10 @@ def test_the_published_setting_draws_anew_for_every_target(tables):
     assert one[:10] == two[:10] == sorted(one[:10], key=lambda name: int(name[4:]))
     assert set(one) != set(two)
     assert [one, two] == asked_by_two_equal_targets(published, tables)
+
+
+def test_a_small_probe_is_reported_at_the_callers_line(tables):
+    source, _ = tables
+    with pytest.warns(UserWarning, match="pays a probe of 2 items") as seen:
+        ready(get_method("tailored_bench").fit(source), 4)
+    assert {warning.filename for warning in seen} == {__file__}

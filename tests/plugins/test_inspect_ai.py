@@ -235,8 +235,8 @@ def test_early_stopping_killed_and_retried_is_a_simulation(world, sources):
     "One at a time or many, two models, a kill, a lost sample: always one estimate"
     place, env = world
     argv = ["-T", "method=aipw", "--no-fail-on-error", "--max-samples"]
-    wide = {"how": "width=0.3"}
-    method, live = in_order(sources, place, width=0.3)
+    narrow = {"how": "plus_minus=15"}
+    method, live = in_order(sources, place, plus_minus=15)
     lost = [int(live.ask()[3].removeprefix("arith/"))]
     fail = {"FAIL": str(*lost)}
     ran = (
@@ -246,13 +246,15 @@ def test_early_stopping_killed_and_retried_is_a_simulation(world, sources):
         PYTHON,
         "-m",
         "inspect_ai",
-        *small(MODELS[2:4], "narrow", *argv, "7", **wide),
+        *small(MODELS[2:4], "narrow", *argv, "7", **narrow),
     ]
     done = start(*both, cwd=place, **env, **fail, KILL=str(ran + 30))
     assert done.returncode == -9 and not finished(place, "narrow/*.eval")
     logs = sorted(map(str, place.glob("narrow/*.eval")))
     retry = ["eval-retry", *logs, "--log-dir", "narrow"]
-    inspect(world, (fail, retry), (fail, small(["aaa"], "narrow", *argv, "1", **wide)))
+    inspect(
+        world, (fail, retry), (fail, small(["aaa"], "narrow", *argv, "1", **narrow))
+    )
     found = finished(place, "narrow/*.eval")
     assert sorted(model for model, _, _ in found) == ["aaa", "aaa", "aaaa"]
     assert max(x["metadata"]["benchnb"]["asked"] for _, x, _ in found) > len(live.ask())
@@ -265,7 +267,7 @@ def test_early_stopping_killed_and_retried_is_a_simulation(world, sources):
         wanted = simulate(method, row, int(said["asked"]))[0]
         assert said["estimate"] == pytest.approx(wanted.score, abs=1e-6)
         assert said["unscored"] == 1 and said["high"] - said["low"] <= 0.3
-        assert said["reason"] == "the interval is at most 0.3 wide"
+        assert said["reason"] == "the interval is at most ± 15 points"
         assert {one["reason"] for one in stopped["early_stops"]} == {said["reason"]}
         assert said["asked"] <= count < said["asked"] + 2 * 7  # in flight, twice
         assert len(stopped["early_stops"]) == ITEMS - count > 0
@@ -277,7 +279,7 @@ def test_a_decision_ends_a_run(world, sources):
     "All answers count, and the reason is in the log; an adaptive run has one, too"
     place, _ = world
     aipw = {"how": f"budget={ITEMS}"}
-    few = ["-T", "method=aipw", "-T", "within=0.2"]
+    few = ["-T", "method=aipw", "-T", "within=20"]
     inspect(
         world,
         ({}, small(["aaaaaa"], "within", *few, **aipw)),
@@ -303,7 +305,7 @@ def test_bad_input_is_named(world):
         world,
         ({}, small(["aaa"], "none", "-T", "size=7")),
         ({}, small(["aaa"], "none", "-T", "metric=f1")),
-        ({}, small(["aaa"], "none", "-T", "within=0.1")),
+        ({}, small(["aaa"], "none", "-T", "within=10")),
     )
     assert "53 of 60 items of the sources are no samples of 'arith'" in out
     assert "stopping needs a method such as aipw" in out

@@ -14,8 +14,8 @@ from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.stats.sample_size import (
     score_spread,
+    textbook_half_width,
     textbook_items,
-    textbook_width,
 )
 from benchnb.studies.planning import (
     PLAN_METHODS,
@@ -48,7 +48,7 @@ def sources():
 # the textbook
 
 
-def test_textbook_width_is_the_spread_of_all_draws():
+def test_the_textbooks_half_width_is_the_spread_of_all_draws():
     total, right, n = 8, 3, 4
     k = np.arange(n + 1)
     chance = np.array([comb(right, i) * comb(total - right, n - i) for i in k])
@@ -56,7 +56,7 @@ def test_textbook_width_is_the_spread_of_all_draws():
     mean = chance @ (k / n)
     error = np.sqrt(chance @ (k / n - mean) ** 2)
     spread = np.sqrt(right / total * (1 - right / total))
-    assert textbook_width(n, total, spread) == pytest.approx(2 * 1.959964 * error)
+    assert textbook_half_width(n, total, spread) == pytest.approx(1.959964 * error)
 
 
 def test_spread_counts_weights_and_leaves_gaps_out():
@@ -122,10 +122,10 @@ def test_curves_do_not_depend_on_jobs_or_a_journal(tmp_path, sources):
 def test_reach_follows_the_finite_population():
     budgets = np.array([20, 200])
     for total in (277, 1319, 1e6):
-        width = textbook_width(budgets, total)
-        for goal in (0.2, 0.3):
+        half_width = textbook_half_width(budgets, total)
+        for goal in (0.1, 0.15):
             want = textbook_items(goal, total)
-            assert reach(budgets, width, goal, total) == pytest.approx(want, abs=1)
+            assert reach(budgets, half_width, goal, total) == pytest.approx(want, abs=1)
 
 
 def test_reach_is_monotone_in_the_goal():
@@ -134,24 +134,29 @@ def test_reach_is_monotone_in_the_goal():
     assert (np.diff(found) <= 0).all() and found[-1] == 20 and found[0] == 200
 
 
-def made(width, error=0.0, coverage=0.95):
+def made(half_width, error=0.0, coverage=0.95):
     "A curve of one method at 20, 50 and 100 of 1,000 items"
     facts = {"method": "m", "budget": [20, 50, 100], "items": 1000, "spread": 0.5}
-    facts |= {"width": width, "width_se": error, "mae": 0.05, "mae_se": 0.0}
+    facts |= {
+        "half_width": half_width,
+        "half_width_se": error,
+        "mae": 0.05,
+        "mae_se": 0.0,
+    }
     return pd.DataFrame(facts | {"coverage": coverage})
 
 
 @pytest.mark.parametrize(
     "curve, text",
     [
-        (made([0.4, 0.3, 0.04], 0.001), "100 (100 to more than 100)"),
-        (made([0.4, 0.3, 0.02], np.nan), "95 (error unknown)"),
-        (made([np.nan] * 3, np.nan), "no width"),
-        (made([0.03, 0.02, 0.01], coverage=0.5), "20 or fewer, holds 50%"),
+        (made([0.2, 0.15, 0.02], 0.0005), "100 (100 to more than 100)"),
+        (made([0.2, 0.15, 0.01], np.nan), "95 (error unknown)"),
+        (made([np.nan] * 3, np.nan), "no interval"),
+        (made([0.015, 0.01, 0.005], coverage=0.5), "20 or fewer, holds 50%"),
     ],
 )
 def test_an_answer_in_words(curve, text):
-    assert items_needed(curve, width=0.04)["text"]["m"] == text
+    assert items_needed(curve, half_width=0.02)["text"]["m"] == text
 
 
 def test_amounts_are_read_off_in_items():
