@@ -277,10 +277,14 @@ def test_an_address_that_is_not_there_is_named_nowhere():
     settings = ConfigParser(delimiters=["="])
     settings.read(ROOT / "settings.ini", encoding="utf-8")
     settings = settings["DEFAULT"]
-    where = {"repository": "github.com/benchnb", "site": "benchnb.github.io"}
-    words = [word for name, word in where.items() if not settings[name]]
+    where = {
+        "github.com/benchnb": "repository",
+        "gh:benchnb": "repository",
+        "benchnb.github.io": "site",
+    }
+    words = [word for word, name in where.items() if not settings[name]]
     words += ["git+https"] if settings["install_from"] == "." else []
-    left = ("settings.ini", "_modidx.py", "nbdev.yml", "_quarto.yml")
+    left = ("settings.ini", "_modidx.py", "nbdev.yml")
     command = [
         "git",
         "ls-files",
@@ -290,6 +294,7 @@ def test_an_address_that_is_not_there_is_named_nowhere():
         "*.cff",
         "*.qmd",
         "*.jinja",
+        "*.yml",
     ]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     paths = [

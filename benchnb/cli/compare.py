@@ -108,8 +108,8 @@ def conclusion(
         if method.guarded or method.design_based or name == RECOMMENDED:
             continue
         text += (
-            f" {name} is not what we recommend: it misleads where a new model is "
-            f"stronger than all earlier ones; {RECOMMENDED} notices this."
+            f" {name} is not what we recommend: it can be far off where a new model "
+            f"is stronger than all earlier ones; {RECOMMENDED} notices this."
         )
     return text
 
