@@ -67,9 +67,7 @@ def kept_tables(
 
 # %% ../../nbs/live/bundles.ipynb #a68be8b7
 NOT_MEASURED = "How accurate the estimates are was not measured."
-CERTIFIED = (
-    "| `certificate.json`, `left_out_*.parquet` | the certificate, its errors |\n"
-)
+CERTIFIED = "| `certificate.json`, `left_out_*.npz` | the certificate, its errors |\n"
 HARNESS_TASK = """
 `{0}.yaml` is a task of lm-evaluation-harness that prints `estimate`, the score of the
 whole benchmark; the mean of the items asked (`acc` or another metric), which the

@@ -11,6 +11,7 @@ __all__ = ['FILE', 'EVALUATION_FORMAT', 'PATIENCE', 'LEASE', 'Plan', 'pooled', '
 # %% ../../nbs/live/folder.ipynb #83a8b8d4
 import errno
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -34,12 +35,11 @@ from benchnb.data.files import (
     is_running,
     naming,
     parse_object,
-    read_parquet,
     replace_file,
     sync,
     unfinished,
 )
-from ..data.untrusted import read_stream
+from ..data.untrusted import load_arrays, read_stream
 from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole
 from ..harnesses.harness import BLANK, running_harness
@@ -237,8 +237,11 @@ def write_errors(
     errors: pd.DataFrame,  # from left_out_errors
 ) -> None:
     "Keep left-out errors in a folder"
-    path = folder / f"left_out_{budget}.parquet"
-    replace_file(path, lambda name: errors.to_parquet(name))
+    arrays = {name: column.to_numpy() for name, column in errors.items()}
+    packed = io.BytesIO()
+    np.savez_compressed(packed, models=errors.index.to_numpy(dtype=str), **arrays)
+    path = folder / f"left_out_{budget}.npz"
+    replace_file(path, lambda name: Path(name).write_bytes(packed.getvalue()))
 
 
 def read_errors(
@@ -246,12 +249,14 @@ def read_errors(
     budget: int,  # with which the sources were left out
 ) -> pd.DataFrame | None:  # None: there are none
     "The left-out errors that a folder keeps"
-    path = folder / f"left_out_{budget}.parquet"
+    path = folder / f"left_out_{budget}.npz"
     if not path.is_file():
         return None
     with naming(path, "is damaged, restore it from a copy"):
+        arrays = load_arrays(path)
+        models = pd.Index(arrays.pop("models"), name="model")
         kinds = {"truth": float, "estimate": float, "fold": int}
-        return read_parquet(path).to_pandas().astype(kinds)
+        return pd.DataFrame(arrays, index=models).astype(kinds)
 
 # %% ../../nbs/live/folder.ipynb #d30f19a4
 def plain_answers(

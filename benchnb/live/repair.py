@@ -39,7 +39,7 @@ def file_faults(folder: Path) -> Generator[tuple[Path, Exception]]:
         else:
             good += more
     readers = {path: load_method for path in folder.glob("stage-*") if not path.suffix}
-    for path in folder.glob("left_out_*.parquet"):
+    for path in folder.glob("left_out_*.npz"):
         readers[path] = lambda path: disk.read_errors(folder, int(path.stem[9:]))
     for path, read in readers.items():
         try:

@@ -26,7 +26,7 @@ def begin(folder, method="random", **how):
 
 @pytest.mark.parametrize("target", ["file", "nowhere", "folder"])
 @pytest.mark.parametrize(
-    "link", [".lock", "evaluation.json", "left_out_12.parquet", "subset_2.json"]
+    "link", [".lock", "evaluation.json", "left_out_12.npz", "subset_2.json"]
 )
 def test_no_change_goes_through_a_link(link, target, tmp_path):
     live, outside = begin(tmp_path / "mine", harness="list"), tmp_path / "outside"
