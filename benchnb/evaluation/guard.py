@@ -131,12 +131,14 @@ def misfit_flags(
                 "its right and wrong answers follow another pattern than the sources' "
             )
             text += (
-                f"(person fit {value:.1f}; usual is {median:z.1f} +- {scale:.1f}){safe}"
+                f"(person fit {value:.1f}; usual is {median:z.1f} ± {scale:.1f}){safe}"
             )
             found.append((Flag.MISFIT, text))
         if name == "correction" and (value < low or value > high):
-            text = f"AIPW, as a check, moves the score by {value:+.3f}; usual is "
-            found.append((Flag.MISFIT, f"{text}{median:+.3f} +- {scale:.3f}{safe}"))
+            text = f"AIPW, as a check, moves the score by {100 * value:+.1f} points; usual is "
+            found.append(
+                (Flag.MISFIT, f"{text}{100 * median:+.1f} ± {100 * scale:.1f}{safe}")
+            )
     return found
 
 # %% ../../nbs/evaluation/guard.ipynb #05e46716
@@ -205,7 +207,7 @@ def respond_to_shift(
         return replace(found, notes=(*notes, note))
     else:
         note = "falls back to AIPW, which relies less on the sources "
-        note, other = note + f"({name} estimated {found.score:.3f})", instead
+        note, other = note + f"({name} estimated {points(found.score)} points)", instead
         flag = Flag.FALLBACK
     asked = dict(items=found.items, unscored=found.unscored, cost=found.cost)
     asked |= dict(seconds=found.seconds, source_scores=found.source_scores)

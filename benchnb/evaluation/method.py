@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import pip_install
-from ..data.render import render
+from ..data.render import points, render
 from ..data.scores import Scores
 from ..data.splits import release_years
 
@@ -77,7 +77,8 @@ def bounds_text(
 ) -> str:  # empty: unknown
     "What the score would be with the unscored items counted as wrong and as right"
     low, high = (np.nan if end is None else end for end in bounds)
-    text = f" (counted as wrong the score would be {low:.3f}, as right {high:.3f})"
+    text = " (counted as wrong the score would be "
+    text += f"{points(low)} points, as right {points(high)})"
     return "" if np.isnan(low) else text
 
 

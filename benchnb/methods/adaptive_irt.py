@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..data.costs import known_costs
+from ..data.render import points
 from ..data.scores import Scores, item_means, weighted_means
 from ..data.splits import copy_groups
 from ..evaluation.method import Estimate, Flag, IntervalKind, Method, param
@@ -383,7 +384,7 @@ class AdaptiveIRT(Method):
         flags, notes = set(map(Flag, self.flags_)), list(self.notes_)
         if self.target_se is not None and asked.shape[1] < self.budget_:
             notes.append(
-                f"stopped after {asked.shape[1]} items: standard error {se:.3f}"
+                f"stopped after {asked.shape[1]} items: standard error {points(se)} points"
             )
         low, high = self.range_
         outside = not low <= theta[0, 0] <= high
@@ -395,7 +396,7 @@ class AdaptiveIRT(Method):
                 flags.add(Flag.MISFIT)
                 notes.append(
                     f"{len(drawn)} random items contradict the curves, which say "
-                    f"{score:.3f}: the estimate is the random items'"
+                    f"{points(score)} points: the estimate is the random items'"
                 )
                 score, half, how = sample.score, sample.half(self.level), "random items"
                 kind, known = IntervalKind.MODEL, asked[~np.isnan(given)]

@@ -76,7 +76,7 @@ def field_table(
     frame: pd.DataFrame,  # what field returned
     split: str,  # random or ability
     budget: int,  # 25, 50 or 100
-    value: str = "relative",  # or coverage, kendall, mae, width
+    value: str = "relative",  # or coverage, kendall, mae, half_width
 ) -> pd.DataFrame:  # methods x data sets, with the mean over the data sets
     "One figure for every method and data set, best first; no mean if one is missing"
     part = frame[(frame["split"] == split) & (frame["budget"] == budget)]

@@ -35,7 +35,7 @@ def test_a_report_of_infrastructure_failures_is_no_score_of_1(tmp_path, capsys):
     assert kinds("swebench", path) == wanted
     assert main(["estimate", "--bundle", "swebench-verified-50", str(path)]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "46 infrastructure; counted as wrong the score would be 0." in out
+    assert "46 infrastructure; counted as wrong the score would be 2.5 points" in out
     assert (
         "interval" not in out.partition("rank")[0]
         or "46 of the 50 items asked have no score" in out
