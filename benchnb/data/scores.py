@@ -204,13 +204,15 @@ def weighted_means(
 ) -> np.ndarray:  # models x groups; NaN where nothing was evaluated
     "Weighted means over the evaluated items of every group (equation 1)"
     means = np.empty((len(values), weights.shape[1]))
-    for start in range(0, len(values), 256):  # in blocks, to copy little at once
-        block = values[start : start + 256].astype(np.float64)
-        seen = ~np.isnan(block)
-        mass = seen.astype(np.float64) @ weights if not seen.all() else weights.sum(0)
+    rows = max(1, 2**18 // values.shape[1])  # at once: they stay in the cache
+    for start in range(0, len(values), rows):
+        block = values[start : start + rows].astype(np.float64)
+        total, mass = block @ weights, weights.sum(axis=0)
+        if np.isnan(total).any():
+            seen = ~np.isnan(block)
+            total, mass = np.where(seen, block, 0) @ weights, seen @ weights
         with np.errstate(invalid="ignore"):
-            total = np.where(seen, block, 0) @ weights
-            means[start : start + 256] = np.where(mass > 0, total / mass, np.nan)
+            means[start : start + rows] = np.where(mass > 0, total / mass, np.nan)
     return means
 
 
@@ -286,7 +288,7 @@ def select(
     facts = self.models.iloc[rows]
     if items is not None:
         facts = facts.drop(columns="full_score", errors="ignore")
-    part = np.ix_(rows, columns)
+    part = rows if items is None else np.ix_(rows, columns)  # whole rows are fast
     trials = None if self.trials is None else self.trials[part]
     return Scores(self.values[part], self.items.iloc[columns], facts, trials)
 

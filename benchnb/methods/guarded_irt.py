@@ -272,7 +272,7 @@ def curves_weight(
 # %% ../../nbs/methods/guarded_irt.ipynb #fea8e3ab
 DIMS_AVERAGED = (2, 3, 4)  # numbers of dimensions whose predictions are averaged
 ROUNDS = 25  # of a fit, at most
-PART_ROUNDS = 8  # of one that starts from the fit of all sources
+PART_ROUNDS = 4  # of one that starts from the fit of all sources
 FIT_TOLERANCE = 0.01  # change of the abilities, in their deviations, that ends a fit
 
 
@@ -407,6 +407,11 @@ class GuardedIRT(Method):
         if by_date is not None:
             older, newest = by_date
             examined = replace(self, folds=0, beyond="sample")
+            fit, start = older[some], np.zeros(older.sum(), int)
+            start[some[older]] = np.flatnonzero(fit)
+            examined._start = [
+                replace(bank, theta=bank.theta[start]) for bank in models
+            ]
             examined.fit(source.select(models=older))
             self._exam = examined, source.select(models=newest)
         return self

@@ -29,10 +29,12 @@ def hold_out(
     strength: np.ndarray | None = None,  # of each source; None: mean of its scores
 ) -> list[HeldOut]:  # one per fold; empty: folds is 0 or there are fewer than two kinds
     "Which sources to hold out together; near-copies of them are not fitted on"
+    if folds < 1:
+        return []
     if groups is None:
         groups = copy_groups(values)
     kinds, groups = np.unique(groups, return_inverse=True)
-    if folds < 1 or len(kinds) < 2:
+    if len(kinds) < 2:
         return []
     if rng is not None:
         order = np.argsort(rng.permutation(len(kinds)))

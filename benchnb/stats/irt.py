@@ -23,7 +23,6 @@ from benchnb.stats.irt_fit import (
     Responses,
     aligned_axes,
     alternate,
-    attenuation,
     first_abilities,
     first_items,
     learn_prior,
@@ -85,9 +84,11 @@ class IRT:
         return np.ascontiguousarray(params.T, np.float32)
 
     @cached_property
-    def logit_variance(self) -> np.ndarray:  # pairs x items, float32
-        "What pair_products((1, theta)) is multiplied by to get the logits' variances"
-        return np.ascontiguousarray(quadratic_pairs(self.covariance).T, np.float32)
+    def flattening(self) -> np.ndarray:  # pairs x items, float32
+        "What pair_products((1, theta)) is multiplied by to get 1 + pi v / 8"
+        pairs = quadratic_pairs(self.covariance).T * (np.pi / 8)
+        pairs[0] += 1
+        return np.ascontiguousarray(pairs, np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
         "What a fitted method has to keep of a bank: `IRT(**arrays)` makes it again"
@@ -137,23 +138,34 @@ def abilities(
 
 # %% ../../nbs/stats/irt.ipynb #f000001f
 @patch
+def tangents(
+    self: IRT,
+    theta: np.ndarray,  # abilities, points x dims, or models x points x dims
+    items: np.ndarray | slice = slice(None),  # positions, (n,) or models x n; all
+) -> tuple[np.ndarray, np.ndarray]:  # 2 P(correct) - 1, the root in (4); ... x items
+    "Curves averaged over the uncertainty of the items (equation 4), from -1 to 1"
+    design = with_ones(theta).astype(np.float32)
+    params, flattening = self.half_params[:, items], self.flattening[:, items]
+    if params.ndim > 2:  # each model has items of its own
+        params, flattening = params.swapaxes(0, 1), flattening.swapaxes(0, 1)
+    root = pair_products(design) @ flattening
+    np.sqrt(root, out=root)
+    half = design @ params
+    half /= root
+    return np.tanh(half, out=half), root
+
+
+@patch
 def attenuated(
     self: IRT,
     theta: np.ndarray,  # abilities, points x dims, or models x points x dims
     items: np.ndarray | slice = slice(None),  # positions, (n,) or models x n; all
 ) -> tuple[np.ndarray, np.ndarray]:  # P(correct), attenuation; ... x items, float32
-    "Curves averaged over the uncertainty of the items (equation 4)"
-    design = with_ones(theta).astype(np.float32)
-    params, variance = self.half_params[:, items], self.logit_variance[:, items]
-    if params.ndim > 2:  # each model has items of its own
-        params, variance = params.swapaxes(0, 1), variance.swapaxes(0, 1)
-    flatter = attenuation(pair_products(design) @ variance)
-    half = design @ params
-    half *= flatter
-    chance = np.tanh(half, out=half)
+    "P(correct), averaged, and by what its logit is multiplied (equation 4)"
+    chance, root = self.tangents(theta, items)
     chance *= np.float32(0.5)
     chance += np.float32(0.5)
-    return chance, flatter
+    return chance, np.divide(1, root, out=root)
 
 # %% ../../nbs/stats/irt.ipynb #ca5a6832
 TOLERANCE = 2e-3  # change of the abilities, in their deviations, that ends a fit
@@ -202,11 +214,17 @@ def score_residuals(
     "What the curves say of the sources' scores, and what they miss"
     fitted, gap, mass = np.zeros((3, len(theta)))
     for part in table.blocks():
-        chance, values = bank.attenuated(theta, part)[0], table.values[:, part]
-        weights, known = bank.weights[part], ~np.isnan(values)
-        fitted += chance @ weights
-        mass += known @ weights
-        gap += np.where(known, values - chance, 0) @ weights
+        tangent = bank.tangents(theta, part)[0]
+        weights, known = bank.weights[part].astype("f4"), ~np.isnan(
+            table.values[:, part]
+        )
+        fitted += (weights.sum() + tangent @ weights) / 2
+        if known.all():
+            mass += weights.sum()
+        else:
+            mass += known @ weights
+            tangent *= known
+        gap += np.subtract(table.signed[:, part], tangent, out=tangent) @ weights / 2
     return fitted, gap / np.maximum(mass, 1e-12)
 
 

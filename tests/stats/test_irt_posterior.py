@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from benchnb.stats import irt_posterior
 from benchnb.stats.irt import fit_irt
 from benchnb.stats.irt_fit import Items, Responses, item_step, source_step
 from benchnb.stats.irt_posterior import (
@@ -153,6 +154,25 @@ def test_models_side_by_side_are_those_alone_whatever_they_lack():
         alone = average_prediction(banks, *part)
         for all_of_them, one in zip(together, alone, strict=True):
             np.testing.assert_allclose(all_of_them[row], one[0], rtol=1e-3, atol=1e-5)
+
+
+def test_a_few_draws_stand_for_all_where_items_are_many(monkeypatch):
+    values, _ = made_up(models=60, items=400, dims=3)
+    banks = [fit_plain(values[:50], even(400), dims) for dims in (2, 3, 4)]
+    items = np.tile(np.arange(0, 400, 5), (10, 1))
+    seen = values[50:, ::5].copy()
+    seen[3, :9] = np.nan
+    exact = average_prediction(banks, items, seen)
+    monkeypatch.setattr(irt_posterior, "MANY_ITEMS", 0)
+    posterior = sample_posterior(banks[0], items[:1], seen[:1])
+    few, mixture = irt_posterior.spanning_draws(banks[0], posterior.theta[0])
+    assert len(few) < 40  # of 128
+    curves = banks[0].tangents(posterior.theta[0])[0]
+    np.testing.assert_allclose(mixture @ curves[few], curves, atol=2e-3)
+    fast = average_prediction(banks, items, seen)
+    np.testing.assert_allclose(fast.score, exact.score, atol=2e-6)
+    np.testing.assert_allclose(fast.variance, exact.variance, rtol=1e-3)
+    np.testing.assert_allclose(fast.per_item, exact.per_item, atol=1e-3)
 
 
 def test_the_prior_is_a_sum_over_sources():
