@@ -407,11 +407,6 @@ class GuardedIRT(Method):
         if by_date is not None:
             older, newest = by_date
             examined = replace(self, folds=0, beyond="sample")
-            fit, start = older[some], np.zeros(older.sum(), int)
-            start[some[older]] = np.flatnonzero(fit)
-            examined._start = [
-                replace(bank, theta=bank.theta[start]) for bank in models
-            ]
             examined.fit(source.select(models=older))
             self._exam = examined, source.select(models=newest)
         return self
@@ -597,13 +592,14 @@ class GuardedIRT(Method):
     ) -> Generator:  # yields items, is sent their scores; returns all of both
         "The curves are trusted: ask what tells most, in a few rounds"
         asked = np.tile(self.first_, (len(seen), 1))
-        total = len(self.first_) + len(self.reserve_)
+        total, mode = len(self.first_) + len(self.reserve_), None
         for left in range(max(1, self.rounds - 1), 0, -1):
             count = -(-(total - asked.shape[1]) // left)
             if count < 1:
                 break
             runs = np.take_along_axis(trials, asked, axis=1)
-            posterior = sample_posterior(models[-1], asked, seen, runs, prior)
+            posterior = sample_posterior(models[-1], asked, seen, runs, prior, mode)
+            mode = posterior.theta.mean(axis=1)  # of mirrored draws; the next is near
             wanted = most_informative_items(
                 models[-1], posterior, asked, count, runs, prior
             )

@@ -125,6 +125,7 @@ def posterior_mode(
     seen: np.ndarray,  # their scores in [0, 1], NaN: unscored, models x n
     trials: np.ndarray | float = 1.0,  # runs behind each score, models x n
     prior: NormalPrior | None = None,  # of the ability; None: a wide one around 0
+    start: np.ndarray | None = None,  # abilities near by, models x dims; None: prior's
 ) -> tuple[np.ndarray, np.ndarray]:  # theta, and the inverse covariance there
     "The most likely abilities under a plain normal prior, by Newton's method"
     dims = model.slopes.shape[1]
@@ -134,7 +135,8 @@ def posterior_mode(
     slopes = model.slopes[items]  # models x n x dims
     runs = np.where(np.isnan(seen), 0, trials)
     scores = np.nan_to_num(seen)
-    theta, moving = np.tile(prior.mean, (len(items), 1)), True
+    theta = np.tile(prior.mean, (len(items), 1)) if start is None else start
+    moving = True
     for _ in range(30):
         x = with_ones(theta)[:, np.newaxis]
         flatter = 1 / np.sqrt(pair_products(x) @ flattening)[:, 0]
@@ -159,6 +161,7 @@ def sample_posterior(
     seen: np.ndarray,  # their scores in [0, 1], NaN: unscored, models x n
     trials: np.ndarray | float = 1.0,  # runs behind each score, models x n
     prior: NormalPrior | None = None,  # of these models' ability; None: equation 1
+    start: np.ndarray | None = None,  # abilities near by, models x dims
 ) -> Posterior:
     "The posterior of models' abilities, by importance sampling"
 
@@ -170,7 +173,7 @@ def sample_posterior(
         apart = theta - prior.mean
         return like - ((apart @ prior.precision) * apart).sum(axis=-1) / 2
 
-    mode, hessian = posterior_mode(model, items, seen, trials, prior)
+    mode, hessian = posterior_mode(model, items, seen, trials, prior, start)
     return importance_sample(mode, hessian, log_density)
 
 # %% ../../nbs/stats/irt_posterior.ipynb #c50d7c46
