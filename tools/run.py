@@ -60,7 +60,7 @@ def stay_offline():
     socket.socket.connect = connect_here
 
 
-def run(path, flags=(), store=False):
+def run(path, flags=(), store=False, data=None):
     "Run a notebook in its own folder up to its first error; how many cells were run"
     from execnb.nbio import read_nb, write_nb
     from execnb.shell import CaptureShell
@@ -74,8 +74,10 @@ def run(path, flags=(), store=False):
     os.environ |= {"IN_TEST": "1", "BENCHNB_PROGRESS": "0"}
     if "data" not in flags:
         stay_offline()
-    elif not os.environ.get("BENCHNB_DATA"):
+    elif not data:
         raise RuntimeError("set BENCHNB_DATA to the folder that data cells read")
+    else:  # the process that was forked knows an older environment
+        os.environ["BENCHNB_DATA"] = data
     skip, ran = set(get_config(path=ROOT).tst_flags.split()) - set(flags), []
 
     def leave(cell):
@@ -116,7 +118,7 @@ def apart(function, *args):
 
 def run_apart(path, flags=(), store=False):
     "Run a notebook in a process of its own"
-    return apart(run, path, flags, store)
+    return apart(run, path, flags, store, os.environ.get("BENCHNB_DATA"))
 
 
 if __name__ == "__main__":
