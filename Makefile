@@ -93,6 +93,7 @@ docs: $(VENV)/.dev
 
 # needs Quarto or a site in _docs, Chromium or Chrome, and npm
 look: $(VENV)/.dev
+	test -e _docs/index.html || $(MAKE) docs
 	$(BIN)/pip install -q --disable-pip-version-check "playwright>=1.40"
 	$(BIN)/python -c "from tools.assets import install; install()"
 	$(BIN)/python -m pytest -q -m slow tests/test_rendered.py
