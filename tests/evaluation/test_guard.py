@@ -67,7 +67,10 @@ def test_what_is_unknown_is_left_out_of_the_figures():
     errors = pd.DataFrame({"fit": np.zeros(30), "correction": np.zeros(30)})
     assert misfit_flags(*few, errors) == []
     assert misfit_flags(-9, 0.0, errors[:19]) == []  # too few to compare with
-    for figures, words in (((-9, 0.0), "another pattern"), ((0, 0.4), "by +0.400")):
+    for figures, words in (
+        ((-9, 0.0), "another pattern"),
+        ((0, 0.4), "by +40.0 points"),
+    ):
         ((flag, text),) = misfit_flags(*figures, errors)
         assert flag is Flag.MISFIT and words in text and "holds" not in text
         assert (
