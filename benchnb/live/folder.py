@@ -118,6 +118,7 @@ def check_answers(
     runs, failures = {}, {n: Failure(x) for n, x in failed.items()}
     failed = {n: why.score for n, why in failures.items()}
     answers = pd.Series(answers.to_dict() | failed, dtype=object)
+    by_run = {}  # run -> item -> score: a run of all items is checked at once
     for item, given in answers[[isinstance(x, dict) for x in answers]].items():
         runs[item] = {}
         for name, value in given.items():  # a score, or [mean, number of runs]
@@ -125,10 +126,15 @@ def check_answers(
             score, count = value if pair else (value, 1)
             if not is_whole(count) or count < 1:
                 raise ValueError(f"run {name!r} of {item!r} counts {count!r} times")
-            found, _, why = check_answers({item: score})
-            failures |= why
-            runs[item][str(name)] = found[item], int(count)
-        answers[item] = pooled(runs[item])[0]
+            runs[item][str(name)] = np.nan, int(count)
+            by_run.setdefault(str(name), {})[item] = score
+    for name, scores in by_run.items():
+        checked, _, failed_runs = check_answers(scores)
+        failures |= failed_runs
+        for item, score in checked.items():
+            runs[item][name] = score, runs[item][name][1]
+    means = {item: pooled(each)[0] for item, each in runs.items()}
+    answers = pd.Series(answers.to_dict() | means, dtype=object)
     scores = pd.to_numeric(answers, errors="coerce").astype(float)
     text = answers.map(lambda a: isinstance(a, str)) | scores.isna() & answers.notna()
     for name in answers.index[text][:1]:

@@ -131,21 +131,24 @@ def claim_gains(
         facts = ["row", "column", "reproduced", "stderr", "trials", "verdict"]
         known = cells.drop_duplicates(["row", "column"]).set_index(["row", "column"])
         known = known[known["reproduced"].notna()]
+        values = known[facts[2:]].itertuples(index=False, name=None)
+        known = dict(zip(known.index, values, strict=True))
         way = cells.drop_duplicates("column").set_index("column")[["better", "best"]]
+        way, there = way.to_dict("index"), {*cells["row"]}
         rows = [text.split(" | ") for text in (line.each, line.row, line.than)]
         rows[0] = cells["row"].unique() if line.each == "*" else rows[0]
-        names = [name for name in way.index if re.search(line.column, name)]
+        names = [name for name in way if re.search(line.column, name)]
         for each, *two, name in product(*rows, names):
             columns, halves = (name, line.other or name), []
             for row, column in zip((r.format(each) for r in two), columns, strict=True):
                 if re.fullmatch(r"[\d.]+", row):  # a bound
                     halves.append((float(row), 0.0, np.nan, ""))
-                elif row not in set(cells["row"]) and len(known):
+                elif row not in there and known:
                     raise ValueError(f"{line.table}: no row {row!r} in {line.tables}")
-                elif (row, column) in known.index:
-                    halves.append(known.loc[(row, column), facts[2:]].tolist())
+                elif (row, column) in known:
+                    halves.append(known[row, column])
             if len(halves) == 2:
-                pairs.append((*_gain(*halves, way.loc[name], line.near), place))
+                pairs.append((*_gain(*halves, way[name], line.near), place))
     return pd.DataFrame(pairs, columns=["gain", "error", "trials", "other", "place"])
 
 
