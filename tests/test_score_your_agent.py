@@ -87,7 +87,7 @@ def gap(shown, estimate):
     return np.abs(np.array(here) - three(estimate)).max()
 
 
-@pytest.mark.parametrize("budget", [15, 25])
+@pytest.mark.parametrize("budget", [pytest.param(15, marks=pytest.mark.slow), 25])
 def test_the_newest_agents_have_the_estimates_of_the_library(
     table, older, newest, javascript, budget
 ):

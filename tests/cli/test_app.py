@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.forked import forked
 from helpers.small import files_in, table, write_fork
 
 import benchnb
@@ -210,11 +211,14 @@ def test_ctrl_c_keeps_what_is_finished(jobs, place):
     argv += ["--trials", "4", "--out", "a.csv", "--jobs", str(jobs)]
     stop = os.environ | {"FORK_AT": "4", "FORK_SIGNAL": str(int(signal.SIGINT))}
     stop["FORK_WORKERS"] = str(jobs)  # all of them are at work by then
-    done = process(*argv, env=stop, start_new_session=True, timeout=100)
+    if jobs == 1:
+        done = forked(argv, env=stop, session=True)
+    else:
+        done = process(*argv, env=stop, start_new_session=True, timeout=100)
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
     assert done.stderr == "benchnb: stopped; the same command goes on from here\n"
     assert 1 <= pieces("a.csv.journal") < 8 and not Path("a.csv").exists()
-    again = process(*argv)
+    again = process(*argv) if jobs > 1 else forked(argv)
     assert again.returncode == 0, again.stderr
     assert len(pd.read_csv("a.csv")) == 8 and not Path("a.csv.journal").exists()
     assert not [name for name in files_in(place) if name.startswith(".")]
@@ -224,13 +228,13 @@ def test_a_killed_command_goes_on_when_given_again(place):
     fork = write_fork(place, "Killed")
     argv = [*COMPARE[:3], fork, *FEW, "--rows"]
     stop = os.environ | {"FORK_AT": "3", "FORK_SIGNAL": str(int(signal.SIGKILL))}
-    done = process(*argv, "b.parquet", env=stop, start_new_session=True)
+    done = forked([*argv, "b.parquet"], env=stop, session=True)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "")
     assert pieces("b.parquet.journal") == 2
     # the pieces that are left: if one that is finished came again, this would kill it
-    again = process(*argv, "b.parquet", env=stop, start_new_session=True)
+    again = forked([*argv, "b.parquet"], env=stop, session=True)
     assert again.returncode == 0, again.stderr
-    assert process(*argv, "c.parquet").returncode == 0
+    assert forked([*argv, "c.parquet"]).returncode == 0
     b, c = (pd.read_parquet(f"{n}.parquet").iloc[:, :-1] for n in "bc")
     pd.testing.assert_frame_equal(b, c)
 

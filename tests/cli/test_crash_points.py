@@ -37,6 +37,13 @@ NEEDS = {  # made before, in the folder where the command is given
 }
 
 
+@pytest.fixture(autouse=True)
+def few_trials(monkeypatch):
+    "Files are what counts here: random items are tried twice, in the children too"
+    for module in ("evaluation.compare", "studies.recommend"):
+        monkeypatch.setattr(f"benchnb.{module}.SURE", 2)
+
+
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
     "For each command the folder where it is given"

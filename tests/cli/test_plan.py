@@ -56,12 +56,14 @@ def check_widths(name, method, sources, trials):
     assert abs(delivered / promised - 1) < 0.2, (promised, delivered)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sources", [8, 80])
 @pytest.mark.parametrize("name", TABLES)
 def test_the_width_is_that_of_new_models(name, sources):
     check_widths(name, "aipw", sources, trials=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EMBEDDED)
 @pytest.mark.parametrize("method", ["tailored_bench", "proeval"])
 def test_also_of_methods_whose_interval_is_calibrated(method, name):

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.forked import forked
 
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores
@@ -37,10 +39,10 @@ if kill.exists() and f"round_{kill.read_text()}.part" in answers:
 RUN = ["run", "mine", "--", sys.executable, "program.py", "{items}", "{answers}"]
 
 
-@pytest.fixture
-def place(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
     "A plan of several rounds, a true model, and the estimate of a simulation"
-    rng = np.random.default_rng(0)
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("planned")
     skill, hard = np.linspace(-2, 2, 31), np.linspace(-1, 1, 60)
     chance = 1 / (1 + np.exp(hard - skill[:, None]))
     items = pd.DataFrame({"task": "t"}, [f"t/{n}" for n in range(60)])
@@ -48,22 +50,27 @@ def place(tmp_path, monkeypatch):
     sources = table.select(models=table.models.index.drop(table.models.index[20]))
     truth = table.select(models=table.models.index[20:21])
     method = get_method("guarded_irt(rounds=5)").fit(sources)
-    Evaluation(method, 20, folder=tmp_path / "mine", harness="list", source=sources)
+    Evaluation(method, 20, folder=folder / "mine", harness="list", source=sources)
     answers = pd.Series(truth.values[0], items.index, name="score")
-    answers.to_csv(tmp_path / "truth.csv", index_label="item")
-    (tmp_path / "program.py").write_text(PROGRAM)
+    answers.to_csv(folder / "truth.csv", index_label="item")
+    (folder / "program.py").write_text(PROGRAM)
+    again = get_method("guarded_irt(rounds=5)").fit(sources)
+    return folder, simulate(again, truth, 20)[0]
+
+
+@pytest.fixture
+def place(planned, tmp_path, monkeypatch):
+    "A copy of them, in which a test may change what it likes"
+    shutil.copytree(planned[0], tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    return (
-        tmp_path,
-        simulate(get_method("guarded_irt(rounds=5)").fit(sources), truth, 20)[0],
-    )
+    return tmp_path, planned[1]
 
 
 @pytest.mark.parametrize("round", [1, 3])
 def test_a_killed_run_goes_on(place, round):
     folder, wanted = place
     (folder / "kill").write_text(str(round))
-    done = subprocess.run([sys.executable, "-m", "benchnb", *RUN], capture_output=True)
+    done = forked(RUN)
     assert done.returncode == -9
     lost = set(Evaluation.load("mine").ask())
     assert main(RUN) == 0
@@ -76,7 +83,7 @@ def test_a_killed_run_goes_on(place, round):
 def test_a_round_that_was_only_run_is_read(place):
     folder, wanted = place
     (folder / "kill").write_text("2")
-    subprocess.run([sys.executable, "-m", "benchnb", *RUN], capture_output=True)
+    forked(RUN)
     (folder / "mine/logs/round_2.part").rename(folder / "mine/logs/round_2")
     assert main(RUN) == 0
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
@@ -152,9 +159,7 @@ FIRST = [*RUN[:4], "first.py", *RUN[5:]]
 def test_of_two_runs_at_once_the_second_is_one_line(place):
     folder, wanted = place
     (folder / "first.py").write_text(NESTED + PROGRAM)
-    done = subprocess.run(
-        [sys.executable, "-m", "benchnb", *FIRST], capture_output=True, text=True
-    )
+    done = forked(FIRST)
     assert done.returncode == 0, done.stderr
     said = (folder / "second.txt").read_text()
     assert said.startswith("2 benchnb: error: process ") and said.count("\n") == 1
@@ -175,43 +180,30 @@ if not Path("stayed.txt").exists():
 """
 
 
-def run_that_heeds(words, number):
-    "nohup and shells in the background have some signals ignored"
-
-    def heed():
-        signal.signal(number, signal.SIG_DFL)
-
-    how = {"preexec_fn": heed if number != signal.SIGKILL else None, "timeout": 100}
-    return subprocess.run(words, capture_output=True, **how)
-
-
 @pytest.mark.parametrize("by", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"])
 def test_a_command_ends_with_its_run(by, place):
     "Its output is read until all that it started has closed it"
     folder, wanted = place
     (folder / "first.py").write_text(STAYS.replace("SIG)", f"{by})") + PROGRAM)
-    words = [sys.executable, "-m", "benchnb", *FIRST]
     number = getattr(signal, by)
-    done = run_that_heeds(words, number)
+    done = forked(FIRST)  # nohup and shells in the background have some ignored
     assert done.returncode in (130, -number)
     assert main(FIRST) == 0
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
 
 
-STARTS = """
-import os, signal, subprocess, sys
-from benchnb.cli.app import main
+def dies_when_it_starts(number):
+    "A command runs, and nobody knows its number"
 
-class Popen(subprocess.Popen):
-    def __init__(self, words, **how):
-        super().__init__(words, **how)
-        if words[1:2] == ["first.py"]:
-            os.kill(os.getpid(), signal.SIG)  # it runs, and nobody knows its number
+    class Popen(subprocess.Popen):
+        def __init__(self, words, **how):
+            super().__init__(words, **how)
+            if words[1:2] == ["first.py"]:
+                os.kill(os.getpid(), number)
 
-if not os.path.exists("stayed.txt"):
     subprocess.Popen = Popen
-sys.exit(main())
-"""
+
+
 PAUSES = """
 import signal, sys
 from pathlib import Path
@@ -225,9 +217,8 @@ if not Path("stayed.txt").exists():
 def test_a_command_that_is_starting_ends_with_its_run(by, place):
     folder, wanted = place
     (folder / "first.py").write_text(PAUSES + PROGRAM)
-    words = [sys.executable, "-c", STARTS.replace("SIG)", f"{by})"), *FIRST]
     number = getattr(signal, by)
-    done = run_that_heeds(words, number)
+    done = forked(FIRST, before=lambda: dies_when_it_starts(number))
     assert done.returncode == (130 if by == "SIGINT" else -number), done.stderr
     assert by != "SIGINT" or not (folder / "mine" / "run.lock").exists()
     (folder / "stayed.txt").touch()  # it may have ended before
@@ -265,7 +256,7 @@ def test_rounds_are_repaired_that_contradict_each_other(place, capsys):
     "As two runs at once left them: the same items twice, with other scores"
     folder, wanted = place
     (folder / "kill").write_text("2")
-    subprocess.run([sys.executable, "-m", "benchnb", *RUN], capture_output=True)
+    forked(RUN)
     rounds = folder / "mine" / "logs"
     table = pd.read_csv(rounds / "round_1" / "answers.csv")
     (rounds / "round_2").mkdir()
@@ -286,7 +277,7 @@ def test_rounds_are_repaired_that_contradict_each_other(place, capsys):
 def test_repair_sets_a_damaged_log_and_a_damaged_record_aside(place, capsys):
     folder, wanted = place
     (folder / "kill").write_text("3")
-    subprocess.run([sys.executable, "-m", "benchnb", *RUN], capture_output=True)
+    forked(RUN)
     last = folder / "mine" / "logs" / "round_2" / "answers.csv"
     last.write_bytes(b"\0" * 100)
     record = sorted((folder / "mine" / "answers").iterdir())[-1]
@@ -335,7 +326,7 @@ def test_the_lock_of_a_run_that_is_gone(host, place, capsys):
 def test_a_lost_evaluation_is_made_anew_of_its_records(place, capsys):
     folder, wanted = place
     (folder / "kill").write_text("3")
-    subprocess.run([sys.executable, "-m", "benchnb", *RUN], capture_output=True)
+    forked(RUN)
     told = Evaluation.load("mine").answers
     (folder / "mine" / disk.FILE).write_bytes(b"")
     assert main(["estimate", "mine"]) == 2 and "--repair" in capsys.readouterr().err

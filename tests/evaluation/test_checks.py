@@ -21,10 +21,12 @@ def fresh_registry(monkeypatch):
     monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
 
 
-SLOW = pytest.param("essence_bench", marks=pytest.mark.slow)
+SLOW = """essence_bench sparse_eval disco metabench p_irt collaborative_filtering atlas
+gp_irt anchor_irt adaptive_irt""".split()  # what is checked is shared: these take long
+EACH = [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in METHODS]
 
 
-@pytest.mark.parametrize("name", [SLOW if n == "essence_bench" else n for n in METHODS])
+@pytest.mark.parametrize("name", EACH)
 def test_methods_of_the_library_keep_the_contract(name):
     check_method(get_method(name), scores=table())
 

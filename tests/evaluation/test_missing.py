@@ -130,7 +130,10 @@ def test_no_interval_and_no_rank_where_fewer_than_half_are_scored():
             assert found.bounds[1] - found.bounds[0] > 0.3
 
 
-@pytest.mark.parametrize("name", ["aipw", "kmeans", "per_task(random)", "adaptive_irt"])
+LATE = pytest.param("adaptive_irt", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", ["aipw", "kmeans", "per_task(random)", LATE])
 def test_an_interval_of_a_task_holds_with_its_wrong_answers_left_blank(name):
     source, target = halves(small_table(1, 80))
     errors, holds = left_out_errors(get_method(name), source, 40, 6), []
@@ -150,7 +153,7 @@ def test_an_interval_of_a_task_holds_with_its_wrong_answers_left_blank(name):
     assert not holds or np.mean(holds) >= 0.93
 
 
-@pytest.mark.parametrize("name", ["kmeans", "adaptive_irt"])
+@pytest.mark.parametrize("name", ["kmeans", LATE])
 def test_a_task_of_which_hardly_anything_was_scored_has_no_interval(name):
     source, target = halves(small_table(1, 80))
     errors = left_out_errors(get_method(name), source, 40, 6)

@@ -87,6 +87,7 @@ def coverage(method, scores, expected, budget, seeds):
     return np.mean(held)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random", "stratified", "aipw"])
 @pytest.mark.parametrize("budget", [30, 89])
 def test_design_based_intervals_hold_the_expected_score(name, budget):

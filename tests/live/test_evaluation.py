@@ -38,7 +38,6 @@ from benchnb.live.evaluation import Evaluation
 from benchnb.methods.guarded_irt import GuardedIRT
 
 NAMES = [*METHODS, "guarded_irt(rounds=5)", *NESTED]
-every_method = pytest.mark.parametrize("name", METHODS)
 SOME = [
     "aipw",
     "adaptive_irt",
@@ -78,26 +77,33 @@ def finish(evaluation, known):
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    "A folder of evaluations, one per method, whose process was killed after one answer"
-    folder = tmp_path_factory.mktemp("killed")
-    for name in NAMES:
+    "The folder of an evaluation by a method, whose process was killed after one answer"
+    place = tmp_path_factory.mktemp("killed")
+
+    def folder(name):
+        if (place / name).exists():
+            return place / name
         fitted(name)  # once, for this process and the one that is killed
-    child = os.fork()
-    if not child:
-        try:
-            for name in NAMES:
-                run = begin(name, folder / name)
-                run.tell(target()[run.ask()])
+
+        def work():
+            run = begin(name, place / name)
+            run.tell(target()[run.ask()])
             os.kill(os.getpid(), signal.SIGKILL)
-        finally:
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+        status = os.waitpid(in_child(work), 0)[1]
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+        return place / name
+
     return folder
 
 
-@pytest.mark.parametrize("name", NAMES)
+# what is tested is shared by all methods: the others come in the longer run
+EACH = [pytest.param(n, marks=[pytest.mark.slow] * (n not in SOME)) for n in NAMES]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_a_killed_evaluation_ends_like_the_simulation(name, killed, tmp_path):
-    folder = shutil.copytree(killed / name, tmp_path / "new")
+    folder = shutil.copytree(killed(name), tmp_path / "new")
     before = files_in(folder)
     record, *rest = sorted(before, key=lambda name: "answers" not in name)
     assert {*rest} == {"arrays.npz", "method.json", "evaluation.json", ".lock"}
@@ -110,12 +116,12 @@ def test_a_killed_evaluation_ends_like_the_simulation(name, killed, tmp_path):
     assert shown(again.estimate()) == shown(run.estimate())
 
 
-@every_method
+@pytest.mark.parametrize("name", [each for each in EACH if each.values[0] in METHODS])
 def test_nothing_is_fitted_again(name, killed, tmp_path, monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("fitted or prepared again")
 
-    folder = shutil.copytree(killed / name, tmp_path / "new")
+    folder = shutil.copytree(killed(name), tmp_path / "new")
     kind = type(fitted(name))
     monkeypatch.setattr(kind, "fit", refuse)
     monkeypatch.setattr(kind, "prepare", refuse)
@@ -155,7 +161,7 @@ BAD = {
 
 @some_methods
 def test_bad_answers_are_named_and_change_nothing(name, killed, tmp_path):
-    folder = shutil.copytree(killed / name, tmp_path / "copy")
+    folder = shutil.copytree(killed(name), tmp_path / "copy")
     for run in (begin(name, tmp_path / "new"), Evaluation.load(folder)):
         if not run.ask():
             continue  # a method of one round has its answer
@@ -274,7 +280,7 @@ def test_a_folder_with_a_saved_method_is_no_new_one(tmp_path):
 
 @some_methods
 def test_an_evaluation_of_other_sources_is_refused(name, killed, tmp_path):
-    folder = shutil.copytree(killed / name, tmp_path / "new")
+    folder = shutil.copytree(killed(name), tmp_path / "new")
     before = files_in(folder)
     source = halves()[0]
     values = source.values.copy()
@@ -288,7 +294,7 @@ def test_an_evaluation_of_other_sources_is_refused(name, killed, tmp_path):
 
 def test_an_evaluation_of_another_budget_or_seed_is_refused(killed, tmp_path):
     "The method beside it now asks for other items"
-    folder = shutil.copytree(killed / "random", tmp_path / "new")
+    folder = shutil.copytree(killed("random"), tmp_path / "new")
     save_method(prepared(fitted("random"), BUDGET, SEED + 1), folder)
     with pytest.raises(ValueError, match="in round 1 the method now asks for other"):
         Evaluation.load(folder)
@@ -300,7 +306,7 @@ FILES = ["evaluation.json", "method.json", "arrays.npz"]
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("name", ["aipw", "adaptive_irt"])
 def test_files_cut_short_are_refused(name, file, killed, tmp_path):
-    folder = shutil.copytree(killed / name, tmp_path / "new")
+    folder = shutil.copytree(killed(name), tmp_path / "new")
     path = folder / file
     whole = path.read_bytes()
     places = {0, 1, 2, len(whole) // 2, *range(len(whole) - 3, len(whole))}
@@ -318,7 +324,7 @@ def test_files_cut_short_are_refused(name, file, killed, tmp_path):
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("name", ["aipw", "adaptive_irt"])
 def test_files_with_wrong_bytes_are_refused_or_harmless(name, file, killed, tmp_path):
-    folder = shutil.copytree(killed / name, tmp_path / "new")
+    folder = shutil.copytree(killed(name), tmp_path / "new")
     path, rng, refused = folder / file, np.random.default_rng(0), 0
     whole = path.read_bytes()
     for _ in range(25):
@@ -335,7 +341,7 @@ def test_files_with_wrong_bytes_are_refused_or_harmless(name, file, killed, tmp_
             known = target().to_dict() | run.answers
             assert 0 <= finish(run, known).score <= 1
             shutil.rmtree(folder)
-            shutil.copytree(killed / name, folder)
+            shutil.copytree(killed(name), folder)
     assert refused >= (5 if file == "evaluation.json" else 24)
 
 
@@ -430,7 +436,10 @@ def test_a_method_that_could_not_be_loaded_again_is_not_saved(tmp_path):
 # Several processes, and death ------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["random", "adaptive_irt"])
+ADAPTIVE = pytest.param("adaptive_irt", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("method", ["random", ADAPTIVE])
 def test_killed_at_every_write_no_answer_is_lost(method, tmp_path):
     folder, known = tmp_path / "new", known_answers()
     Evaluation(fitted(method), 20, folder=folder)
@@ -466,9 +475,10 @@ def test_killed_at_every_write_no_answer_is_lost(method, tmp_path):
 GROWING = ["random", "stratified", "difference", "aipw", "adaptive_irt"]
 
 
-@pytest.mark.parametrize(
-    "name", [*GROWING, "kmeans", "gp_irt", "p_irt", "tailored_bench", "anchor_points"]
-)
+OTHERS = ["kmeans", "gp_irt", "p_irt", "tailored_bench", "anchor_points"]
+
+
+@pytest.mark.parametrize("name", [*GROWING[:-1], ADAPTIVE, *OTHERS])
 def test_every_method_reaches_a_width_or_is_refused_at_once(name, tmp_path):
     source, folder, known = halves()[0], tmp_path / "new", known_answers()
     method = get_method(name).fit(source)
@@ -488,7 +498,7 @@ def test_every_method_reaches_a_width_or_is_refused_at_once(name, tmp_path):
 
 
 @pytest.mark.parametrize("weight", [1, 2], ids=["equal items", "unequal items"])
-@pytest.mark.parametrize("name", GROWING)
+@pytest.mark.parametrize("name", [*GROWING[:-1], ADAPTIVE])
 def test_a_budget_caps_all_items_on_the_way_to_a_width(name, weight, tmp_path):
     right = np.random.default_rng(0).integers(0, 2, (25, 300)).astype(float)
     items = pd.DataFrame({"weight": np.r_[np.ones(150), np.full(150, weight)]})

@@ -28,6 +28,7 @@ def stories(total, apart, flaky, count, rng):
         yield (rng.random(runs.shape) < noise + (1 - 2 * noise) * runs) * 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flaky, repeatable", [(False, True), (True, False)])
 def test_at_the_margin_both_mistakes_are_rare(flaky, repeatable):
     rng, margin = np.random.default_rng(0), 0.1
@@ -79,6 +80,7 @@ def test_an_unscored_task_never_helps():
     assert nothing.outcome == GateOutcome.INCONCLUSIVE and np.isnan(nothing.new)
 
 
+@pytest.mark.slow
 def test_sources_leave_a_valid_interval():
     rng = np.random.default_rng(4)
     ease = rng.normal(size=150)

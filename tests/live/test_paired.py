@@ -153,7 +153,10 @@ def hidden(run, row):
     return twin
 
 
-@pytest.mark.parametrize("name", ["random", "aipw", "kmeans", "adaptive_irt"])
+LATE = pytest.param("adaptive_irt", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", ["random", "aipw", "kmeans", LATE])
 def test_wrong_answers_left_blank_decide_no_comparison(name):
     "The other model is better, and the interval holds the difference of the two"
     target = table(1, 80).split("random", seed=0)[1]
@@ -219,6 +222,7 @@ def test_a_probability_from_single_items_is_right_as_often_as_it_says(name):
     as_said(said, right)
 
 
+@pytest.mark.slow
 def test_a_probability_from_estimates_is_right_as_often_as_it_says():
     "Over pairs of models that had no part in the errors that it is made from"
     said, right, rng = [], [], np.random.default_rng(0)

@@ -26,7 +26,10 @@ def begin(folder, method="random", **how):
 # The power is cut -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["random", "tailored_bench", "a width"])
+LATE = [pytest.param(n, marks=pytest.mark.slow) for n in ("random", "tailored_bench")]
+
+
+@pytest.mark.parametrize("name", [*LATE, "a width"])
 def test_answers_survive_a_cut_at_every_point(name, tmp_path):
     "What load gives is old or new; what tell has returned is there"
     start, known = tmp_path / "start", known_answers()

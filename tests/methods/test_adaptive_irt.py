@@ -73,7 +73,10 @@ def slow_items(bank, answers, budget, lots):
     return asked
 
 
-@pytest.mark.parametrize("model", [0, 13, 39])
+SLOW = [pytest.param(model, marks=pytest.mark.slow) for model in (0, 39)]
+
+
+@pytest.mark.parametrize("model", [13, *SLOW])
 @pytest.mark.parametrize("falling", [0, 12])
 def test_a_slow_reference_asks_the_same_items(model, falling):
     bank, _, answers = made_up(falling=falling)
@@ -137,6 +140,7 @@ def test_side_by_side_equals_one_by_one(rules):
         assert apart.score == pytest.approx(estimate.score, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_intervals_cover_models_like_the_sources():
     _, _, answers = made_up(models=320, items=80, seed=3)
     order = np.random.default_rng(0).permutation(320)
@@ -263,6 +267,7 @@ def test_an_amount_pays_for_the_random_rest(per_cost):
         assert 10 <= len(drawn) <= 24 and 1 < drawn.mean() < 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [0, 5])
 def test_the_estimate_from_the_rest_is_unbiased(asked):
     rng = np.random.default_rng(0)

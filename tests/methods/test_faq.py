@@ -101,6 +101,7 @@ def test_a_slow_reference_draws_the_same_items_and_estimates_the_same(settings):
         assert fast.interval == pytest.approx((low, high), abs=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_right_on_average_for_targets_unlike_the_sources(settings):
     source, target = halves()
@@ -121,6 +122,7 @@ def test_right_on_average_for_targets_unlike_the_sources(settings):
     assert (np.abs(scores.mean(axis=0) - truth) < 4 * error).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replacement", [True, False])
 def test_intervals_hold_as_often_as_they_say(replacement):
     rng = np.random.default_rng(0)

@@ -31,8 +31,11 @@ def answers(seed=0, models=60, items=50, part_marks=False):
 # Against pyGAM -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("penalty", [0.01, 0.6, 1000])
-@pytest.mark.parametrize("splines", [4, 10, 20])
+CASES = [(splines, penalty) for splines in (4, 10, 20) for penalty in (0.01, 0.6, 1000)]
+LATE = [pytest.param(*case, marks=pytest.mark.slow) for case in CASES if case[0] != 10]
+
+
+@pytest.mark.parametrize("splines, penalty", [*CASES[3:6], *LATE])
 def test_left_out_errors_are_those_of_pygam_refitted_for_every_model(penalty, splines):
     rng = np.random.default_rng(1)
     filled, truth = rng.random((25, 12)), rng.random(25)

@@ -95,6 +95,7 @@ def test_each_stratum_gives_one_item():
         assert (place[items] // 5 == np.arange(8)).all()
 
 
+@pytest.mark.slow
 @each
 @pytest.mark.parametrize("weights", [None, UNEQUAL], ids=["equal", "unequal"])
 def test_unbiased_over_draws(make, weights):
@@ -200,6 +201,7 @@ def test_task_scores():
     assert len(simulate(per_task, target, 12)[0].per_task) == 3
 
 
+@pytest.mark.slow
 @each
 @pytest.mark.parametrize("weights", [None, "unequal"])
 def test_intervals_keep_their_promise(make, weights):

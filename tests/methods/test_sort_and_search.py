@@ -119,6 +119,7 @@ def test_unscored_answers_are_split_between_neighbours():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("marks", [False, True])
 def test_counting_leans_neither_way_whatever_weights_and_order_are(marks):
     scores = answers(marks=marks, items=200)

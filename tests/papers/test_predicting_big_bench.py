@@ -116,6 +116,7 @@ def test_finished_work_is_not_done_again(records, tmp_path, monkeypatch):
         chapter.compare_predictors(other, *given[1:], effort)
 
 
+@pytest.mark.slow
 def test_killed_work_goes_on(tmp_path, records):
     "A run that ends in its second fold keeps the settings and the first fold"
     code = (

@@ -108,6 +108,7 @@ def test_an_item_with_an_unclear_claim_is_not_decided():
         assert reproduced.judge_item(*given)[1] == word
 
 
+@pytest.mark.slow
 def test_a_planted_change_moves_its_line_only(page, tmp_path):
     results = stored_results()
     there = results["paper"] == "collaborative_filtering"
@@ -121,6 +122,7 @@ def test_a_planted_change_moves_its_line_only(page, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_nothing_is_reproduced_without_results(tmp_path):
     empty = reproduced.report(tmp_path)
     words = set(empty["verdict"])

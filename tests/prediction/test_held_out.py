@@ -65,6 +65,7 @@ def test_what_is_held_out_is_like_what_is_missing(made):
     assert kinds.to_dict() == {"task": 69, "model": 21, "model and task": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden, most", [("record", 0.99), ("model", 1)])
 def test_intervals_hold_as_often_as_they_promise(hidden, most):
     "Single gaps, and models that were never run: with 25 others they hold more often"

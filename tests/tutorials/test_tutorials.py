@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.forked import forked
 from helpers.small import table
 
 from benchnb.cli.app import main
@@ -14,12 +15,16 @@ from tools.run import ROOT
 CALL = "import sys; from benchnb.cli.app import main; sys.exit(main())"
 
 
-def python(*words, cwd, **more):
-    "Run Python afresh in a folder, with no trace of the test run"
+def environment(**more):
+    "The variables of a reader, with no trace of the test run"
     env = {k: v for k, v in os.environ.items() if k not in ("IN_TEST", "BENCHNB_DATA")}
-    env |= {"PYTHONPATH": str(ROOT), "COLUMNS": "80"} | more
-    words = [sys.executable, *map(str, words)]
-    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
+    return env | {"PYTHONPATH": str(ROOT), "COLUMNS": "80"} | more
+
+
+def python(*words, cwd, **more):
+    "Run Python afresh in a folder"
+    words, how = [sys.executable, *map(str, words)], dict(capture_output=True, text=True)
+    return subprocess.run(words, cwd=cwd, env=environment(**more), **how)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +38,7 @@ def project(tmp_path_factory):
 
 def command(project, line, **more):
     "Give a command in the project; what it printed"
-    done = python("-c", CALL, *line.split(), cwd=project, **more)
+    done = forked(line.split(), cwd=project, env=environment(**more))
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -49,7 +54,9 @@ COMPARE = "compare table.parquet --methods {} --budgets 5 --trials 2 --jobs 2"
 
 def test_the_fork_is_compared(project):
     line = COMPARE.format("random,my_method") + " --plugin mine/my_method.py"
-    printed = command(project, line)
+    done = python("-c", CALL, *line.split(), cwd=project)  # with workers of its own
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout
     assert "my_method" in printed and "random" in printed
 
 
@@ -63,7 +70,7 @@ def test_the_fork_evaluates_a_new_model_over_several_commands(project):
         (project / "answers.csv").write_text("\n".join(rows))
         printed = command(project, "tell new answers.csv", **plugin)
     assert "8 of 60" in printed
-    without = python("-c", CALL, "estimate", "new", cwd=project)
+    without = forked(["estimate", "new"], cwd=project, env=environment())
     assert without.returncode == 2 and "my_method" in without.stderr
     assert "--plugin" in without.stderr
 
@@ -105,11 +112,12 @@ def test_a_method_that_fails_is_named(project):
     text = METHOD.format(name="Broken", called="broken")
     (project / "fails.py").write_text(text)
     words = [*COMPARE.format("broken").split(), "--plugin", "fails.py", "--jobs", "1"]
-    failed = python("-c", CALL, *words, cwd=project)
+    failed = forked(words, cwd=project, env=environment())
     assert failed.returncode == 2 and failed.stderr.count("\n") == 1, failed.stderr
     for word in ("'broken'", "fails.py", "KeyError: 'x'", "BENCHNB_TRACEBACK=1"):
         assert word in failed.stderr
-    whole = python("-c", CALL, *words, cwd=project, BENCHNB_TRACEBACK="1")
+    traced = environment(BENCHNB_TRACEBACK="1")
+    whole = forked(words, cwd=project, env=traced)
     assert "Traceback" in whole.stderr
 
 
