@@ -31,3 +31,10 @@ def only_data_that_ship(request, monkeypatch):
         monkeypatch.delenv("BENCHNB_DATA", raising=False)
     elif not os.environ.get("BENCHNB_DATA"):
         pytest.skip("needs BENCHNB_DATA")
+
+
+@pytest.fixture
+def few_trials(monkeypatch):
+    "Random items are tried twice, not SURE times: where the figures do not matter"
+    for module in ("evaluation.compare", "studies.recommend"):
+        monkeypatch.setattr(f"benchnb.{module}.SURE", 2)

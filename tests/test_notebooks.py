@@ -36,14 +36,22 @@ def python(*args, cwd=ROOT):
         pytest.fail(done.stdout + done.stderr, pytrace=False)
 
 
-HEAVY = """cli/app cli/publish cli/recommend cli/run cli/transfer
-course/slides/decisions course/slides/irt course/slides/sampling course/slides/shift
-course/slides/tasks data/leaderboards data/untrusted evaluation/compare evaluation/guard
-evaluation/left_out live/bundles live/certificate methods/adaptive_irt methods/atlas
-methods/collaborative_filtering methods/essence_bench papers/collaborative_filtering
-prediction/regressors prediction/splits stats/irt studies/agents studies/planning
-studies/recommend tutorials/which_method tutorials/your_agent
-tutorials/your_benchmark""".split()  # five seconds or more, each
+HEAVY = """
+cli/app cli/publish cli/recommend cli/run cli/transfer course/slides/coresets
+course/slides/decisions course/slides/irt course/slides/sampling
+course/slides/shift course/slides/tasks data/leaderboards data/untrusted
+evaluation/compare evaluation/guard evaluation/left_out evaluation/plots
+live/bundles live/certificate live/race live/stopping methods/adaptive_irt
+methods/atlas methods/clustering methods/collaborative_filtering methods/disco
+methods/essence_bench methods/faq methods/guarded_irt methods/lego_irt
+methods/metabench methods/proeval methods/sampling methods/sparse_eval
+papers/collaborative_filtering papers/predicting_big_bench
+papers/recovering_big_bench papers/reproduced prediction/held_out
+prediction/regressors prediction/splits stats/irt studies/agents
+studies/planning studies/recommend tasks/similarity tasks/transfer
+tutorials/which_method tutorials/your_agent tutorials/your_benchmark
+tutorials/your_tasks
+""".split()  # three seconds or more, each
 LATE = [pytest.param(f"{n}.ipynb", marks=pytest.mark.slow) for n in HEAVY]
 EACH = [name for name in NBS if name.removesuffix(".ipynb") not in HEAVY] + LATE
 

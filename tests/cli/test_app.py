@@ -150,6 +150,7 @@ JSON = [
 ]
 
 
+@pytest.mark.usefixtures("few_trials")
 @pytest.mark.parametrize("line", JSON)
 def test_json_is_valid_and_nothing_beside_it(line, call):
     Path("long.csv").write_text("model,item,score\na,x,1\nb,x,0\n")

@@ -37,11 +37,7 @@ NEEDS = {  # made before, in the folder where the command is given
 }
 
 
-@pytest.fixture(autouse=True)
-def few_trials(monkeypatch):
-    "Files are what counts here: random items are tried twice, in the children too"
-    for module in ("evaluation.compare", "studies.recommend"):
-        monkeypatch.setattr(f"benchnb.{module}.SURE", 2)
+pytestmark = pytest.mark.usefixtures("few_trials")  # files are what counts here
 
 
 @pytest.fixture(scope="module")

@@ -205,7 +205,10 @@ def test_a_mistake_is_one_line_and_exit_code_2(call, line):
     assert before == (Path("same.csv").read_bytes(), Path("old.csv").read_bytes())
 
 
-@pytest.mark.parametrize("new, code", [("same", 0), ("bad", 1), ("few", 3), ("", 2)])
+FEW = pytest.param("few", 3, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("new, code", [("same", 0), ("bad", 1), FEW, ("", 2)])
 def test_the_workflow_of_a_new_project_runs(call, new, code):
     "Its steps, as a runner would take them"
     assert call("new", "exam")[0] == 0

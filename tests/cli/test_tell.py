@@ -214,6 +214,7 @@ def test_who_names_no_method_gets_one(call):
     assert len(json.loads(call(*argv, "y", "--json")[1])["ask"]) <= 9
 
 
+@pytest.mark.usefixtures("few_trials")
 def test_publish_and_plan_from_it(call):
     publish = ["publish", "made.parquet", "--budget", 12, "--method"]
     code, out, err = call(*publish, "kmeans", "--folds", 2, "--out", "small one")

@@ -46,7 +46,7 @@ def test_every_harness_has_an_example():
 @pytest.mark.slow
 @named
 def test_much_damage(writer):
-    times = int(os.environ.get("BENCHNB_EXAMPLES") or 2) * 500
+    times = int(os.environ.get("BENCHNB_EXAMPLES") or 1) * 500
     check_harness(get_harness(EXAMPLES[writer]), writer, lenient(writer), times)
 
 

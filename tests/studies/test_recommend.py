@@ -31,6 +31,7 @@ def errors_of(**errors):
     return pd.DataFrame(rows, columns=["method", "trial", "relative"])
 
 
+@pytest.mark.slow
 def test_a_test_is_a_comparison_on_held_out_sources():
     found = held_out_errors(table(), 20, "random", ["aipw"], trials=3)
     held, how = small_table(table(), "random")
@@ -98,6 +99,7 @@ def test_advice_on_a_small_table(tmp_path):
     assert "None of these methods is safe" in str(risky)
 
 
+@pytest.mark.usefixtures("few_trials")
 def test_static_advice_can_be_published(tmp_path):
     advice = recommend(table(), 20, trials=1, static=True)
     assert "guarded_irt" in advice.table.index
