@@ -23,10 +23,9 @@ def environment(**more):
 
 def python(*words, cwd, **more):
     "Run Python afresh in a folder"
-    words, how = [sys.executable, *map(str, words)], dict(
-        capture_output=True, text=True
-    )
-    return subprocess.run(words, cwd=cwd, env=environment(**more), **how)
+    words = [sys.executable, *map(str, words)]
+    how = dict(cwd=cwd, env=environment(**more), capture_output=True, text=True)
+    return subprocess.run(words, **how)
 
 
 @pytest.fixture(scope="module")
