@@ -153,7 +153,7 @@ def test_what_was_read_is_said_with_its_gaps(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [12, 24])
+@pytest.mark.parametrize("number", [12, pytest.param(24, marks=pytest.mark.night)])
 def test_forecast_is_of_the_method_that_recommend_recommends(
     number, tmp_path, monkeypatch
 ):

@@ -32,7 +32,7 @@ from benchnb.evaluation.per_task import shares
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import method_rng
 
-pytestmark = pytest.mark.slow  # `make test` has the contract, of every method
+pytestmark = pytest.mark.slow  # `make test` has the contract
 every_method = pytest.mark.parametrize("name", METHODS)
 deep = int(os.environ.get("BENCHNB_EXAMPLES") or 0)  # look longer, at other examples
 
