@@ -53,6 +53,7 @@ def test_the_fork_stands_in_the_list_of_methods(project):
 COMPARE = "compare table.parquet --methods {} --budgets 5 --trials 2 --jobs 2"
 
 
+@pytest.mark.slow  # with workers: test_app has it of a module of the working folder
 def test_the_fork_is_compared(project):
     line = COMPARE.format("random,my_method") + " --plugin mine/my_method.py"
     done = python("-c", CALL, *line.split(), cwd=project)  # with workers of its own
