@@ -130,14 +130,15 @@ def misfit_flags(
             text = (
                 "its right and wrong answers follow another pattern than the sources' "
             )
-            text += (
-                f"(person fit {value:.1f}; usual is {median:z.1f} ± {scale:.1f}){safe}"
-            )
+            text += f"(person fit {value:.1f}; usual is {median:z.1f}, give or take {scale:.1f}){safe}"
             found.append((Flag.MISFIT, text))
         if name == "correction" and (value < low or value > high):
             text = f"AIPW, as a check, moves the score by {100 * value:+.1f} points; usual is "
             found.append(
-                (Flag.MISFIT, f"{text}{100 * median:+.1f} ± {100 * scale:.1f}{safe}")
+                (
+                    Flag.MISFIT,
+                    f"{text}{100 * median:+.1f}, give or take {100 * scale:.1f}{safe}",
+                )
             )
     return found
 
