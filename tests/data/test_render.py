@@ -50,7 +50,7 @@ def test_what_is_written_lies_within_a_tenth_of_the_interval():
 
 
 def test_many_bars_have_one_thread(capsys):
-    "A thread of tqdm watches each class of bars: hundreds of files, hundreds of threads"
+    "A thread of tqdm watches each class of bars: for hundreds of files, hundreds"
     before = threading.active_count()
     for _ in range(20):
         with progress_bar(1, "steps") as bar:
