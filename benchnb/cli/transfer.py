@@ -67,7 +67,7 @@ def transfer_command(
     tokenizer: str | None = None,  # tokenizer of a model on a server (that of its name)
     exemplars: int = 5,  # number of examples before each question
     seeds: int = 10,  # how often the examples are drawn
-    scoring: str = "likelihood",  # or perplexity, exact, last_character, chain_of_thought
+    scoring: str = "likelihood",  # perplexity, exact, last_character, chain_of_thought
     prompt: str = "mmlu",  # format of the prompt: mmlu or flan
     batch: int = 32,  # questions in one forward pass
     shard: str | None = None,  # measure one part, such as 3/8: the third of eight

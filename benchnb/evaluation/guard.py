@@ -130,16 +130,13 @@ def misfit_flags(
             text = (
                 "its right and wrong answers follow another pattern than the sources' "
             )
-            text += f"(person fit {value:.1f}; usual is {median:z.1f}, give or take {scale:.1f}){safe}"
+            text += f"(person fit {value:.1f}; usual is {median:z.1f}, "
+            text += f"give or take {scale:.1f}){safe}"
             found.append((Flag.MISFIT, text))
         if name == "correction" and (value < low or value > high):
-            text = f"AIPW, as a check, moves the score by {100 * value:+.1f} points; usual is "
-            found.append(
-                (
-                    Flag.MISFIT,
-                    f"{text}{100 * median:+.1f}, give or take {100 * scale:.1f}{safe}",
-                )
-            )
+            text = f"AIPW, as a check, moves the score by {100 * value:+.1f} points; "
+            text += f"usual is {100 * median:+.1f}, give or take {100 * scale:.1f}"
+            found.append((Flag.MISFIT, text + safe))
     return found
 
 # %% ../../nbs/evaluation/guard.ipynb #05e46716

@@ -198,7 +198,8 @@ chose its {} items, and estimated them.
 Means over the trials ± standard error; random items were measured in {} trials.
 
 | models | number | mean error, points | of random items \
-| intervals that hold, % (their half width, points) | rank correlation | smallest difference, points |
+| intervals that hold, % (their half width, points) | rank correlation \
+| smallest difference, points |
 |:--|--:|--:|--:|--:|--:|--:|
 """
 

@@ -384,7 +384,8 @@ class AdaptiveIRT(Method):
         flags, notes = set(map(Flag, self.flags_)), list(self.notes_)
         if self.target_se is not None and asked.shape[1] < self.budget_:
             notes.append(
-                f"stopped after {asked.shape[1]} items: standard error {points(se)} points"
+                f"stopped after {asked.shape[1]} items: "
+                f"standard error {points(se)} points"
             )
         low, high = self.range_
         outside = not low <= theta[0, 0] <= high

@@ -109,7 +109,7 @@ def items_curve(
     *given,  # methods, budgets, trials, split, seed: as for held_out_runs
     **how,  # the same by name, and n_jobs, journal, progress
 ) -> pd.DataFrame:  # one row per method and budget: means and standard errors
-    "Error, half width and coverage over the number of items, measured on held-out sources"
+    "Error, half width and coverage over the number of items, on held-out sources"
     frame, *parts = held_out_runs(scores, *given, **how)
     curve = mean_curve(summary(frame), *parts)
     curve = curve.merge(comparisons.spending(frame), on=["method", "budget"])
@@ -265,7 +265,7 @@ def sources_curve(
     seed: int = 0,  # trial t uses the seed + t
     **run,  # n_jobs, journal, progress: as for compare
 ) -> pd.DataFrame:  # one row per method and number of sources
-    "Error, half width and rank agreement over the number of sources, nested in every trial"
+    "Error, half width and rank agreement over nested numbers of sources"
     table, how = small_table(scores, split, seed=seed)
     methods = comparisons.named_methods(PLAN_METHODS if methods is None else methods)
     splits = 1 if how["split"] == "given" else check_whole(trials, "trials")
