@@ -6,7 +6,7 @@
 __all__ = ['UNFINISHED', 'INSTALL_FROM', 'SITE', 'cannot_write', 'check_place', 'sync', 'is_running', 'clear_unfinished',
            'unfinished', 'replace_file', 'write_text', 'new_folder', 'FileError', 'AmbiguousFile', 'naming', 'reason',
            'NewerFile', 'check_version', 'unique', 'parse_object', 'read_object', 'resource_path', 'read_parquet',
-           'read_arrays', 'unknown_name', 'pip_install']
+           'read_arrays', 'nearest_name', 'unknown_name', 'pip_install']
 
 # %% ../../nbs/data/files.ipynb #c5410a7b
 import difflib
@@ -285,6 +285,19 @@ def read_arrays(
     return arrays
 
 # %% ../../nbs/data/files.ipynb #d5760357
+def nearest_name(
+    name: str,  # that was given
+    known: Iterable[str],  # the names that exist, better known ones first
+    more: str,  # how to see all of them, for a name that resembles none
+) -> str:  # a question, or `more`
+    "The nearest name that exists, as a question"
+    known = list(known)
+    typed = str(name).lower()
+    longer = [one for one in known if len(typed) > 2 and one.lower().startswith(typed)]
+    near = longer[:1] or difflib.get_close_matches(typed, known, 1)
+    return f"did you mean {near[0]!r}?" if near else more
+
+
 def unknown_name(
     what: str,  # such as method
     name: str,  # that was given
@@ -292,11 +305,7 @@ def unknown_name(
     more: str,  # how to see all of them, for a name that resembles none
 ) -> ValueError:  # to be raised
     "An error for a name that does not exist, with the nearest one that does"
-    known, given = list(known), str(name).lower()
-    longer = [one for one in known if len(given) > 2 and one.lower().startswith(given)]
-    near = longer[:1] or difflib.get_close_matches(given, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else more
-    return ValueError(f"no {what} {name!r}: {hint}")
+    return ValueError(f"no {what} {name!r}: {nearest_name(name, known, more)}")
 
 # %% ../../nbs/data/files.ipynb #702fd74d
 INSTALL_FROM = "."  # a checkout; or an address; empty: the package index

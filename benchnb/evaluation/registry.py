@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['RECOMMENDED', 'LIBRARY', 'METHOD_FORMAT', 'DAMAGE', 'NameTaken', 'register', 'registered', 'forget', 'installed',
-           'list_methods', 'find_class', 'written_parameters', 'get_method', 'flatten', 'save_method', 'UnknownMethod',
-           'restore', 'load_method']
+           'list_methods', 'find_class', 'check_parameter_names', 'written_parameters', 'get_method', 'flatten',
+           'save_method', 'UnknownMethod', 'restore', 'load_method']
 
 # %% ../../nbs/evaluation/registry.ipynb #25366ee4
 import ast
@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import fields
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -21,7 +22,13 @@ from zipfile import BadZipFile
 import numpy as np
 import pandas as pd
 
-from ..data.files import NewerFile, check_version, replace_file, unknown_name
+from benchnb.data.files import (
+    NewerFile,
+    check_version,
+    nearest_name,
+    replace_file,
+    unknown_name,
+)
 from ..data.scores import Scores
 from ..data.untrusted import TooLarge, load_arrays, parse_json
 from benchnb.evaluation.method import (
@@ -149,9 +156,22 @@ def find_class(
     return found
 
 
-def written_parameters(
+def check_parameter_names(
     name: str,  # of the method, for messages
     cls: type[Method],
+    values: Iterable[str],  # names of the parameters that are given
+) -> None:
+    "Refuse a parameter that the method does not have, with the nearest one that it has"
+    declared = [part.name for part in fields(cls) if part.init]
+    for parameter in values:
+        if parameter not in declared:
+            more = f"'benchnb list methods {name}' explains them"
+            hint = nearest_name(parameter, declared, more)
+            raise ValueError(f"{name} has no parameter {parameter!r}: {hint}")
+
+
+def written_parameters(
+    name: str,  # of the method, for messages
     text: str,  # such as rounds=5, level=0.9
 ) -> dict:  # parameter to value
     "The parameters that stand in parentheses behind a method's name"
@@ -166,12 +186,6 @@ def written_parameters(
             f"'{name}({text})' is no method with its parameters: write them as in "
             "guarded_irt(rounds=5)"
         )
-    declared = [part.name for part in fields(cls)]
-    for parameter in values:
-        if parameter not in declared:
-            more = f"'benchnb list methods {name}' explains them"
-            kind = f"parameter of {name}"
-            raise ValueError(unknown_name(kind, parameter, declared, more))
     return values
 
 
@@ -187,9 +201,11 @@ def get_method(
     if word == "per_task" and inside:
         return find_class("per_task")(get_method(inside, **params))
     cls = find_class(word)
+    written = written_parameters(word, inside) if opened else {}
+    check_parameter_names(word, cls, written | params)
+    method = cls(**written | params)
     if not opened:
-        return cls(**params)
-    method = cls(**written_parameters(word, cls, inside) | params)
+        return method
     check_parameters(method)
     return method
 

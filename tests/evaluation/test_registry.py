@@ -139,7 +139,10 @@ def test_a_method_whose_package_is_missing_is_left_out_with_what_to_install(
     "name, words",
     [
         ("guarded_irt(rounds=5", "close it"),
-        ("guarded_irt(round=5)", "did you mean 'rounds'"),
+        (
+            "guarded_irt(round=5)",
+            "guarded_irt has no parameter 'round': did you mean 'rou",
+        ),
         ("guarded_irt(5)", "write them as in guarded_irt(rounds=5)"),
         ("guarded_irt(rounds=exit())", "write them as in guarded_irt(rounds=5)"),
         ("guarded_irt(rounds=1).fit()", "write them as in guarded_irt(rounds=5)"),
@@ -152,6 +155,21 @@ def test_a_method_whose_package_is_missing_is_left_out_with_what_to_install(
 def test_a_wrong_parameter_in_a_name_is_one_line(name, words):
     with pytest.raises(ValueError) as error:
         get_method(name)
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name, given, words",
+    [
+        ("guarded_irt", "round", "has no parameter 'round': did you mean 'rounds'?"),
+        ("per_task(guarded_irt)", "round", "guarded_irt has no parameter 'round': did"),
+        ("guarded_irt(rounds=5)", "round", "has no parameter 'round': did you mean"),
+        ("random", "xyz", "random has no parameter 'xyz': 'benchnb list methods rand"),
+    ],
+)
+def test_a_wrong_parameter_beside_a_name_has_the_same_message(name, given, words):
+    with pytest.raises(ValueError) as error:
+        get_method(name, **{given: 5})
     assert words in str(error.value) and "\n" not in str(error.value)
 
 
