@@ -253,10 +253,9 @@ def read_budget(
     text: str | None,  # 40, 20ktokens, 15min, 20usd; None: not given
 ):  # -> items as a whole number, an Amount of something else, or None
     "A budget in items, tokens, time or money"
-    from benchnb.data.costs import Unit, read_amount
+    from benchnb.data import costs
 
-    amount = text and read_amount(text)
-    return amount.value if amount and amount.unit is Unit.ITEMS else amount
+    return None if text is None else costs.read_budget(text)
 
 
 def in_points(

@@ -318,6 +318,8 @@ MISTAKES = {
     "import table blank.csv --out b.parquet": "no item was scored",
     "recommend table.parquet": "give --budget 40",
     "estimate nowhere": "benchnb plan",
+    "compare table.parquet --budgets -3": "a whole number from 1 to 60, got -3",
+    "plan table.parquet --out a --budget three": "'three' is no amount: write 50",
 }
 
 
@@ -331,6 +333,20 @@ def test_a_mistake_is_one_line(line, refused):
     Path("empty").mkdir()
     Path("logs", "samples_gsm8k_2026-01-01T00-00-00.000000.jsonl").touch()
     assert MISTAKES[line] in refused(line)
+
+
+@pytest.mark.parametrize("budget", ["-3", "0", "500"])
+@pytest.mark.parametrize(
+    "line", ["plan {} --out a", "publish {} --out a", "recommend {}"]
+)
+def test_a_budget_outside_the_table_is_refused_with_its_range(
+    line, budget, place, capsys
+):
+    argv = line.format("table.parquet").split()
+    assert main([*argv, "--budget", budget]) == 2
+    words = f"--budget must be a whole number from 1 to 60, got {budget}\n"
+    assert capsys.readouterr().err == f"benchnb: error: {words}"
+    assert not Path("a").exists()
 
 
 @pytest.mark.parametrize("name", ["import"])
