@@ -136,6 +136,8 @@ LEGEND = {
     "safe": "rests on a random sample of items, or is checked by one; what it loses on "
     "models unlike the sources is seen under 'stronger'",
     "risky": "relies on earlier models alone",
+    "use this": "has the smallest sum of 'like' and 'stronger' among the safe methods "
+    "(among all if none is safe); standard errors play no part in the choice",
 }
 
 

@@ -14,10 +14,13 @@ from benchnb.studies.planning import small_table
 from benchnb.studies.recommend import (
     LEGEND,
     QUICK_FORM,
+    Advice,
     candidates,
+    choose_method,
     clearly_better,
     default_method,
     error_ratios,
+    format_advice,
     held_out_errors,
     is_safe,
     recommend,
@@ -53,6 +56,23 @@ def test_a_lucky_draw_of_random_items_decides_nothing():
     assert mean == 0.5 and error == pytest.approx(spread / 4)  # of the baseline
     np.testing.assert_array_equal(error_ratios(given).loc["random"], [1, np.nan])
     assert "no harm" not in LEGEND["safe"]
+
+
+def test_the_legend_says_how_the_choice_is_made():
+    "The most accurate in one test is not taken where its sum is larger"
+    like = errors_of(aipw=[0.8, 0.8], difference=[0.4, 0.4], kmeans=[0.2, 0.2])
+    stronger = errors_of(aipw=[0.8, 0.8], difference=[1.1, 1.1], kmeans=[1, 1])
+    assert choose_method(like, stronger, ["aipw", "difference"]) == "difference"
+    assert choose_method(like, stronger, [*like["method"].unique()]) == "kmeans"
+    columns = {"random": [0.4, 0.8], "ability": [1.1, 0.8], "mae": [0.02, 0.04]}
+    columns |= {"random_se": 0.1, "ability_se": 0.4, "seconds": 0.01}
+    columns |= {"verdict": ["safe, use this", "safe"]}
+    errors = pd.DataFrame(columns, index=["difference", "aipw"])
+    lines = format_advice(Advice("difference", 30, errors, "difference")).splitlines()
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "use this has the smallest sum of 'like' and 'stronger' among the safe" in text
+    assert "standard errors play no part in the choice" in text
 
 
 SAFE = ["random", "stratified", "difference", "aipw", "guarded_irt"]
