@@ -57,7 +57,7 @@ run: $(VENV)/.core
 	  $(if $(DOLLARS),--dollars $(DOLLARS)) --jobs 2 --out out/agents.csv --plot out/agents.png
 
 book: $(VENV)/.dev
-	$(BIN)/jupyter lab nbs/data/leaderboards.ipynb
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) nbs/data/leaderboards.ipynb
 
 PYTEST = $(BIN)/python -m pytest tests -q -n 2 --dist worksteal --durations=25
 

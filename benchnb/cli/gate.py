@@ -131,7 +131,8 @@ def what_next(
     if result.outcome is not GateOutcome.INCONCLUSIVE:
         return ""
     if not left:
-        return "All tasks are run: run them again, or choose a wider --margin"
+        text = "All tasks are run, and do not settle it: a second run of each may"
+        return f"{text} (the margin is set before the results are seen)"
     line = f"benchnb gate {shlex.quote(old)} {shlex.quote(new)} --next 20"
     text = f"Next: the new version must run the tasks that `{line}` prints"
     if result.waiting:

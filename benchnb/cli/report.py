@@ -74,9 +74,11 @@ def report_rows(
     full = report["items"]["full"]
     if report.get("exact") is not None and report["items"]["spent"] < full:
         why = f"all {full:,} items have a result: this is no estimate"
-        rows.append(("exact", f"{points(report['exact'])} points   ({why})"))
+        text = f"{points(report['exact'])} points, rank {report['exact_rank']:g}"
+        rows.append(("exact", f"{text}   ({why})"))
     if report["rank"] is not None:
         text = f"{report['rank']:g} of {report['models']} models"
+        text += " by the estimate" * (rows[-1][0] == "exact")
         if best is not None and best < worst:
             text += f"   ({best:g} to {worst:g} at the ends of the interval)"
         rows.append(("rank", text))
@@ -86,7 +88,10 @@ def report_rows(
             ends = [part["spent"], part["full"]]
             tokens = unit in ("items", "tokens")
             texts = [f"{x:,.0f}" if tokens else in_words(x, unit) for x in ends]
-            rows.append((unit, f"{texts[0]} of {texts[1]} ({ends[0] / ends[1]:.1%})"))
+            text = f"{texts[0]} of {texts[1]} ({ends[0] / ends[1]:.1%})"
+            if unit == "items" and missing:
+                text += f", {part['spent'] - len(missing):,} of them with a score"
+            rows.append((unit, text))
     if certificate := report["certificate"]:
         if not certificate["measured"]:
             rows.append(("accuracy", measured_text(certificate)))

@@ -122,11 +122,12 @@ def tell_command(
     if not (log or give_up or against or within is not None):
         raise ValueError("name the logs to tell, or say --give-up")
     before, answers, name, read = live.known(), {}, None, {}
+    asked = live.ask()
     if log:
         answers, name, read = tell_logs(
             live, log, format, model, repeated, other_metric
         )
-        if not answers and live.ask():  # also with --give-up: a wrong file is no answer
+        if not answers and asked:  # also with --give-up: a wrong file is no answer
             raise ValueError(
                 f"nothing in {log[0]!r} belongs to the items of this evaluation"
             )
@@ -145,6 +146,10 @@ def tell_command(
         new, total = live.known().items() - before.items(), len(live.items)
         kept = f"; {len(live.others):,} more are kept" if live.others else ""
         text = f"{len(new)} told, {len(live.answers)} of {total:,} items in all"
+        absent = [name for name in asked if name not in live.answers]
+        if log and absent:
+            missing = f"{len(absent)} of the {len(asked)} asked"
+            kept += f"; not among these results: {missing}"
         if give_up:
             blank = sum(x != x for x in live.answers.values())
             text = f"{len(live.answers) - blank} of {total:,} items answered, "

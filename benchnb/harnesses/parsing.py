@@ -79,7 +79,7 @@ def as_hashes(
 def read_json(
     path: str | Path,
     hook: Callable | None = None,  # what to make of each object; None: a dict
-    what: str = "is no readable JSON",  # for messages
+    what: str = "is no readable JSON (cut short? write it again)",  # for messages
 ) -> object:
     "A JSON file, unless its objects would take too much memory"
     with naming(path, what), open(path, "rb") as file:

@@ -223,8 +223,12 @@ def table_answers(
     "Answers from lists of items and scores"
     parts = []
     for path in paths:
+        if Path(path).is_dir():
+            raise ValueError(f"{path!r} is a folder without logs: name a file")
         with naming(path, "holds no table"):
             frame = read_frame(path).rename(columns=str)
+        if frame.empty:
+            raise ValueError(f"{path!r} has no rows: write it again, with answers")
         if not ({"item"} < {*frame} and {"score", "successes"} & {*frame}):
             raise ValueError(
                 f"{path!r} has the columns {', '.join([*frame][:6])}: a list of "

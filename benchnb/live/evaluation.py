@@ -416,7 +416,13 @@ def report(
         report["runs"] = sum(disk.pooled(one)[1] for one in runs)
     why = [str(self.failures.get(name, "")) for name in report["unscored"]]
     report["failures"] = {kind: why.count(kind) for kind in dict.fromkeys(why) if kind}
-    report["exact"] = rounded(self.exact())
+    report["exact"], report["exact_rank"] = rounded(self.exact()), None
+    if report["exact"] is not None:
+        from benchnb.stats.metrics import rank_among
+
+        scores = method.source_scores_[:, 0]
+        rank = rank_among(report["exact"], scores[~np.isnan(scores)])
+        report["exact_rank"] = rounded(float(rank))
     known = self.answers if report["exact"] is None else self.others | self.answers
     if errors := disk.counted_errors(self.failures) & known.keys():
         text = f"{len(errors)} of {len(known):,} results ended in an error and count as"

@@ -318,9 +318,12 @@ def test_a_log_with_everything_gives_the_exact_score(give):
     out = give("tell new all")
     assert "12 told, 12 of 60 items in all; 48 more are kept" in out
     give("paired new all --format lm-eval")  # reads them as the evaluation does
-    line = f"exact     {points(exact())} points   (all 60 items have a result"
-    assert line in out and line in give("estimate new")
     report = json.loads(give("estimate new --json"))
+    rank = 1 + (Scores.from_parquet("s.parquet").truth() > exact()).sum()
+    assert report["exact_rank"] == pytest.approx(rank)
+    line = f"exact     {points(exact())} points, rank {rank}   (all 60 items have a"
+    assert line in out and line in give("estimate new")
+    assert " models by the estimate" in out
     assert report["exact"] == pytest.approx(exact(), abs=1e-6)
     assert report["items"]["spent"] == 12
     check_answers()

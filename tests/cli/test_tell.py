@@ -389,3 +389,16 @@ def test_two_lists_of_answers_are_compared(more, call):
     out = call("paired", "a.csv", "answers.csv", *more)
     assert out[0] == 0 and "a.csv is better than answers.csv" in out[1]
     assert "2 items of A and 2 of B are not used" in " ".join(out[1].split())
+
+
+def test_what_a_file_of_answers_lacks_is_said(call, tmp_path):
+    call("plan", "made.parquet", "--method", "aipw", "--budget", 6, "--out", "part")
+    asked = Evaluation.load("part").ask()
+    rows = [f"{name},1" for name in asked[:4]]
+    Path("some.csv").write_text("\n".join(["item,score", *rows]))
+    out = call("tell", "part", "some.csv")[1]
+    assert "not among these results: 2 of the 6 asked" in " ".join(out.split())
+    out = " ".join(call("tell", "part", "--give-up")[1].split())
+    assert "6 of 60 (10.0%), 4 of them with a score" in out
+    Path("none.csv").write_text("item,score\n")
+    assert "has no rows" in call("tell", "part", "none.csv")[2]

@@ -325,3 +325,11 @@ def test_what_is_most_likely_a_slip_is_one_line(tmp_path):
     wide["average"] = wide.mean(axis=1).round(2)
     with pytest.raises(ValueError, match="'average' is the mean of the others: drop"):
         read_tables([wide.rename_axis("model")])
+
+
+def test_an_empty_cell_is_no_score_in_a_column_of_another_name(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("system,question,points\na,1,1\na,2,\nb,1,0\nb,2,NA\n")
+    names = {"model": "system", "item": "question", "score": "points"}
+    values = load_table(path, columns=names).values
+    assert np.array_equal(values, [[1, np.nan], [0, np.nan]], equal_nan=True)
