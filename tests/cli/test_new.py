@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,11 +16,13 @@ from pathlib import Path
 
 import pytest
 from helpers.harnesses import PIP, build_wheel
+from helpers.small import table
+from nbdev.export import nb_export
 
 import benchnb
 from benchnb.cli.app import main
-from benchnb.cli.new import FLAGGED, find_chapter, own_cells, read_chapters
-from benchnb.evaluation.registry import LIBRARY, get_method
+from benchnb.cli.new import FLAGGED, find_chapter, new_names, own_cells, read_chapters
+from benchnb.evaluation.registry import LIBRARY, forget, get_method
 from benchnb.evaluation.simulate import method_rng
 from tools.project import TEMPLATE
 from tools.run import ROOT, apart, run_apart
@@ -91,6 +94,11 @@ MISTAKES = {
     "new full": "'full' is not empty: name a new folder",
     "new 7th": "'7th' cannot name a package: use letters, digits and _",
     "new json": "'json' is a package already: choose another folder name",
+    "new NumPy": "'NumPy' is a package already: choose another folder name",
+    "copy random full --name random": "'random' is a method already: give another --na",
+    "copy random full --name aipw": "'aipw' is a method already: give another --name",
+    "copy random full --name numpy": "'numpy' is a module already: give another --name",
+    "copy tasks/bento full --name results": "'results_sim' is a method already: give anothe",
     "copy guarded_ir full": "no chapter 'guarded_ir': did you mean 'guarded_irt'?",
     "copy xyz full": "no chapter 'xyz': take the last word of a page's address",
     "copy metrics full/a.txt": "'full/a.txt' is a file: name a folder",
@@ -107,6 +115,33 @@ def test_a_mistake_is_one_line(line, tmp_path, monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1) and MISTAKES[line] in err
     assert [p.name for p in tmp_path.rglob("*")] == ["full", "a.txt"]
+
+
+def test_a_folder_is_quoted_as_it_was_typed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "mein Ordner"]) == 2
+    assert "'mein Ordner' cannot name a package" in capsys.readouterr().err
+
+
+def test_a_copy_says_how_its_method_is_compared(tmp_path, monkeypatch, capsys):
+    "The last lines, with a table in place of DATA, compare the module that was written"
+    monkeypatch.chdir(tmp_path)
+    table().to_parquet("table.parquet")
+    assert main(["copy", "random", "my folder"]) == 0
+    out = capsys.readouterr().out
+    line = out[out.index("benchnb compare DATA") :].replace("\\\n", "")
+    words = shlex.split(line)
+    assert words[1:5] == ["compare", "DATA", "--methods", "random,my_random"]
+    nb_export("my folder/my_random.ipynb", "my folder", name="my_random")
+    given = [*words[1:], "--budgets", "5", "--trials", "1"]
+    given[1] = "table.parquet"
+    try:
+        assert main(given) == 0
+    finally:
+        for name in ("random", "aipw", "difference", "stratified"):
+            forget(new_names("methods/sampling", "my_random")[name])
+        sys.modules.pop("my_random", None)
+    assert "my_random" in capsys.readouterr().out
 
 
 def test_a_method_without_its_entry_point_is_noticed(project):
