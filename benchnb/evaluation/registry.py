@@ -143,7 +143,9 @@ def find_class(
     if ":" not in place:
         more = "'benchnb list methods' shows all"
         odd = unknown_name("method", name, list_methods(), more)
-        raise ValueError(f"{odd} (one of your own: its plugin file, or module:Class)")
+        file = f"{name}.py" if name.isidentifier() else "F.py"
+        own = f"one of your own: import its module, or name its file, --plugin {file}"
+        raise ValueError(f"{odd} ({own})")
     module, _, attribute = place.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)

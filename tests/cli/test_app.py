@@ -288,6 +288,9 @@ def test_colours_on_a_terminal_only(place, capsys, monkeypatch):
 
 MISTAKES = {
     "compare ifeval --methods guardd_irt": "did you mean 'guarded_irt'?",
+    "compare ifeval --methods my_guarded_irt": "its file, --plugin my_guarded_irt.py)",
+    "plan ifeval --budget 9 --method my_x --out a": "name its file, --plugin my_x.py)",
+    "list methods my_x": "import its module, or name its file, --plugin my_x.py)",
     "compare ifeval --methods oracle": "'benchnb list methods' shows all",
     "compare ifevall": "did you mean 'ifeval'?",
     "compare nothing.csv": "'benchnb list data' shows all",
