@@ -98,7 +98,7 @@ MISTAKES = {
     "copy random full --name random": "'random' is a method already: give another --na",
     "copy random full --name aipw": "'aipw' is a method already: give another --name",
     "copy random full --name numpy": "'numpy' is a module already: give another --name",
-    "copy tasks/bento full --name results": "'results_sim' is a method already: give anothe",
+    "copy tasks/bento full --name results": "'results_sim' is a method already",
     "copy guarded_ir full": "no chapter 'guarded_ir': did you mean 'guarded_irt'?",
     "copy xyz full": "no chapter 'xyz': take the last word of a page's address",
     "copy metrics full/a.txt": "'full/a.txt' is a file: name a folder",

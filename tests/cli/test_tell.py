@@ -168,7 +168,7 @@ MISTAKES = {
     "plan s.parquet --out new --method random --budget 9": "'new' is not empty",
     "plan s.parquet --out x --method nonsense --budget 9": "no method 'nonsense'",
     "plan s.parquet --out x --budget 99tokens": "the table has no costs",
-    "plan s.parquet --out x --budget 0": "'0' is no budget",
+    "plan s.parquet --out x --budget 0": "--budget must be a whole number from 1 to",
     "plan s.parquet --budget 9": "Missing option '--out'",
     "plan s.parquet --out x": "benchnb recommend s.parquet --plus-minus 5",
     "plan s.parquet --out x --plus-minus 0.05": "--plus-minus is in points, from 0.1",
