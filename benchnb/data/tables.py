@@ -249,6 +249,7 @@ def long_table(
     frame: pd.DataFrame,  # long, or wide either way round
 ) -> pd.DataFrame:  # the columns model, item, score, and facts
     "Any table as a long one"
+    given = frame.columns
     frame = counted_scores(frame.rename(columns=str))
     there = {"model", "item", "score"} & {*frame}
     if len(there) == 3:
@@ -275,7 +276,7 @@ def long_table(
         names = ["model", *frame.columns.intersection(MODEL_FACTS)]
     rows_each = len(frame) / max(1, frame[names[0]].nunique())
     if rows_each >= max(2, frame.shape[1] - 1):  # in a wide table a row is a name
-        raise no_column("score", frame.columns)
+        raise no_column("score", given)
     rest = frame.columns.difference(names, sort=False)
     for column in rest[rest.str.lower().isin(SUMMARIES)] if len(rest) > 3 else ():
         others = frame[rest.drop(column)].apply(pd.to_numeric, errors="coerce")

@@ -333,3 +333,11 @@ def test_an_empty_cell_is_no_score_in_a_column_of_another_name(tmp_path):
     names = {"model": "system", "item": "question", "score": "points"}
     values = load_table(path, columns=names).values
     assert np.array_equal(values, [[1, np.nan], [0, np.nan]], equal_nan=True)
+
+
+def test_a_missing_column_is_told_with_the_names_of_the_file(tmp_path):
+    path = tmp_path / "answers.csv"
+    rows = [f"{model},q{number},1" for model in "abc" for number in range(4)]
+    path.write_text("\n".join(["system,question,points", *rows]))
+    with pytest.raises(AmbiguousFile, match="found 'system', 'question', 'points'"):
+        load_table(path)
