@@ -147,7 +147,7 @@ CODES = {GateOutcome.PASS: 0, GateOutcome.FAIL: 1, GateOutcome.INCONCLUSIVE: 3}
 
 def junit_xml(
     found: GateResult,
-    more: str = "",  # what_next
+    more: str = "",  # what_next, and what the versions are called
 ) -> str:
     "The result as a test report of JUnit: a failure, or a test that was skipped"
     suite = Element("testsuite", name="benchnb gate", tests="1")
@@ -165,7 +165,7 @@ def junit_xml(
 
 def markdown(
     found: GateResult,
-    more: str = "",  # what_next
+    more: str = "",  # what_next, and what the versions are called
 ) -> str:
     "The result as a heading, sentences and a table"
     text = f"## {found.outcome}\n\n{found.decision()}\n\n"
@@ -276,7 +276,8 @@ def gate_command(
             raise ValueError(f"the command logged nothing new in {new!r}: see its log")
         last = len(left)
         run_next(harness, left[:batch])
-    more = what_next(found, left, old, new)
+    following = what_next(found, left, old, new)
+    more = ". ".join(filter(None, [following, f"Old: {old}; new: {new}"]))
     if junit:
         write_text(junit, junit_xml(found, more))
     if summary:
@@ -285,7 +286,7 @@ def gate_command(
         with open(page, "a", encoding="utf-8") as file:
             file.write(markdown(found, more))
     if json:
-        print_json(found.values() | {"next": more})
+        print_json(found.values() | {"next": following})
     else:
         lines = [found.decision(), "", "", found.looked_at(), found.note, more]
         if found.common is not None:
