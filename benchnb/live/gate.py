@@ -123,7 +123,7 @@ class GateResult:
         says = {
             GateOutcome.PASS: "new is at least as good as old, less {}",
             GateOutcome.FAIL: "new is worse than old by more than {}",
-            GateOutcome.INCONCLUSIVE: "it is open whether new is worse than old by over {}",
+            GateOutcome.INCONCLUSIVE: "it is open whether new is worse by over {}",
         }[self.outcome].format(margin_text(self.margin))
         return f"{self.outcome}: {says}"
 
