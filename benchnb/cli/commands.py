@@ -255,7 +255,7 @@ def read_budget(
     "A budget in items, tokens, time or money"
     from benchnb.data import costs
 
-    return None if text is None else costs.read_budget(text)
+    return None if text is None else costs.parse_budget(text)
 
 
 def in_points(

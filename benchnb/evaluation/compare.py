@@ -34,7 +34,7 @@ from benchnb.data.costs import (
     cost_unit,
     in_words,
     known_costs,
-    read_budget,
+    parse_budget,
 )
 from ..data.render import Pace, Table, points, progress_bar, render
 from ..data.scores import Scores
@@ -163,7 +163,7 @@ def check_budgets(
     one = isinstance(budgets, (str, Amount)) or not isinstance(budgets, Iterable)
     found = []
     for budget in [budgets] if one else budgets:
-        budget = read_budget(budget) if isinstance(budget, str) else budget
+        budget = parse_budget(budget) if isinstance(budget, str) else budget
         if isinstance(budget, Amount) and budget.unit is not Unit.ITEMS:
             known_costs(scores.items, budget.unit)
         else:
