@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 
+import pandas as pd
 import pytest
 from helpers.crash import run
 from helpers.evaluations import in_child, known_answers, tell_all
@@ -12,6 +13,7 @@ from helpers.small import files_in, fitted, halves, prepared
 
 from benchnb.cli.app import main
 from benchnb.evaluation.registry import get_method
+from benchnb.live import folder as disk
 from benchnb.live.bundles import publish, read_bundle
 from benchnb.live.evaluation import Evaluation
 
@@ -253,3 +255,16 @@ def test_a_folder_of_a_newer_version_is_not_called_damaged(change, tmp_path):
     with pytest.raises(ValueError, match="newer version of benchnb: update") as caught:
         Evaluation.load(tmp_path / "mine")
     assert str(path) in str(caught.value) and "damaged" not in str(caught.value)
+
+
+@pytest.mark.parametrize("length", [0, 40, -9])
+def test_cut_left_out_errors_are_refused_by_name(length, tmp_path):
+    errors = pd.DataFrame({"truth": [0.5], "estimate": [0.4], "fold": [0]}, ["a"])
+    disk.write_errors(tmp_path, 12, errors)
+    kept = disk.read_errors(tmp_path, 12)
+    assert kept.index.tolist() == ["a"] and kept["truth"].tolist() == [0.5]
+    path = tmp_path / "left_out_12.npz"
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(ValueError, match="left_out_12.npz' is damaged") as caught:
+        disk.read_errors(tmp_path, 12)
+    assert "\n" not in str(caught.value)
