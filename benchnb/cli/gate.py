@@ -277,7 +277,7 @@ def gate_command(
         last = len(left)
         run_next(harness, left[:batch])
     following = what_next(found, left, old, new)
-    more = ". ".join(filter(None, [following, f"Old: {old}; new: {new}"]))
+    more = ". ".join(filter(None, [following, f"Old: {old!r}; new: {new!r}"]))
     if junit:
         write_text(junit, junit_xml(found, more))
     if summary:

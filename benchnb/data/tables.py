@@ -156,13 +156,7 @@ def read_frame(
 # %% ../../nbs/data/tables.ipynb #deae8345
 KNOWN_COLUMNS = ("model", "item", "score", "successes", "trials", "doc_id", "hash")
 KNOWN_COLUMNS += (*ITEM_FACTS, *MODEL_FACTS)
-NUMBER_COLUMNS = (
-    "score",
-    "successes",
-    "trials",
-    "weight",
-    "cost",
-)  # columns without names
+NUMBER_COLUMNS = ("score", "successes", "trials", "weight", "cost")
 
 
 def read_columns(
