@@ -121,11 +121,14 @@ def make_app(
     import typer
 
     Group, Command = plain_layout()
+    group_asked = not set(names) & set(ORDER)  # an option's value loads pydantic
     app = typer.Typer(
         cls=Group,
         help="Score language models and agents on few benchmark items.",
         epilog="example: benchnb plan swebench_verified --budget 25 --out my_agent",
         rich_markup_mode="rich" if rich else None,
+        add_completion=group_asked,
+        add_help_option=group_asked,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
@@ -142,10 +145,13 @@ def make_app(
         help="Show it and exit.",
     )
 
-    @app.callback()
     def options(version: bool = version_option):
         pass
 
+    def no_options():
+        pass
+
+    app.callback()(options if group_asked else no_options)
     for group, lines in GROUPS.items():
         for name, line in lines.items():
             settings = {"short_help": line, "rich_help_panel": group, "cls": Command}
