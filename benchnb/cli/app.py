@@ -277,6 +277,8 @@ def mistake(
     if "skip_empty" not in names:  # it is said at the import
         line = "benchnb import FILE --skip-empty --out scores.parquet"
         text = re.sub(r"load_table\(\.\.\., skip_empty.True\)", line, text)
+    if "budgets" in names and "budget" not in names:
+        text = re.sub(r"^budget(?= must )", "budgets", text)
     known = {*names, *(n for n, flag in FLAGS.items() if flag in names)}
     if isinstance(error, AmbiguousFile):  # benchnb import has an option for it
         known.add(error.option)

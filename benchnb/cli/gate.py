@@ -174,7 +174,7 @@ def markdown(
         both = found.common
         apart = score_with_interval(both.difference, *both.interval)
         text += f"| all tasks that both have | {both.tasks:,} | {points(both.old)} | "
-        text += f"{points(both.new)} | {apart.removesuffix(' points')} |\n"
+        text += f"{points(both.new)} | {apart.replace(' points', '')} |\n"
     low, high = (points(end) for end in found.interval)
     text += f"| the gate looked at | {found.tasks:,} of {found.total:,} | "
     text += f"{points(found.old)} | {points(found.new)} | {low} to {high} |\n"

@@ -146,7 +146,7 @@ def check_new_names(
 ) -> None:
     "Refuse a name that a method or a module has already"
     for name in names:
-        if name in LIBRARY or name in installed():
+        if name.lower() in {*LIBRARY, *installed()}:
             raise ValueError(f"{name!r} is a method already: give another --name")
     if is_installed(module):
         raise ValueError(f"{module!r} is a module already: give another --name")

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import pip_install
-from ..data.render import points, render
+from ..data.render import points, render, score_with_interval
 from ..data.scores import Scores
 from ..data.splits import release_years
 
@@ -107,9 +107,11 @@ class Estimate:
 
     def __repr__(self) -> str:
         low, high = self.interval
-        text = "no score" if np.isnan(self.score) else f"{self.score:.3f}"
-        if not np.isnan(low):
-            text += f" ({self.level:.0%} interval {low:.3f} to {high:.3f})"
+        text = "no score"
+        if not np.isnan(self.score):
+            text = score_with_interval(self.score, low, high)
+        if low < high:
+            text += f" ({self.level:.0%} interval)"
         if self.items:
             text += f", {len(self.items)} items asked"
         if self.unscored:
@@ -133,9 +135,11 @@ class Estimate:
 
     def _repr_html_(self) -> str:
         low, high = self.interval
-        facts = {"score": "none" if np.isnan(self.score) else f"{self.score:.3f}"}
+        facts = {"score": "none"}
+        if not np.isnan(self.score):
+            facts["score"] = f"{points(self.score)} points"
         if not np.isnan(low):
-            facts[f"{self.level:.0%} interval"] = f"{low:.3f} to {high:.3f}"
+            facts[f"{self.level:.0%} interval"] = f"{points(low)} to {points(high)}"
             facts["interval by"] = self.how or str(self.kind)
         if not np.isnan(self.rank):
             facts["rank among sources"] = f"{self.rank:g}"

@@ -352,6 +352,23 @@ def test_a_budget_outside_the_table_is_refused_with_its_range(
     assert not Path("a").exists()
 
 
+def test_compare_names_the_option_of_a_budget_outside_the_table(place, capsys):
+    assert main(["compare", "table.parquet", "--budgets", "500"]) == 2
+    words = "--budgets must be a whole number from 1 to 60, got 500\n"
+    assert capsys.readouterr().err.endswith(words)
+
+
+def test_a_wrong_option_is_refused_before_pydantic_is_imported():
+    script = (
+        "import sys\n"
+        "from benchnb.cli.app import main\n"
+        "code = main(['estimate', 'folder', '--wrong'])\n"
+        "sys.exit(code if 'pydantic' not in sys.modules else 1)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True)
+    assert (done.returncode, b"No such option: --wrong" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("name", ["import"])
 def test_help_says_what_a_wide_table_is(name, capsys):
     assert main([name, "--help"]) == 0
