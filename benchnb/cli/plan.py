@@ -80,7 +80,8 @@ def calibrate(
     from benchnb.evaluation.left_out import left_out_errors
 
     if not json:
-        text = f"calibration: {method.name} is fitted {folds} times more, each time "
+        parts = min(folds, len(table))
+        text = f"calibration: {method.name} is fitted {parts} times more, each time "
         text += "without a part of the models: to notice a model unlike them, and for "
         text += "an interval if the method makes none of its own (--folds 0: without)"
         print(textwrap.fill(text, 79), end="\n\n")

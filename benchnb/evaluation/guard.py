@@ -91,7 +91,9 @@ def range_flags(
     if not len(known) or known.min() <= score <= known.max() or math.isnan(score):
         return []
     above = score > known.max()
-    who = "stronger than the best" if above else "weaker than the worst"
+    who = "estimated as " + (
+        "stronger than the best" if above else "weaker than the worst"
+    )
     end = known.max() if above else known.min()
     return [
         (
