@@ -271,7 +271,7 @@ def copy_command(
             for method, own in methods.items():
                 cls = LIBRARY[method].partition(":")[2]
                 print(f'         {own} = "{where}.{name}:{cls}"')
-    print("then:    pip install jupyter nbdev seaborn")
+    print('then:    pip install jupyter "nbdev<3" seaborn')
     print(f"         jupyter lab {shlex.quote(str(place))}")
     if methods:
         own = methods[asked] if asked in methods else next(iter(methods.values()))
