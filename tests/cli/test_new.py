@@ -96,7 +96,7 @@ MISTAKES = {
     "new json": "'json' is a package already: choose another folder name",
     "new NumPy": "'NumPy' is a package already: choose another folder name",
     "copy random full --name random": "'random' is a method already: give another --na",
-    "copy random full --name Random": "'Random' is a method already: give another --name",
+    "copy random full --name Random": "'Random' is a method already: give another --na",
     "copy random full --name aipw": "'aipw' is a method already: give another --name",
     "copy random full --name numpy": "'numpy' is a module already: give another --name",
     "copy tasks/bento full --name results": "'results_sim' is a method already",
