@@ -121,14 +121,15 @@ def make_app(
     import typer
 
     Group, Command = plain_layout()
-    group_asked = not set(names) & set(ORDER)  # an option's value loads pydantic
+    completes = "_TYPER_COMPLETE_ARGS" in os.environ  # a shell asks what may follow
+    own_options = completes or not set(names) & set(ORDER)  # each loads pydantic
     app = typer.Typer(
         cls=Group,
         help="Score language models and agents on few benchmark items.",
         epilog="example: benchnb plan swebench_verified --budget 25 --out my_agent",
         rich_markup_mode="rich" if rich else None,
-        add_completion=group_asked,
-        add_help_option=group_asked,
+        add_completion=own_options,
+        add_help_option=own_options,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
@@ -148,10 +149,7 @@ def make_app(
     def options(version: bool = version_option):
         pass
 
-    def no_options():
-        pass
-
-    app.callback()(options if group_asked else no_options)
+    app.callback()(options if own_options else lambda: None)
     for group, lines in GROUPS.items():
         for name, line in lines.items():
             settings = {"short_help": line, "rich_help_panel": group, "cls": Command}
@@ -244,6 +242,8 @@ def settling_option(
     if FLAGS.get(error.option, error.option) in names or not error.read:
         return option
     format, *files = map(str, error.read)
+    if format == "list":  # a table of one model, which it need not name
+        option += " --model NAME"
     names_of_files = " ".join(map(quote, files))
     line = f"benchnb import {format} {names_of_files} {option} --out read.parquet"
     return f"{line}, then give that table"
@@ -277,8 +277,6 @@ def mistake(
     if "skip_empty" not in names:  # it is said at the import
         line = "benchnb import FILE --skip-empty --out scores.parquet"
         text = re.sub(r"load_table\(\.\.\., skip_empty.True\)", line, text)
-    if "budgets" in names and "budget" not in names:
-        text = re.sub(r"^budget(?= must )", "budgets", text)
     known = {*names, *(n for n, flag in FLAGS.items() if flag in names)}
     if isinstance(error, AmbiguousFile):  # benchnb import has an option for it
         known.add(error.option)

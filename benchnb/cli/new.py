@@ -145,8 +145,9 @@ def check_new_names(
     module: str,  # one of them
 ) -> None:
     "Refuse a name that a method or a module has already"
+    methods = {*LIBRARY, *installed()}
     for name in names:
-        if name.lower() in {*LIBRARY, *installed()}:
+        if name.lower() in methods:
             raise ValueError(f"{name!r} is a method already: give another --name")
     if is_installed(module):
         raise ValueError(f"{module!r} is a module already: give another --name")

@@ -301,6 +301,7 @@ def recommend_command(
 ) -> None:
     "Which method suits a table, and how many items are enough"
     from benchnb.data.costs import Amount
+    from benchnb.evaluation.method import check_budget
 
     commands.check_outputs(scores, out=out)
     goals = {"plus_minus": plus_minus, "difference": difference, "mae": mae}
@@ -318,6 +319,8 @@ def recommend_command(
             "give --budget 40 (which method?), --plus-minus 5 (how many items?) or "
             "--difference 5"
         )
+    if isinstance(paid, int) and not tasks:
+        check_budget(paid, table.shape[1])
     if not json:
         print(commands.about_table(scores, table))
         if not tasks:

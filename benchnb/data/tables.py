@@ -254,6 +254,8 @@ def long_table(
     there = {"model", "item", "score"} & {*frame}
     if len(there) == 3:
         return frame
+    if there == {"item", "score"}:
+        raise AmbiguousFile("it does not say which model it is of", "model", [])
     if "score" in there:
         raise ValueError("it has a score but not both model and item: name them")
     if len(there) == 2:
@@ -493,6 +495,7 @@ def read_tables(
     task: str | None = None,  # of items that name none
     columns: Mapping[str, str] | None = None,  # a name here -> the name in the files
     columns_are: str | None = None,  # of a wide table: items or tasks; None: items
+    model: str | None = None,  # of rows that name none
 ) -> Scores:
     "One checked table from plain tables"
     rows, wide, columns = [], False, columns or {}
@@ -510,6 +513,8 @@ def read_tables(
             check_rows(frame)
             if not columns:
                 check_sides(frame)
+            if model and {"model", "item", "score"} - {*frame} == {"model"}:
+                frame = frame.assign(model=model)
             wide = not {"score", "successes"} & {*frame}
             rows.append(long_table(frame))
     where = " and ".join(map(str, paths[:3]))

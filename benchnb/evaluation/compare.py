@@ -167,7 +167,8 @@ def check_budgets(
         if isinstance(budget, Amount) and budget.unit is not Unit.ITEMS:
             known_costs(scores.items, budget.unit)
         else:
-            budget = check_budget(getattr(budget, "value", budget), scores.shape[1])
+            number = getattr(budget, "value", budget)
+            budget = check_budget(number, scores.shape[1], name="budgets")
         found.append(budget)
     if not found:
         raise ValueError("no budget to compare at: give at least one, such as 30")

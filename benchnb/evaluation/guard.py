@@ -91,14 +91,13 @@ def range_flags(
     if not len(known) or known.min() <= score <= known.max() or math.isnan(score):
         return []
     above = score > known.max()
-    who = "estimated as " + (
-        "stronger than the best" if above else "weaker than the worst"
-    )
+    who = "stronger than the best" if above else "weaker than the worst"
     end = known.max() if above else known.min()
     return [
         (
             Flag.OUT_OF_RANGE,
-            f"{who} source ({points(end)} points): {WORTH.get(kind, OUTSIDE)}",
+            f"estimated as {who} source ({points(end)} points): "
+            + WORTH.get(kind, OUTSIDE),
         )
     ]
 

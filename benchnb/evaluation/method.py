@@ -111,7 +111,7 @@ class Estimate:
         if not np.isnan(self.score):
             text = score_with_interval(self.score, low, high)
         if low < high:
-            text += f" ({self.level:.0%} interval)"
+            text += f", {self.level:.0%} interval"
         if self.items:
             text += f", {len(self.items)} items asked"
         if self.unscored:
@@ -251,11 +251,12 @@ def check_whole(
 def check_budget(
     budget: int,  # items to ask
     total: int,  # items of the benchmark
+    name: str = "budget",  # of the parameter that gave it
 ) -> int:
     "A budget is a whole number from 1 to the number of items"
     if not is_whole(budget) or not 1 <= budget <= total:
         raise ValueError(
-            f"budget must be a whole number from 1 to {total:,}, got {budget!r}"
+            f"{name} must be a whole number from 1 to {total:,}, got {budget!r}"
         )
     return int(budget)
 

@@ -233,7 +233,9 @@ def import_logs(
     paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
     files = find_logs(paths, harness.belongs, harness.logs)
     if harness.tables:
-        scores = read_tables(files, choices.repeated, choices.task, **columns)
+        scores = read_tables(
+            files, choices.repeated, choices.task, model=choices.model, **columns
+        )
         scores.items = remember(scores.items, choices)
         return scores
     logs = read_logs(harness, files, choices, n_jobs, progress)

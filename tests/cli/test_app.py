@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -367,6 +369,33 @@ def test_a_wrong_option_is_refused_before_pydantic_is_imported():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True)
     assert (done.returncode, b"No such option: --wrong" in done.stderr) == (2, True)
+
+
+def test_the_line_that_settles_the_repeated_rows_of_one_model_works(place, capsys):
+    Path("old.csv").write_text("item,score\na,1\nb,1\nc,0\n")
+    Path("new.csv").write_text("item,score\na,1\na,0\nb,1\nc,1\n")
+    assert main(["paired", "old.csv", "new.csv"]) == 2
+    line = re.search(r"\(benchnb (.*), then give", capsys.readouterr().err)[1]
+    assert main(shlex.split(line.replace("first", "mean"))) == 0
+    assert main(["paired", "old.csv", "read.parquet", "--json"]) == 0
+    found = capsys.readouterr().out
+    assert json.loads(found[found.index("{") :])["difference"] == pytest.approx(-1 / 6)
+    assert main(["import", "old.csv", "--out", "old.parquet"]) == 2
+    assert "which model it is of (--model MODEL)" in capsys.readouterr().err
+
+
+def test_a_shell_completes_the_options_of_a_command():
+    asked = {"_BENCHNB_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
+    words = "benchnb plan --bud"
+    asked |= {"_TYPER_COMPLETE_ARGS": words, "COMP_WORDS": words}
+    script = "from benchnb.cli.app import main; main([])"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["--budget"], done.stderr
 
 
 @pytest.mark.parametrize("name", ["import"])
