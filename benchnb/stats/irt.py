@@ -358,7 +358,8 @@ LEAST_SOURCES = 20  # with fewer no item response model is recommended
 FEW_SOURCES = (
     f"{{}} sources are few. Below {LEAST_SOURCES}, no item response model is "
     "recommended, and an interval that comes from errors on sources left out can be "
-    "0 to 1; AIPW's comes from a random draw of the items."
+    "0 to 100 points; that of stratified or AIPW comes from a random draw of the "
+    "items."
 )
 
 
