@@ -257,7 +257,7 @@ def long_table(
     if there == {"item", "score"}:
         raise AmbiguousFile("it does not say which model it is of", "model", [])
     if "score" in there:
-        raise ValueError("it has a score but not both model and item: name them")
+        raise no_column("item", frame.columns)
     if len(there) == 2:
         raise no_column("score", frame.columns)
     if "item" in frame:

@@ -382,6 +382,11 @@ def test_the_line_that_settles_the_repeated_rows_of_one_model_works(place, capsy
     assert json.loads(found[found.index("{") :])["difference"] == pytest.approx(-1 / 6)
     assert main(["import", "old.csv", "--out", "old.parquet"]) == 2
     assert "which model it is of (--model MODEL)" in capsys.readouterr().err
+    Path("asked.csv").write_text("question,score\nq1,1\nq2,0\n")
+    line = ["import", "asked.csv", "--model", "m", "--out", "asked.parquet"]
+    assert main(line) == 2
+    assert "no column 'item': found 'question', 'score'" in capsys.readouterr().err
+    assert main([*line, "--columns", "item=question"]) == 0
 
 
 def test_a_shell_completes_the_options_of_a_command():

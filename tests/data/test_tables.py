@@ -100,7 +100,7 @@ def test_tables_that_say_nonsense(tmp_path):
     for text, words in {
         "": ("a.csv",),
         "q1,q2\n1,0\n": ("no column of names",),
-        "model,score\nm,1\n": ("model and item",),
+        "model,score\nm,1\n": ("no column 'item'", "found 'model', 'score'"),
         "model,item,score\nm,q1,62\n": ("62", "divide by 100"),
         "model,size,q1\nm,7,1\nn,70,0\n": ("size", "leave it out if it is no item"),
         "model,item,correct\n1,2,1\n": ("no column 'score'", "'correct'"),
