@@ -20,6 +20,8 @@ export POT_BACKEND_DISABLE_PYTORCH = 1
 export MPLBACKEND = agg
 export HF_HUB_OFFLINE = 1
 export OMP_NUM_THREADS ?= 1
+# hundreds of short processes: compiled once, not every time
+unexport PYTHONDONTWRITEBYTECODE
 
 # in an environment of their own, which sees the packages of this one: theirs ask for others
 HARNESSES ?= .venv-harnesses

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from helpers.small import table
 
 import benchnb
@@ -118,6 +119,7 @@ print(*sorted(set(_METHODS) - set(LIBRARY)))
 """
 
 
+@pytest.mark.slow
 def test_the_list_of_methods_is_right_and_complete():
     "Whatever a chapter of methods or tasks registers is in the list"
     for name in LIBRARY:

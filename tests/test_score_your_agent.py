@@ -139,6 +139,7 @@ def test_a_report_is_estimated_as_by_the_command(table, reports, javascript):
     assert 3 <= flagged < len(answers)
 
 
+@pytest.mark.slow
 def test_aipw_takes_the_place_of_curves_as_in_the_library(table, reports, javascript):
     "With narrower ranges of what is usual, so that the other branch is taken, too"
     method = load_bundle(find_bundle(BUNDLE)).method

@@ -74,16 +74,18 @@ class FirstTrial:
 def clearly_less(
     comparison: Comparison,
     budget: float,
-) -> tuple[str, bool]:  # the method of the least error; is that clear?
+) -> tuple[tuple[str, ...], bool]:  # methods of the least error; is that clear?
     "Who leads at a budget, and whether the trials decide it (95%, Student's t)"
     rows = comparison.by_trial[comparison.by_trial["budget"] == budget]
     errors = rows.pivot(index="trial", columns="method", values="mae").dropna(axis=1)
-    order = errors.mean().sort_values(kind="stable").index
-    if len(order) < 2:
-        return order[0], True
+    means = errors.mean().sort_values(kind="stable")
+    order = means.index
+    tied = order[means - means.iloc[0] < 1e-12]
+    if len(tied) > 1 or len(order) == 1:
+        return tuple(tied), True
     apart = errors[order[1]] - errors[order[0]]
     least = stdtrit(len(apart) - 1, 0.975) * apart.sem()  # NaN: one trial
-    return order[0], bool(apart.mean() > least)
+    return tuple(tied), bool(apart.mean() > least)
 
 
 def conclusion(
@@ -91,19 +93,21 @@ def conclusion(
     unit: Unit | str = Unit.ITEMS,  # of the budgets
 ) -> str:
     "What the table says, in one or two sentences"
-    leads: dict[tuple[str, bool], list[str]] = {}
+    leads: dict[tuple[tuple[str, ...], bool], list[str]] = {}
     for budget in sorted(comparison.table["budget"].unique()):
         lead = clearly_less(comparison, budget)
         leads.setdefault(lead, []).append(in_words(budget, unit))
     counted = f" {unit}" if unit in (Unit.ITEMS, Unit.TOKENS) else ""
     parts = []
-    for (name, clear), budgets in leads.items():
+    for (names, clear), budgets in leads.items():
         more = "" if clear else ", though these trials do not decide it"
+        if len(names) > 1:
+            more = ", equal to each other"
         *before, last = budgets
         listed_budgets = f"{', '.join(before)} and {last}" if before else last
-        parts.append(f"{name} at {listed_budgets}{counted}{more}")
+        parts.append(f"{' and '.join(names)} at {listed_budgets}{counted}{more}")
     text = f"Least error: {'; '.join(parts)}."
-    for name in dict.fromkeys(name for name, _ in leads):
+    for name in dict.fromkeys(name for names, _ in leads for name in names):
         method = get_method(name)
         if method.guarded or method.design_based or name == RECOMMENDED:
             continue

@@ -208,7 +208,10 @@ def expectation(
         known = errors[["truth"]].to_numpy()
         empty = Estimate(0.5, (0, 1), level=level, source_scores=known)
         return f"{text}; {without_empty(empty).notes[0]}"
-    return f"{text}; the interval will be about ± {points(width / 2, 0)} points"
+    text += f"; the interval will be about ± {points(width / 2, 0)} points"
+    if not method.design_based:
+        text += ", wider for a model unlike the earlier ones"
+    return text
 
 
 SECRET = re.compile(

@@ -37,7 +37,7 @@ from ..harnesses.harness import BLANK, get_harness
 from ..harnesses.logs import remembered, said
 from ..live.certificate import figures_text, measured_text, valid_for
 from ..live.evaluation import Evaluation
-from ..live.report import FEW, make_report, measured
+from ..live.report import FEW, UNLIKE_SOURCES, make_report, measured
 
 # %% ../../nbs/cli/report.ipynb #reptxt02
 def interval_text(
@@ -102,7 +102,8 @@ def report_rows(
         if missing:
             rows.append(("", "measured with a score for every item asked"))
         if again := certificate["check_again"]:
-            rows.append(("", f"check the certificate again after {again}"))
+            text = f"best before {again}; then publish it anew with newer models"
+            rows.append(("", text))
     if report["how"]:
         rows.append(("interval", report["how"]))
     if "runs" in report:
@@ -142,6 +143,11 @@ def task_results(
         notes.append(f"... and {left}, most with fewer than {FEW} answers (--tasks)")
     if parts["few"].any():
         notes.append(f"* fewer than {FEW} answers: take the figure as a hint only")
+    if UNLIKE_SOURCES & {*report["flags"]} and (parts["kind"] == "none").any():
+        notes.append(
+            "-: no interval, since the model is unlike the sources and too few "
+            "of the task's items were drawn at random"
+        )
     hows = {"conformal": "errors on left-out sources", "design-based": "random items"}
     if used := [how for kind, how in hows.items() if (parts["kind"] == kind).any()]:
         notes.append(f"intervals of tasks: from {' or '.join(used)}")
@@ -156,7 +162,9 @@ def format_report(
 ) -> str:  # lines of at most 80 columns
     "A report as text"
     lines = [remark(*row) for row in report_rows(report)]
-    notes = [remark("note", note) for note in report["notes"][:6]]
+    whole = report.get("exact") is not None  # then the notes are on the estimate
+    heading = "estimate" if whole else "note"
+    notes = [remark(heading, note) for note in report["notes"][:6]]
     doubtful = Flag.MISFIT in report["flags"] and report["interval"][0] is None
     lines = [*notes, *lines] if doubtful else [*lines, *notes]
     if (table := task_results(report, most)) is not None:

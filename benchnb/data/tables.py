@@ -229,7 +229,8 @@ def no_column(
 ) -> AmbiguousFile:  # to be raised
     "An error for a long table that lacks a column"
     some = ", ".join(map(repr, map(str, found[:8]))) + ", ..." * (len(found) > 8)
-    need = "a long table needs the columns model, item, score: name them"
+    need = "a long table needs the columns model, item, score (task=NAME for tasks)"
+    need = f"{need}: name them"
     return AmbiguousFile(f"no column {column!r}: found {some}; {need}", "columns", LONG)
 
 
@@ -290,9 +291,12 @@ def long_table(
     bad = np.flatnonzero(np.isnan(numbers.astype(float)) & ~pd.isna(cells))
     if len(bad):
         column = rest[bad[0] // len(frame)]
-        problem = f"{str(cells[bad[0]])[:99]!r} in {column!r} is no score; if a row is"
         some = ", ".join(map(repr, frame.columns[:8]))
-        problem = f"{problem} one score, name the columns: {some}"
+        problem = (
+            f"{str(cells[bad[0]])[:99]!r} in {column!r} is no score: drop this column "
+            "if a row is a model; if a row is one score, name the columns (task=NAME "
+            f"for tasks): {some}"
+        )
         raise AmbiguousFile(problem, "columns", LONG)
     long = frame[names].iloc[np.tile(np.arange(len(frame)), len(rest))]
     return long.assign(**{other: np.repeat(rest, len(frame)), "score": numbers})

@@ -144,7 +144,7 @@ def find_class(
         more = "'benchnb list methods' shows all"
         odd = unknown_name("method", name, list_methods(), more)
         file = f"{name}.py" if name.isidentifier() else "F.py"
-        own = f"one of your own: import its module, or name its file, --plugin {file}"
+        own = f"one of your own: import its module; on a command line --plugin {file}"
         raise ValueError(f"{odd} ({own})")
     module, _, attribute = place.partition(":")
     try:

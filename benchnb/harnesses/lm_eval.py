@@ -210,9 +210,11 @@ class LMEval(Harness):
     options, units, signs = ("metric", "filter", "interrupted"), (), r"samples_"
     program, items, numbers = "lm_eval", "samples{}.json", True
     in_process = "benchnb.plugins.lm_eval:call_in_process"
-    may_add = "You may add --batch_size 8, --device cuda:0, --include_path DIR (where "
-    may_add += "the files of your own tasks lie) and other options of lm_eval that "
-    may_add += "choose no items."
+    may_add = (
+        "You may add --batch_size 8, --device cuda:0 and other options of lm_eval "
+    )
+    may_add += "that choose no items; --include_path DIR says where the files of your "
+    may_add += "own tasks lie, unless the line says it already."
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log; none where an interrupted one is skipped"

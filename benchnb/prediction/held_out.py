@@ -193,8 +193,9 @@ def plot_predictors(
     predictions: pd.DataFrame,  # of held-out records
 ) -> object:  # the figure, two panels
     "The errors with two standard errors, and what the best one predicted"
-    import matplotlib.pyplot as plt
+    from benchnb.evaluation.plots import pyplot
 
+    plt = pyplot()
     fig, axes = plt.subplots(ncols=2, figsize=(8, 3.2), layout="constrained")
     places = np.arange(len(errors))[::-1]
     bars = 200 * errors["mae_se"].fillna(0)

@@ -396,8 +396,9 @@ def plot_tasks(
     similar: pd.DataFrame,  # from choose_tasks, tasks x tasks
 ) -> object:  # the figure, two panels
     "The chosen tasks among the others, and the coverage by number of tasks"
-    import matplotlib.pyplot as plt
+    from benchnb.evaluation.plots import pyplot
 
+    plt = pyplot()
     names, size = [*similar.index], len(similar)
     centre = np.eye(size) - 1 / size
     distance = similar.to_numpy().max() - similar.to_numpy()

@@ -242,6 +242,7 @@ def test_a_killed_command_goes_on_when_given_again(place):
     pd.testing.assert_frame_equal(b, c)
 
 
+@pytest.mark.slow
 def test_the_script_finds_a_module_where_one_is(place):
     "The script's own folder, not this one, is what Python looks through first"
     fork = write_fork(place, "Mine")
@@ -271,6 +272,7 @@ def test_a_full_disk_under_the_output_is_one_line(place):
     assert done.stderr.startswith("benchnb: error: ") and done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_is_no_error(place):
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
     done = process(*COMPARE, *FEW, env=ascii_only)
@@ -291,8 +293,8 @@ def test_colours_on_a_terminal_only(place, capsys, monkeypatch):
 MISTAKES = {
     "compare ifeval --methods guardd_irt": "did you mean 'guarded_irt'?",
     "compare ifeval --methods my_guarded_irt": "its file, --plugin my_guarded_irt.py)",
-    "plan ifeval --budget 9 --method my_x --out a": "name its file, --plugin my_x.py)",
-    "list methods my_x": "import its module, or name its file, --plugin my_x.py)",
+    "plan ifeval --budget 9 --method my_x --out a": "a command line --plugin my_x.py)",
+    "list methods my_x": "import its module; on a command line --plugin my_x.py)",
     "compare ifeval --methods oracle": "'benchnb list methods' shows all",
     "compare ifevall": "did you mean 'ifeval'?",
     "compare nothing.csv": "'benchnb list data' shows all",
@@ -302,7 +304,7 @@ MISTAKES = {
     "compare empty": "import them first: benchnb import FORMAT empty --out scores",
     "compare silent.csv --budgets 1": "'m2' has no score at all: benchnb import FILE",
     "compare twice.csv": "benchnb import table twice.csv --repeated first --out read",
-    "compare own.csv": "'right'; a long table needs the columns model, item, score: na",
+    "compare own.csv": "'right'; a long table needs the columns model, item, score (ta",
     "list papers foo": "there are bento",
     "list paper": "did you mean 'papers'?",
     "list data foo": "data takes no name",
@@ -418,6 +420,7 @@ sys.exit(3)
 """
 
 
+@pytest.mark.slow
 def test_code_of_the_working_folder_is_not_run(place):
     "Modules that child processes import before they know where to look"
     for name in ("signal", "struct", "resource", "multiprocessing", "pandas", "numpy"):

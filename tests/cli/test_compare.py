@@ -51,6 +51,16 @@ def test_a_single_trial_decides_nothing():
     assert "do not decide" in conclusion(made(APART, trials=1))
 
 
+def test_an_exact_tie_names_all_who_lead():
+    same = APART["guarded_irt"]
+    errors = {"random": same, "guarded_irt": same, "kmeans": APART["adaptive_irt"]}
+    text = conclusion(made(errors))
+    assert "guarded_irt and random at 20 items, equal to each other" in text
+    assert "kmeans" not in text
+    text = conclusion(made({"random": same, "adaptive_irt": same}))
+    assert "adaptive_irt is not what we recommend" in text
+
+
 def test_a_design_based_method_that_leads_is_not_warned_of():
     errors = {"aipw": APART["guarded_irt"], "random": APART["adaptive_irt"]}
     assert "recommend" not in conclusion(made(errors))

@@ -94,7 +94,7 @@ def check(name, mode, stops, wanted, old):
         assert not stop.left_after, f"{where} leaves {stop.left_after} for ever"
 
 
-QUICK = ["compare", "plan", "publish", "tell"]
+QUICK = ["tell"]
 MOST = None if os.environ.get("BENCHNB_EXAMPLES") else 4  # every stop, by night
 MARKS = pytest.mark.slow, pytest.mark.night, pytest.mark.night
 CASES = [(name, MODES[0], 2) for name in QUICK]

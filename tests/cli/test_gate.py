@@ -145,7 +145,11 @@ def test_a_command_is_driven_until_it_is_decided(call):
     none = call("gate", "old.csv", "none", "--", sys.executable, "-c", "1", "{tasks}")
     assert none[0] == 2 and "logged nothing new in 'none'" in none[1]
     ends = ["--", sys.executable, "-c", "import sys; sys.exit(7)", "{tasks}"]
-    assert "ended with 7" in call("gate", "old.csv", "none", *ends)[1]
+    failed = call("gate", "old.csv", "none", "--junit", "gate.xml", *ends)
+    assert failed[0] == 2 and "ended with 7" in failed[1]
+    suite = ET.parse("gate.xml").getroot()
+    assert [suite.get(kind) for kind in ("errors", "failures")] == ["1", "0"]
+    assert "ended with 7" in suite.find("testcase/error").get("message")
     assert "no {tasks}" in call("gate", "old.csv", "none", "--", "true")[1]
 
 
@@ -157,6 +161,7 @@ def test_runs_of_a_task_become_one_figure(call):
     for score, mean in [("mean", 2 / 3), ("pass^2", 1 / 3), ("pass@2", 1.0)]:
         found = json.loads(call(*words, "--measure", score)[1])
         assert found["new"] == pytest.approx(mean) == found["old"]
+    assert "several times: 60 of the old version and 60 of the new" in found["note"]
     code, out = call(*words, "--measure", "pass^4")
     assert code == 2 and "60 tasks have fewer than 4 runs" in out
 
@@ -210,6 +215,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(call, line):
 FEW = pytest.param("few", 3, marks=pytest.mark.slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("new, code", [("same", 0), ("bad", 1), FEW, ("", 2)])
 def test_the_workflow_of_a_new_project_runs(call, new, code):
     "Its steps, as a runner would take them"

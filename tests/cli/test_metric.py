@@ -173,6 +173,7 @@ def run_as(shots, version):
     return {"n-shot": {"sums": shots, "gen": 5}, "versions": {"sums": version}}
 
 
+@pytest.mark.slow
 def test_other_shots_or_another_version_than_the_sources_are_refused(give, harness):
     for number in range(8):
         log("logs", f"m{number}", ALL, number, **run_as(5, 2.0))
@@ -246,6 +247,7 @@ def ran():
     return path.read_text().splitlines() if path.exists() else []
 
 
+@pytest.mark.slow
 def test_run_inherits_all_and_finds_the_tasks(give, harness):
     out = plan(give)
     assert "--include_path tasks" in out
@@ -267,6 +269,7 @@ def test_run_inherits_all_and_finds_the_tasks(give, harness):
     assert "--include_path tasks" not in plan(give)
 
 
+@pytest.mark.slow
 def test_what_run_is_told_is_remembered_and_no_run_is_lost(give, harness):
     plan(give, table="bare.parquet")
     err = give("run new -- lm_eval --model hf", wrong=True)

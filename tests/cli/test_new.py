@@ -145,6 +145,7 @@ def test_a_copy_says_how_its_method_is_compared(tmp_path, monkeypatch, capsys):
     assert "my_random" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_method_without_its_entry_point_is_noticed(project):
     text = (project / "our_exam" / "my_method.py").read_text()
     (project / "our_exam" / "my_other.py").write_text(

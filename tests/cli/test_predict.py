@@ -95,6 +95,7 @@ def test_mistakes_are_one_line(words, message, truth, capsys):
     assert message in failed(["records.csv", *QUICK, *words], capsys)
 
 
+@pytest.mark.slow
 def test_too_little_is_said(truth, capsys):
     table = pd.read_csv("records.csv")[["model", "task", "shots", "score"]]
     table.assign(lab="a").to_csv("lab.csv", index=False)

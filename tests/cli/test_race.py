@@ -26,6 +26,7 @@ def call(tmp_path, monkeypatch, capsys):
     return give
 
 
+@pytest.mark.slow
 def test_on_a_table(call):
     play = "race s.parquet --models model-05,model-40,model-79"
     assert "winner    model-79 is the best of 3" in call(play)

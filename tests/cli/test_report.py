@@ -102,7 +102,7 @@ def test_all_caveats_stand_in_it_and_tasks_without_an_interval_say_why(call):
     part = {"score": 1.0, "rank": 1, "items": 8, "few": False, "kind": "conformal"}
     tasks = {n: part | {"sources": n, "interval": [0.0, 1.0]} for n in (18, 19)}
     tasks["all of it"] = tasks[18] | {"kind": "exact"}
-    found = task_results({"tasks": tasks, "level": 0.95}).cells["interval"]
+    found = task_results({"tasks": tasks, "level": 0.95, "flags": []}).cells["interval"]
     assert [*found] == ["too few sources", "too few items", "exact"]  # 95% takes 19
 
 

@@ -156,6 +156,7 @@ if not pathlib.Path("second.txt").exists():  # a second run, while the first one
 FIRST = [*RUN[:4], "first.py", *RUN[5:]]
 
 
+@pytest.mark.slow
 def test_of_two_runs_at_once_the_second_is_one_line(place):
     folder, wanted = place
     (folder / "first.py").write_text(NESTED + PROGRAM)

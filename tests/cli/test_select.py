@@ -116,6 +116,7 @@ def test_of_few_models_it_says_how_many_the_rank_agreement_orders(matrix, capsys
     assert f"{first['kendall']:.3f} ± {first['kendall_se']:.3f}" in out
 
 
+@pytest.mark.slow
 def test_trials_that_hold_out_a_single_model_do_not_count(matrix, capsys):
     table = results().select(models=np.arange(8))
     table.values[7] = table.values[6]  # near-copies are held out together

@@ -187,7 +187,7 @@ def test_the_printed_line_has_a_blank_that_is_seen_and_says_what_may_be_added(
     for words in ([*how.split(), "a"], [*how.split(), "b", "--model", "org/new"]):
         assert main(words) == 0
         text = " ".join(capsys.readouterr().out.split())
-        assert "You may add --batch_size 8, --device cuda:0, --include_path" in text
+        assert "You may add --batch_size 8, --device cuda:0 and" in text
         blank = "--model" not in words
         assert ("pretrained=YOUR_MODEL " in text) == blank
         assert ("YOUR_MODEL is a blank: write your model's name" in text) == blank

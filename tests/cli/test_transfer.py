@@ -30,6 +30,7 @@ def measured(*more):
     return main(["transfer", "tasks", "--out", "m.csv", *FEW, *more])
 
 
+@pytest.mark.slow
 def test_shards_make_the_matrix_and_what_is_missing_is_named(here, made, capsys):
     for part in ("1/3", "3/3"):
         assert measured("--model", "model", "--shard", part) == 0

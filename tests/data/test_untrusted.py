@@ -258,6 +258,7 @@ READ = pd.read_csv
 # Wide tables -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_many_columns_are_read_or_refused_soon(tmp_path):
     path, size = tmp_path / "a.csv", 4000
     head = "model," + ",".join(f"q{n}" for n in range(size))
@@ -330,6 +331,7 @@ def test_no_cell_of_a_csv_is_a_formula(tmp_path):
     assert list(read_tables([tmp_path / "b.csv"]).models.index) == ["=m", "'=m"]
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_escaped_text_does_nothing(name):
     assert escaped(name).isprintable() and escaped(escaped(name)) == escaped(name)

@@ -133,6 +133,7 @@ def test_per_cost_changes_nothing_where_all_items_cost_the_same():
     assert frames[0]["score"].tolist() == frames[1]["score"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 4])
 def test_an_interval_at_an_amount_is_measured_at_that_amount(batch):
     "Held-out sources spend what a target may spend: a small amount, a wide interval"

@@ -277,6 +277,7 @@ quick(methods=[sys.argv[4]], trials=3, journal=sys.argv[5])
 TESTS = Path(__file__).parent
 
 
+@pytest.mark.slow
 def test_a_killed_comparison_goes_on_where_it_was(fork, tmp_path, monkeypatch):
     journal = tmp_path / "new folder" / "journal"
     monkeypatch.setenv("FORK_AT", "4")  # of 6 pieces

@@ -1,5 +1,7 @@
 "The plots on what does not teach: no value, one trial, many methods, bad input"
 
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -120,3 +122,15 @@ def test_the_recommended_method_is_marked_and_errors_are_in_points():
     alone = plots.plot_curves(made_summary([RECOMMENDED]), "half_width")
     assert list(curves(alone)) == [RECOMMENDED]
     assert "(points)" in alone.get_ylabel()
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match="is not installed: pip install.*plots"):
+        plots.pyplot()
+
+
+def test_a_single_budget_stands_in_the_middle():
+    low, high = plots.plot_curves(made_summary(budgets=(20,))).get_xlim()
+    assert low < 17 and high > 23

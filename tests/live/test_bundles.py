@@ -142,6 +142,7 @@ def test_the_commands_of_its_readme_work(numbered, tmp_path, monkeypatch, capsys
         assert main(at_once) == 0
 
 
+@pytest.mark.slow
 def test_a_bundle_carries_its_accuracy(tmp_path):
     source, target = table(1, 60).split("random", seed=0)
     source.to_parquet(tmp_path / "s.parquet")
@@ -238,6 +239,7 @@ def test_a_published_folder_holds_no_path_of_its_maker(tmp_path):
     assert "sources are few" not in found["README.md"].decode()
 
 
+@pytest.mark.slow
 def test_an_interval_of_0_to_1_holds_nothing(tmp_path):
     "Nor does a bundle's README keep quiet about few sources, or Python about a note"
     few = table(3).select(models=np.arange(0, 24, 2))
@@ -255,6 +257,7 @@ def test_an_interval_of_0_to_1_holds_nothing(tmp_path):
     assert "no usable 95% interval" in repr(live.estimate())
 
 
+@pytest.mark.slow
 def test_a_certificate_of_a_method_without_intervals_has_both_ends():
     "Both from left-out errors; the upper end is not lost once the lower one is known"
     scores = table(1, 60)

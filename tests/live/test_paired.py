@@ -16,6 +16,7 @@ from benchnb.live.paired import Paired, paired, paired_runs, residual_variance
 from benchnb.stats.conformal import pair_interval
 
 
+@pytest.mark.slow
 def test_two_runs_are_compared_by_their_method(tmp_path):
     runs = [evaluate("kmeans", row=row, many=True) for row in (0, 5)]
     found, back = paired_runs(*runs), paired_runs(*runs[::-1])

@@ -85,6 +85,7 @@ def test_a_plan_survives_a_cut_at_every_point(tmp_path):
 # Locks that do nothing --------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_answer_is_lost_where_each_host_sees_its_own_locks_only(
     tmp_path, monkeypatch
 ):

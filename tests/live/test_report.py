@@ -13,7 +13,7 @@ from benchnb.live.evaluation import Evaluation
 
 
 def test_tasks_have_intervals_and_counts():
-    run = evaluate("aipw")
+    run = evaluate("aipw", many=True)
     rows = run.report()["tasks"]
     for task, part in rows.items():
         low, high = part["interval"]
@@ -51,11 +51,38 @@ def test_few_sources_leave_tasks_an_interval_from_their_random_items(method):
     assert len(holds) > 30 and np.mean(holds) >= 0.93
 
 
+def test_errors_of_the_sources_give_no_interval_to_a_model_unlike_them():
+    source, target = table(1, 80).split("random", seed=0)
+    errors = left_out_errors(get_method("guarded_irt"), source, 40, 5)
+    live = Evaluation(
+        get_method("guarded_irt").fit(source), 40, errors=errors, source=source
+    )
+    answers = known_answers(0, target)
+    hard_first = source.values.mean(axis=0) < np.median(source.values.mean(axis=0))
+    odd = dict(zip(target.items.index, hard_first.astype(float), strict=True))
+    like = Evaluation(
+        get_method("guarded_irt").fit(source), 40, errors=errors, source=source
+    )
+    tell_all(like, answers)
+    kinds = {part["kind"] for part in like.report()["tasks"].values()}
+    assert "conformal" in kinds
+    tell_all(live, odd)
+    report = live.report()
+    assert "misfit" in report["flags"]
+    for part in report["tasks"].values():
+        assert part["kind"] != "conformal"
+        if part["kind"] == "none":
+            assert part["interval"] == [None, None]
+    shown = task_results(report)
+    some = any(part["kind"] == "none" for part in report["tasks"].values())
+    assert some == any("unlike the sources" in note for note in shown.notes)
+
+
 def test_where_neither_sources_nor_items_suffice_the_kind_says_so():
     few = table().select(models=np.arange(12))
     errors = left_out_errors(get_method("kmeans"), few, 20, 6)
     live = Evaluation(get_method("kmeans").fit(few), 20, errors=errors, source=few)
-    tell_all(live, known_answers())
+    tell_all(live, known_answers(row=12, scores=table()))  # a model like the sources
     for part in live.report()["tasks"].values():
         assert part["kind"] == "none" and part["interval"] == [0, 1]
 

@@ -104,6 +104,7 @@ def test_a_comparison_is_what_its_parts_give(records):
         assert rows[name].item() == pytest.approx(value)
 
 
+@pytest.mark.slow
 def test_finished_work_is_not_done_again(records, tmp_path, monkeypatch):
     given = records, "L1", ("model_task", "svd", "mlp")
     effort = Effort(1, folds=2, journals=tmp_path)

@@ -107,6 +107,7 @@ def test_items_curve_is_what_compare_measures(items):
     assert got.to_dict() == pytest.approx(mae.to_dict())
 
 
+@pytest.mark.slow
 def test_curves_do_not_depend_on_jobs_or_a_journal(tmp_path, sources):
     settings = dict(methods=QUICK, counts=[4, 8, 16], budget=15, trials=3)
     for journal in [tmp_path / "plan.sqlite"] * 2:  # the second run reads the first's

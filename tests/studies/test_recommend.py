@@ -98,6 +98,7 @@ class Foreign(RandomSampling):
     name = "foreign"
 
 
+@pytest.mark.slow
 def test_a_method_of_somebody_else_counts_by_what_it_declares():
     methods = {"foreign": Foreign(), "kmeans": get_method("kmeans")}
     advice = recommend(table(), 20, methods, trials=2)
