@@ -144,10 +144,7 @@ def task_results(
     if parts["few"].any():
         notes.append(f"* fewer than {FEW} answers: take the figure as a hint only")
     if UNLIKE_SOURCES & {*report["flags"]} and (parts["kind"] == "none").any():
-        notes.append(
-            "-: no interval, since the model is unlike the sources and too few "
-            "of the task's items were drawn at random"
-        )
+        notes.append("-: the model is unlike the sources, and few items were random")
     hows = {"conformal": "errors on left-out sources", "design-based": "random items"}
     if used := [how for kind, how in hows.items() if (parts["kind"] == kind).any()]:
         notes.append(f"intervals of tasks: from {' or '.join(used)}")

@@ -25,7 +25,7 @@ def relative_disagreement(
     common = mask @ mask.T
     both = np.maximum(common, 1)
     right = x @ mask.T  # right answers of the row's model on the common items
-    if np.isin(x, (0, 1)).all():  # then |x - y| = x + y - 2xy: one matrix product
+    if ((x == 0) | (x == 1)).all():  # |x - y| = x + y - 2xy: one matrix product
         apart = (right + right.T - 2 * x @ x.T) / both
     else:
         pairs = zip(x, mask, strict=True)

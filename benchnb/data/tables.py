@@ -229,8 +229,8 @@ def no_column(
 ) -> AmbiguousFile:  # to be raised
     "An error for a long table that lacks a column"
     some = ", ".join(map(repr, map(str, found[:8]))) + ", ..." * (len(found) > 8)
-    need = "a long table needs the columns model, item, score (task=NAME for tasks)"
-    need = f"{need}: name them"
+    need = "a long table needs the columns model, item, score (and task, where it has "
+    need += "tasks): name them"
     return AmbiguousFile(f"no column {column!r}: found {some}; {need}", "columns", LONG)
 
 
@@ -294,8 +294,8 @@ def long_table(
         some = ", ".join(map(repr, frame.columns[:8]))
         problem = (
             f"{str(cells[bad[0]])[:99]!r} in {column!r} is no score: drop this column "
-            "if a row is a model; if a row is one score, name the columns (task=NAME "
-            f"for tasks): {some}"
+            "if a row is a model; if a row is one score, name the columns (that of the "
+            f"task, too): {some}"
         )
         raise AmbiguousFile(problem, "columns", LONG)
     long = frame[names].iloc[np.tile(np.arange(len(frame)), len(rest))]

@@ -292,7 +292,7 @@ def test_colours_on_a_terminal_only(place, capsys, monkeypatch):
 
 MISTAKES = {
     "compare ifeval --methods guardd_irt": "did you mean 'guarded_irt'?",
-    "compare ifeval --methods my_guarded_irt": "its file, --plugin my_guarded_irt.py)",
+    "compare ifeval --methods my_guarded_irt": "line --plugin my_guarded_irt.py)",
     "plan ifeval --budget 9 --method my_x --out a": "a command line --plugin my_x.py)",
     "list methods my_x": "import its module; on a command line --plugin my_x.py)",
     "compare ifeval --methods oracle": "'benchnb list methods' shows all",
@@ -304,7 +304,7 @@ MISTAKES = {
     "compare empty": "import them first: benchnb import FORMAT empty --out scores",
     "compare silent.csv --budgets 1": "'m2' has no score at all: benchnb import FILE",
     "compare twice.csv": "benchnb import table twice.csv --repeated first --out read",
-    "compare own.csv": "'right'; a long table needs the columns model, item, score (ta",
+    "compare own.csv": "'right'; a long table needs the columns model, item, score (an",
     "list papers foo": "there are bento",
     "list paper": "did you mean 'papers'?",
     "list data foo": "data takes no name",
