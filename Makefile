@@ -1,6 +1,6 @@
 # make run      compare methods on coding agents, SWE-bench Verified (light core, no torch)
 #               make run DOLLARS=0.4   with your cost of one task, errors beside dollars
-# make test     every notebook, and what pytest finds in minutes (no network once installed)
+# make test     light notebooks, and what pytest finds in minutes (no network once installed)
 # make book     the book in Jupyter
 # make test-all then what takes long: kills, fuzzing, wheels, real harnesses, the site
 # make format   formatted, cleaned, exported: what the tests ask for

@@ -37,7 +37,7 @@ def python(*args, cwd=ROOT):
 
 
 HEAVY = """
-cli/app cli/publish cli/recommend cli/run cli/transfer course/slides/coresets
+cli/app cli/audit cli/publish cli/recommend cli/run cli/transfer course/slides/coresets
 course/slides/decisions course/slides/irt course/slides/sampling
 course/slides/shift course/slides/tasks data/leaderboards data/untrusted
 evaluation/compare evaluation/guard evaluation/left_out evaluation/plots
@@ -46,11 +46,13 @@ methods/atlas methods/clustering methods/collaborative_filtering methods/disco
 methods/essence_bench methods/faq methods/guarded_irt methods/lego_irt
 methods/metabench methods/proeval methods/sampling methods/sparse_eval
 papers/collaborative_filtering papers/predicting_big_bench
-papers/recovering_big_bench papers/reproduced prediction/held_out
-prediction/regressors prediction/splits stats/irt studies/agents
-studies/planning studies/recommend tasks/similarity tasks/transfer
+papers/recovering_big_bench papers/reproduced papers/tailored_bench
+prediction/held_out
+prediction/regressors prediction/splits stats/intervals stats/irt stats/text
+studies/agents studies/planning studies/recommend tasks/bento
+tasks/facility_location tasks/similarity tasks/transfer
 tutorials/which_method tutorials/your_agent tutorials/your_benchmark
-tutorials/your_tasks
+tutorials/your_model tutorials/your_tasks
 """.split()  # three seconds or more, each
 LATE = [pytest.param(f"{n}.ipynb", marks=pytest.mark.slow) for n in HEAVY]
 EACH = [name for name in NBS if name.removesuffix(".ipynb") not in HEAVY] + LATE

@@ -51,7 +51,11 @@ def packed_names(function):
             continue
         for target, value in pairs:
             both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-            each = zip(target.elts, value.elts) if both else [(target, value)]
+            each = (
+                zip(target.elts, value.elts, strict=False)
+                if both
+                else [(target, value)]
+            )
             for name, part in each:
                 if isinstance(name, ast.Name) and is_pack(part):
                     names.add(name.id)
