@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['CODES', 'JUNIT', 'GATE', 'GATE_EXAMPLE', 'version_scores', 'scored_by', 'task_order', 'gate_runs', 'what_next',
-           'junit_test', 'junit_xml', 'markdown', 'holds_file', 'run_next', 'drive', 'several_runs', 'gate_command']
+           'junit_test', 'print_tasks_to_run', 'junit_xml', 'markdown', 'holds_file', 'run_next', 'drive',
+           'chosen_part', 'several_runs', 'gate_command']
 
 # %% ../../nbs/cli/gate.ipynb #a6076329
 import math
@@ -33,6 +34,8 @@ from ..data.files import check_place, write_text
 from ..data.render import points, score_with_interval
 from ..data.scores import Scores
 from ..harnesses.logs import Choices
+from ..live.evaluation import Evaluation
+from ..live.folder import holds_evaluation
 from benchnb.live.gate import (
     GateOutcome,
     GateResult,
@@ -127,10 +130,14 @@ def what_next(
     left: list[str],  # tasks to run next
     old: str,  # the two versions, as they were named
     new: str,
+    whole: bool = True,  # the tasks are all of the benchmark
 ) -> str:  # empty: it is decided
     "What decides a gate that is INCONCLUSIVE"
     if result.outcome is not GateOutcome.INCONCLUSIVE:
         return ""
+    if not left and not whole:
+        line = f"benchnb paired {shlex.quote(old)} {shlex.quote(new)}"
+        return f"Next: `{line}` estimates the difference on the whole benchmark"
     if not left:
         text = "All tasks are run, and do not settle it: a second run of each may"
         return f"{text} (the margin is set before the results are seen)"
@@ -167,6 +174,18 @@ def junit_test(
     else:
         SubElement(case, JUNIT[outcome][0], message=text)
     return tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def print_tasks_to_run(
+    order: list[str],  # all tasks
+    done: dict[str, float],  # scores of the new version
+    count: int,  # tasks to print
+) -> None:
+    "Print the tasks that the new version should run next"
+    for name in [name for name in order if name not in done][:count]:
+        if not name.isprintable():
+            raise ValueError(f"task {name!r} cannot stand on a line: rename it")
+        print(name)
 
 
 def junit_xml(
@@ -237,7 +256,24 @@ def drive(
         if len(left) == left_before:
             raise ValueError(f"the command logged nothing new in {new!r}: see its log")
         left_before = len(left)
-        run_next(words, left[:batch])
+        todo = [name for name in left if scores is None or name not in scores]
+        run_next(words, todo[:batch])
+
+
+def chosen_part(
+    place: str,  # of one version
+) -> str:  # empty: it is no evaluation, or every item was asked
+    "What to say of an evaluation, whose items are a part of the benchmark"
+    if not holds_evaluation(place):
+        return ""
+    run = Evaluation.load(place)
+    asked, total = len(run.others | run.answers), len(run.items)
+    if asked == total:
+        return ""
+    return (
+        f"{place!r} has {asked:,} of {total:,} items, chosen by {run.method.name}: the "
+        "gate is about these alone"
+    )
 
 
 def several_runs(
@@ -306,9 +342,8 @@ def gate_command(
     check_outputs(old, new, junit=junit, summary=summary)
     if page and not summary:
         check_place(page)
-    runs = {"old": version_scores(old, format, choices)}
-    old_scores = scored_by(runs["old"], measure)
-    order = task_order([*old_scores], seed)
+    runs: dict[str, Scores] = {}
+    old_scores: dict[str, float] = {}
 
     def read() -> dict[str, float] | None:
         if harness and not holds_file(Path(new)):
@@ -322,22 +357,22 @@ def gate_command(
             old_scores, new_scores, largest_loss, level, seed, repeatable, source
         )
 
-    if next:
-        done = read() or {}
-        for name in [name for name in order if name not in done][:next]:
-            if not name.isprintable():
-                raise ValueError(f"task {name!r} cannot stand on a line: rename it")
-            print(name)
-        return 0
     try:
+        runs["old"] = version_scores(old, format, choices)
+        old_scores |= scored_by(runs["old"], measure)
+        order = task_order([*old_scores], seed)
+        if next:
+            print_tasks_to_run(order, read() or {}, next)
+            return 0
         found, left = drive(read, judge, harness or [], order, batch, new)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         if junit:
             write_text(junit, junit_test(None, str(error)))
         raise
-    notes = filter(None, [found.note, several_runs(runs, measure)])
-    found = replace(found, note=". ".join(notes))
-    following = what_next(found, left, old, new)
+    parts = [chosen_part(place) for place in (old, new)]
+    notes = [found.note, several_runs(runs, measure), *parts]
+    found = replace(found, note=". ".join(filter(None, notes)))
+    following = what_next(found, left, old, new, whole=not any(parts))
     more = ". ".join(filter(None, [following, f"Old: {old!r}; new: {new!r}"]))
     if junit:
         write_text(junit, junit_xml(found, more))

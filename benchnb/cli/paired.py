@@ -91,6 +91,8 @@ def read_logs_of(
     choices: Choices,
 ) -> Scores:  # one row
     "One of the two models, from its logs"
+    if format == "scores" and not place.endswith(".json"):
+        format = "list"  # the same in a table
     if format == "scores":
         return one_row(read_object(place, "write item and score"))
     harness = get_harness(format)

@@ -102,7 +102,8 @@ def report_rows(
         if missing:
             rows.append(("", "measured with a score for every item asked"))
         if again := certificate["check_again"]:
-            text = f"best before {again}; then publish it anew with newer models"
+            text = f"best before {again} (today is {date.today()}): later, publish it "
+            text += "anew with newer models"
             rows.append(("", text))
     if report["how"]:
         rows.append(("interval", report["how"]))
@@ -306,7 +307,7 @@ def exact_report(
 
 # %% ../../nbs/cli/report.ipynb #6b1d03c3
 UNLIKE = {
-    Flag.OUT_OF_RANGE: "it seems stronger or weaker than all of them",
+    Flag.OUT_OF_RANGE: "it may be stronger or weaker than all of them",
     Flag.MISFIT: "it is right and wrong on other items than they are",
     Flag.OUTSIDE_CERTIFICATE: "the small benchmark was not tested on such models",
 }
@@ -343,7 +344,7 @@ def caveats(
             text += "The interval holds all the same, because the items were drawn "
             text += "at random."
         else:
-            text += f"The score and its interval may be wrong. {what}"
+            text += f"The interval may hold less often than it says. {what}"
         found = [text, *found]
     return found or notes
 

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['EXTRAS', 'ONE_THREAD', 'IntervalKind', 'IntervalOf', 'Flag', 'bounds_text', 'Estimate', 'is_whole', 'Param',
            'allowed_values', 'param', 'parameters', 'check_parameters', 'check_whole', 'check_budget', 'check_fitted',
-           'install_hint', 'missing_packages', 'ThreadLimit', 'on_one_thread', 'calling_level', 'RandomDraw', 'Method',
-           'Coreset', 'Cohort', 'entry', 'documented']
+           'install_hint', 'missing_packages', 'ThreadLimit', 'on_one_thread', 'calling_level', 'RandomDraw',
+           'coded_tasks', 'Method', 'Coreset', 'Cohort', 'entry', 'documented']
 
 # %% ../../nbs/evaluation/method.ipynb #6bfc4621
 import copy
@@ -356,6 +356,14 @@ class RandomDraw(NamedTuple):
     probabilities: np.ndarray  # of each item to be drawn, shape (items,)
 
 
+def coded_tasks(
+    items: pd.DataFrame,  # facts about them, with the column task
+) -> tuple[np.ndarray, pd.Index]:  # the number of each item's task; names
+    "The tasks of the items"
+    codes, names = pd.factorize(items["task"])
+    return codes, names.rename("task")
+
+
 @dataclass(eq=False)
 class Method:
     "The interface of every method: fit, prepare, run"
@@ -395,7 +403,7 @@ class Method:
         if np.isnan(self.source_mean_):
             raise ValueError("no score of the sources is known: nothing to learn from")
         self.items_ = source.items.drop(columns="text", errors="ignore")
-        self._tasks = (self.items_, *pd.factorize(self.items_["task"]))
+        self._tasks = (self.items_, *coded_tasks(self.items_))
         self.weights_ = source.weights * (source.weights >= 1e-15)  # lost in any sum
         self.partial_ = "full_score" in source.models  # the items are only a part
         self.fingerprint_ = source.fingerprint()  # recognises the sources
@@ -449,8 +457,8 @@ class Method:
         self,
     ) -> tuple[np.ndarray, pd.Index]:  # the number of each item's; names
         "The items' tasks, found once: every estimate counts by them"
-        items, *found = getattr(self, "_tasks", (None,))
-        return found if items is self.items_ else pd.factorize(self.items_["task"])
+        items, codes, names = getattr(self, "_tasks", (None, None, None))
+        return (codes, names) if items is self.items_ else coded_tasks(self.items_)
 
     def trials_of(
         self,

@@ -69,12 +69,15 @@ def check_request(
         raise TypeError(f"{name} must yield a list of item positions, got {wanted!r}")
     if wanted.size and not (0 <= wanted.min() and wanted.max() < total):
         raise ValueError(f"{name} asked for an item outside 0..{total - 1}")
-    everything = np.append(asked, wanted)
-    if len(np.unique(everything)) < len(everything):
+    count = len(asked) + len(wanted)
+    is_asked = np.zeros(total, dtype=bool)
+    is_asked[asked] = True
+    is_asked[wanted] = True
+    if np.count_nonzero(is_asked) < count:
         raise ValueError(f"{name} asked for an item twice: leave out what was asked")
-    if len(everything) > method.budget_:
+    if count > method.budget_:
         raise ValueError(
-            f"{name} asked for {len(everything)} items, its budget is {method.budget_}"
+            f"{name} asked for {count} items, its budget is {method.budget_}"
         )
     return wanted.astype(int)
 
@@ -139,10 +142,12 @@ def complete(
         with np.errstate(invalid="ignore"):  # a task of weight 0 has no score
             mean = np.bincount(codes, predicted * method.weights_)
             mean /= np.bincount(codes, method.weights_)
-        per_task = pd.Series(mean, pd.Index(tasks, name="task"))
-    elif per_task is not None:
+        per_task = pd.Series(mean, tasks)
+    elif per_task is not None and per_task.index is not tasks:
         per_task = per_task.reindex(tasks)
-    cost, unit = method.items_.get("cost"), method.items_.get("cost_unit")
+    facts = method.items_.columns
+    cost = method.items_["cost"] if "cost" in facts else None
+    unit = method.items_["cost_unit"] if "cost_unit" in facts else None
     none = estimate.flags & {Flag.NOTHING_SCORED, Flag.NOT_FINITE}
     return replace(
         estimate,
@@ -317,8 +322,16 @@ def reaching(
     over, tasks = (float(low.min()), float(high.max())), [e.per_task for e in others]
     known = all(one is not None for one in tasks)
     tasks = (np.minimum(*tasks), np.maximum(*tasks)) if known else None
-    bounds = dict(bounds=(min(scores), max(scores)), task_bounds=tasks)
-    return replace(found, interval=over, **bounds)
+    how = found.how
+    if over != found.interval and how:
+        how = f"{how}; from all unscored wrong to all right"
+    return replace(
+        found,
+        interval=over,
+        how=how,
+        bounds=(min(scores), max(scores)),
+        task_bounds=tasks,
+    )
 
 
 def over_unscored(

@@ -297,6 +297,8 @@ def read_logged(
     other_metric: bool = False,  # of a table: it may differ from that of the sources
 ) -> tuple[dict, str | None, dict]:  # answers; the model; what a table remembers
     "Answers to what an evaluation may ask, and how an imported table was read"
+    if format == "scores" and not paths[0].endswith(".json"):
+        format = "list"  # the same in a table
     if format == "scores":
         tables = [(path, read_object(path, "write item and score")) for path in paths]
         rows = [(n, x, path) for path, one in tables for n, x in one.items()]

@@ -50,6 +50,7 @@ class Paired:
     note: str = ""  # what makes the interval less sure than it says
     how: str = "single items"  # how the interval was made
     least: float = 0.0  # `better` is not known more exactly than this at both ends
+    unscored: int = 0  # items without a score: the interval spans what they may be
 
     @property
     def tied(self) -> bool:
@@ -95,7 +96,11 @@ class Paired:
             text = f"A tie: the difference of {a} and {b} is {self.apart()}"
         elif low <= 0 <= high:
             text = f"Not decided: {ahead} is ahead of {behind} by {self.apart()}, and "
-            text += f"better with probability {self.probability()}"
+            if self.unscored and self.better == 0.5:
+                text += f"the {self.unscored} items without a score decide which is "
+                text += "better"
+            else:
+                text += f"better with probability {self.probability()}"
         half = points((high - low) / 2)
         return (
             f"{text}. With these items, differences below {half} points cannot be told "
@@ -147,7 +152,8 @@ def spanning(
     note = f"{left} items have no score: the interval counts them as wrong and as right"
     notes = dict.fromkeys(filter(None, (*found.note.split("; "), note)))
     ends = min(ends), max(ends)
-    return replace(found, interval=ends, better=better, note="; ".join(notes))
+    note = "; ".join(notes)
+    return replace(found, interval=ends, better=better, note=note, unscored=left)
 
 
 def paired(

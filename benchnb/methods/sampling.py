@@ -114,7 +114,8 @@ class RandomSampling(Coreset):
 
     def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
         "The weighted mean of the answers; `left` as in `finish`"
-        per_task = task_means(*self.task_codes(), sample)
+        codes, names = self.task_codes()
+        per_task = task_means(codes, names, sample)
         return self.finish(sample, sample.share @ sample.seen, left, per_task=per_task)
 
     def residuals(self, sample: Sample) -> np.ndarray:
@@ -159,7 +160,7 @@ def task_means(
     share = np.bincount(own, sample.share, size)
     total = np.bincount(own, sample.share * sample.seen, size)
     means = np.divide(total, share, out=np.full(size, np.nan), where=share > 0)
-    return pd.Series(means, pd.Index(names, name="task"))
+    return pd.Series(means, names)
 
 # %% ../../nbs/methods/sampling.ipynb #0d3a70c5
 def neighbour_variance(

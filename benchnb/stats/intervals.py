@@ -120,10 +120,10 @@ def residual_interval(
     seen = _check_range("seen", seen, 0, 1, "Drop the items that have no score.")
     ratio = 1.0 if left is None else spread_ratio(seen, left)
     score = float(np.clip(score, 0, 1))
-    values, counts = np.unique(seen, return_counts=True)
-    if np.isin(values, (0, 1)).all() or counts.max() > len(seen) / 2:
+    binary = ((seen == 0) | (seen == 1)).all()
+    if binary or np.unique(seen, return_counts=True)[1].max() > len(seen) / 2:
         low, high = wilson_interval(score, max(1.0, size / ratio), level)
-        return np.array([low * (values[-1] > 0), max(high, values[0] == 1)])
+        return np.array([low * (seen.max() > 0), max(high, seen.min() == 1)])
     from scipy.stats import t
 
     _check_range("level", level, 0.01, 0.999, "Write 0.95 for 95%.")

@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 import yaml
 from helpers.logs import write_lm_eval
+from helpers.small import table
 
 from benchnb.cli.app import main
 from benchnb.cli.gate import task_order
+from benchnb.live.evaluation import Evaluation
 
 TASKS = [f"t{k:03}" for k in range(200)]
 
@@ -151,6 +153,40 @@ def test_a_command_is_driven_until_it_is_decided(call):
     assert [suite.get(kind) for kind in ("errors", "failures")] == ["1", "0"]
     assert "ended with 7" in suite.find("testcase/error").get("message")
     assert "no {tasks}" in call("gate", "old.csv", "none", "--", "true")[1]
+
+
+def test_a_command_does_not_run_again_what_the_new_version_has(call):
+    Path("harness.py").write_text(HARNESS)
+    order = task_order(TASKS, 0)
+    done = [order[k] for k in range(3, 60, 2)]  # not among the first
+    Path("new").mkdir()
+    have = pd.DataFrame({"item": done, "score": 1.0})
+    have.to_csv("new/b.csv", index=False)
+    words = ["--batch", 50, "--", sys.executable, "harness.py"]
+    call("gate", "old.csv", "new", *words, "bad.csv", "{tasks}")
+    ran = pd.read_csv("new/a.csv")["item"]
+    assert len(ran) and not set(ran) & set(done)
+
+
+def test_an_evaluation_is_said_to_be_a_part_of_the_benchmark(call):
+    table().to_parquet("earlier.parquet")
+    for name, score in (("one", 1.0), ("two", 0.0)):
+        plan = ["plan", "earlier.parquet", "--budget", 20, "--harness", "list"]
+        assert call(*plan, "--out", name)[0] == 0
+        run = Evaluation.load(name)
+        run.tell({item: score if k % 5 else 0.5 for k, item in enumerate(run.ask())})
+    code, out = call("gate", "one", "two", "--margin", 50)
+    text = " ".join(out.split())
+    assert "'one' has 20 of 60 items, chosen by guarded_irt" in text
+    if code == 3:
+        assert "benchnb paired one two" in text
+
+
+def test_what_goes_wrong_is_an_error_in_junit_too(call):
+    code, out = call("gate", "old.csv", "nowhere.csv", "--junit", "none.xml")
+    suite = ET.parse("none.xml").getroot()
+    assert code == 2 and suite.get("errors") == "1"
+    assert "nowhere.csv" in suite.find("testcase/error").get("message")
 
 
 def test_runs_of_a_task_become_one_figure(call):

@@ -264,3 +264,15 @@ def test_no_probability_is_certain_and_a_tie_is_a_tie():
     few = Paired(0.2, (0.1, 0.4), 1.0, 60, 0.95, least=1 / 42)
     assert few.probability() == "above 97.6%"
     assert "20.0 points (95% interval 10.0 to 40.0)" in few.sentence()
+
+
+def test_where_unscored_items_decide_no_probability_is_printed():
+    names = [f"i{k}" for k in range(40)]
+    b = {name: float(k % 2) for k, name in enumerate(names)}
+    a = b | {names[4]: 1.0}
+    b |= dict.fromkeys(names[::3], np.nan)
+    found = paired(a, b)
+    assert found.unscored == 14 and found.interval[0] < 0 < found.interval[1]
+    text = found.sentence()
+    assert "the 14 items without a score decide which is better" in text
+    assert "probability" not in text

@@ -102,3 +102,22 @@ def test_a_task_without_any_answer_has_no_score_and_no_rank(name):
         assert (shown.loc[task, "score"] != "-") == known
     for task in unseen:
         assert report["tasks"][task]["interval"] == [None, None]
+
+
+def test_missing_answers_make_no_ordinary_model_unlike_the_sources():
+    "With half of the answers both figures of the guard vary more by chance"
+    source, target = table(1, 80).split("random", seed=0)
+    method = get_method("guarded_irt").fit(source)
+    errors = left_out_errors(get_method("guarded_irt"), source, 30, 5)
+    rng = np.random.default_rng(0)
+    odd = []
+    for row in range(len(target)):
+        live = Evaluation(method, 30, errors=errors, source=source)
+        answers = known_answers(row, target)
+        for name in rng.choice(live.ask(), 14, replace=False):
+            answers[name] = np.nan
+        tell_all(live, answers)
+        report = live.report()
+        odd.append("misfit" in report["flags"])
+        assert "all unscored wrong to all right" in report["how"]
+    assert np.mean(odd) <= 0.1
