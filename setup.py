@@ -110,7 +110,7 @@ setuptools.setup(
     entry_points={
         "console_scripts": ["benchnb=benchnb.cli.app:main"],
         # Inspect finds the task benchnb/small and the metric through this
-        "inspect_ai": [f"{cfg['lib_path']}={cfg['lib_path']}.plugins.inspect_ai"],
+        "inspect_ai": [f"{cfg['lib_path']}={cfg['lib_path']}.live.in_inspect"],
         # nbdev finds the documented names of every installed nbdev library through this
         "nbdev": [f"{cfg['lib_path']}={cfg['lib_path']}._modidx:d"],
     },

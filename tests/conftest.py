@@ -36,5 +36,5 @@ def only_data_that_ship(request, monkeypatch):
 @pytest.fixture
 def few_trials(monkeypatch):
     "Random items are tried twice, not SURE times: where the figures do not matter"
-    for module in ("evaluation.compare", "studies.recommend"):
+    for module in ("evaluation.compare", "evaluation.recommend"):
         monkeypatch.setattr(f"benchnb.{module}.SURE", 2)

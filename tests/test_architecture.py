@@ -92,7 +92,7 @@ TELL = """
 import sys
 from benchnb.cli.app import main
 assert main(["tell", *sys.argv[1:]]) == 0
-names = ("benchnb.methods.", "benchnb.tasks.", "benchnb.prediction.")
+names = ("benchnb.methods.", "benchnb.bento.", "benchnb.bigbench.")
 print(*[name for name in sys.modules if name.startswith(names)])
 """
 
@@ -110,9 +110,9 @@ def test_an_evaluation_imports_its_own_method_only(tmp_path, monkeypatch):
 
 
 COMPLETE = """
-import importlib, pkgutil, benchnb.methods, benchnb.tasks
+import importlib, pkgutil, benchnb.methods, benchnb.bento
 from benchnb.evaluation.registry import LIBRARY, _METHODS
-for part in (benchnb.methods, benchnb.tasks):
+for part in (benchnb.methods, benchnb.bento):
     for module in pkgutil.iter_modules(part.__path__, part.__name__ + "."):
         importlib.import_module(module.name)
 print(*sorted(set(_METHODS) - set(LIBRARY)))

@@ -47,10 +47,10 @@ methods/essence_bench methods/faq methods/guarded_irt methods/lego_irt
 methods/metabench methods/proeval methods/sampling methods/sparse_eval
 papers/collaborative_filtering papers/predicting_big_bench
 papers/recovering_big_bench papers/reproduced papers/tailored_bench
-prediction/held_out
-prediction/regressors prediction/splits stats/intervals stats/irt stats/text
-studies/agents studies/planning studies/recommend tasks/bento
-tasks/facility_location tasks/similarity tasks/transfer
+bigbench/held_out
+bigbench/regressors bigbench/splits stats/intervals stats/irt stats/text
+studies/agents evaluation/planning evaluation/recommend bento/bento
+bento/facility_location bento/similarity bento/transfer
 tutorials/which_method tutorials/your_agent tutorials/your_benchmark
 tutorials/your_model tutorials/your_tasks
 """.split()  # three seconds or more, each

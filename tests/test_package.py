@@ -59,7 +59,7 @@ for name in ["sklearn", "kmedoids", "bm25s", "pooch", "httpx"]:
 from benchnb.cli.app import main
 from benchnb.data.files import resource_path
 from benchnb.live.bundles import load_bundle
-from benchnb.plugins.inspect_ai import fresh_evaluation
+from benchnb.live.in_inspect import fresh_evaluation
 bundle = str(resource_path("bundles/swebench_verified_50"))
 with open(sys.argv[1], "w") as file:
     file.write("item,score\\n")

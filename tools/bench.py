@@ -156,8 +156,8 @@ def genetic(models, items):
 
 def facilities():
     "Facility location among 2,000 tasks"
-    from benchnb.tasks.facility_location import select_tasks
-    from benchnb.tasks.similarity import cosine_similarity
+    from benchnb.bento.facility_location import select_tasks
+    from benchnb.bento.similarity import cosine_similarity
 
     points = np.random.default_rng(0).normal(size=(2000, 64))
     return cpu(lambda: select_tasks(cosine_similarity(points), 100)), ""
@@ -165,7 +165,7 @@ def facilities():
 
 def questions(number, exemplars=5):
     "A prompt with exemplars of 80 tokens, and questions of some 60, four options"
-    from benchnb.tasks.prompts import MMLU, Task
+    from benchnb.bento.prompts import MMLU, Task
 
     rng, options = np.random.default_rng(0), tuple("ABCD")
     sizes = [77] * exemplars + [*rng.integers(40, 77, size=number)]
@@ -179,7 +179,7 @@ def questions(number, exemplars=5):
 
 def model_for(context, asks, **size):
     "A random model that knows these words"
-    from benchnb.tasks.local_model import small_model
+    from benchnb.bento.local_model import small_model
 
     texts = [context, *(query for query, _ in asks), "A B C D"]
     return small_model(texts, positions=2048, spread=0.05, **size)
@@ -189,7 +189,7 @@ def transfer(number=400, device="cpu", **size):
     "Log-probabilities of questions with the prefix cache; the note: without it"
     import torch
 
-    from benchnb.tasks.local_model import LocalModel
+    from benchnb.bento.local_model import LocalModel
 
     if device == "cuda" and not torch.cuda.is_available():
         return 0.0, "no GPU here"
@@ -217,8 +217,8 @@ def transfer(number=400, device="cpu", **size):
 
 def many_cells():
     "64,980 questions in 570 cells of a transfer matrix, with the smallest model"
-    from benchnb.tasks.prompts import Task
-    from benchnb.tasks.transfer import transfer_matrix
+    from benchnb.bento.prompts import Task
+    from benchnb.bento.transfer import transfer_matrix
 
     context, asks = questions(57 * 119)
     rows = [(query[:40], "A", tuple("ABCD")) for query, _ in asks]
@@ -233,7 +233,7 @@ def server():
     "200 questions to a server that answers as vLLM; the note: one request an option"
     from helpers.vllm_server import vllm_like
 
-    from benchnb.tasks.api_model import Endpoint
+    from benchnb.bento.api_model import Endpoint
 
     context, asks = questions(200)
     pair, rows = model_for(context, asks), []
@@ -250,8 +250,8 @@ def server():
 
 def networks(count=100):
     "Small networks on records of BBH's size together; the note: one by one"
-    from benchnb.prediction.records import RecordFeatures, made_records
-    from benchnb.prediction.regressors import MLP, fit_networks
+    from benchnb.bigbench.records import RecordFeatures, made_records
+    from benchnb.bigbench.regressors import MLP, fit_networks
 
     records = made_records(families=25, sizes=3, tasks=27, shots=(0, 3))
     x, y = RecordFeatures().fit_transform(records), records["score"].to_numpy()

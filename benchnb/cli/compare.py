@@ -230,7 +230,7 @@ def compare_command(
     commands.check_outputs(scores, out=out, rows=rows, plot=plot)
     table, side = read_scores(scores, **kwargs), None
     if transfer is not None:
-        from benchnb.tasks.transfer import read_matrix
+        from benchnb.bento.transfer import read_matrix
 
         side = read_matrix(transfer)
     journal = f"{rows or out}.journal" if rows or out else None

@@ -130,7 +130,7 @@ def fit_on_table(
     if len(table) < LEAST_SOURCES and not json:
         print(f"{about_sources(table)}\n")
     if method is None and transfer is None:
-        from benchnb.studies.recommend import default_method
+        from benchnb.evaluation.recommend import default_method
 
         method, note = default_method(table)
         if note and not json:

@@ -50,14 +50,14 @@ def predict_command(
     json: bool = False,  # print JSON instead of text
 ) -> None:
     "Predict the missing scores of a table of results, and how accurate that is"
-    from benchnb.prediction import held_out
-    from benchnb.prediction.records import (
+    from benchnb.bigbench import held_out
+    from benchnb.bigbench.records import (
         COLUMNS,
         RECORD_NAMES,
         describe_records,
         unit_scores,
     )
-    from benchnb.prediction.regressors import get_predictor
+    from benchnb.bigbench.regressors import get_predictor
 
     commands.check_outputs(records, out=out, plot=plot)
     names, own = listed(predictors), listed(features) or []

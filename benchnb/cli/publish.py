@@ -78,7 +78,7 @@ def publish_command(
         if len(table) < LEAST_SOURCES:
             print(f"{about_sources(table)}\n", flush=True)
     if method is None and transfer is None:
-        from benchnb.studies.recommend import default_method
+        from benchnb.evaluation.recommend import default_method
 
         method, note = default_method(table)
         if note and not json:
@@ -94,7 +94,7 @@ def publish_command(
         )
     files = {}
     if harness:
-        from benchnb.plugins.lm_eval import task_file
+        from benchnb.live.in_lm_eval import task_file
 
         files = task_file(fitted, out)
     subset = bundles.publish(

@@ -37,7 +37,7 @@ def print_tasks(
     "Which tasks to keep, how accurate they are, and which can be dropped"
     from benchnb.data.render import render
     from benchnb.evaluation.compare import plus_minus
-    from benchnb.studies.recommend import recommend_tasks
+    from benchnb.evaluation.recommend import recommend_tasks
 
     found = recommend_tasks(table, number, trials, seed, True, transfer)
     if json:
@@ -143,7 +143,7 @@ def methods_to_forecast(
     jobs: int = 1,  # processors
 ) -> str:  # names with commas
     "Random items, AIPW, and the method that recommend recommends"
-    from benchnb.studies.recommend import candidates, is_safe, recommend
+    from benchnb.evaluation.recommend import candidates, is_safe, recommend
 
     safe = [name for name in candidates(table) if is_safe(name)]
     advice = recommend(table, budget, safe, seed=seed, n_jobs=jobs, progress=True)
@@ -232,8 +232,8 @@ def print_advice(
     from benchnb.data.files import replace_file
     from benchnb.data.untrusted import write_csv
     from benchnb.evaluation.compare import SURE
+    from benchnb.evaluation.recommend import INSTANT, format_advice, recommend
     from benchnb.evaluation.registry import get_method
-    from benchnb.studies.recommend import INSTANT, format_advice, recommend
 
     advice = recommend(
         table,

@@ -6,13 +6,13 @@
 __all__ = ['SELECT', 'select_command']
 
 # %% ../../nbs/cli/select.ipynb #818e4109
+from ..bento.bento import choose_tasks, plot_tasks
+from ..bento.transfer import read_matrix
 from . import commands
 from .commands import command, count
 from ..data.files import replace_file
 from ..data.render import remark, render
 from ..data.untrusted import write_csv
-from ..tasks.bento import choose_tasks, plot_tasks
-from ..tasks.transfer import read_matrix
 
 # %% ../../nbs/cli/select.ipynb #e9a648e1
 SELECT = (

@@ -10,11 +10,11 @@ import os
 import re
 from pathlib import Path
 
+from ..bento import transfer
+from ..bento.api_model import Endpoint
+from ..bento.prompts import FLAN, MMLU, read_tasks
 from .commands import command
 from ..data.files import replace_file
-from ..tasks import transfer
-from ..tasks.api_model import Endpoint
-from ..tasks.prompts import FLAN, MMLU, read_tasks
 
 PROMPTS = {"mmlu": MMLU, "flan": FLAN}
 
@@ -99,7 +99,7 @@ def transfer_command(
         if url is None:
             from transformers.utils import logging
 
-            from benchnb.tasks.local_model import load_model
+            from benchnb.bento.local_model import load_model
 
             logging.disable_progress_bar()
             loaded = load_model(model)

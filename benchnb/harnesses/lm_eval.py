@@ -209,7 +209,7 @@ class LMEval(Harness):
     name, logs, pattern = "lm-eval", "samples_*.jsonl", r"^samples_.*\.jsonl?$"
     options, units, signs = ("metric", "filter", "interrupted"), (), r"samples_"
     program, items, numbers = "lm_eval", "samples{}.json", True
-    in_process = "benchnb.plugins.lm_eval:call_in_process"
+    in_process = "benchnb.live.in_lm_eval:call_in_process"
     may_add = (
         "You may add --batch_size 8, --device cuda:0 and other options of lm_eval "
     )

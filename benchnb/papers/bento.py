@@ -14,15 +14,15 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
+from ..bento import similarity as similarities
+from ..bento.bento import BentoLe, BentoSim, published_list
+from ..bento.facility_location import select_tasks
+from ..bento.similarity import load_transfer
+from ..bigbench.public_records import load_records
 from ..data.scores import Scores
 from ..data.sources import load
 from .verdicts import Runs, Verdict
-from ..prediction.public_records import load_records
 from ..stats.metrics import nrmse
-from ..tasks import similarity as similarities
-from ..tasks.bento import BentoLe, BentoSim, published_list
-from ..tasks.facility_location import select_tasks
-from ..tasks.similarity import load_transfer
 
 # %% ../../nbs/papers/bento.ipynb #3be1e33c
 SEVEN = {  # models whose accuracies are public; name in the data: name in the paper

@@ -17,20 +17,20 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from ..data.files import resource_path
-from . import recovering_big_bench as recovering
-from .recovering_big_bench import Effort
-from .verdicts import Runs, Verdict, mean_cells
-from ..prediction import regressors, splits
-from benchnb.prediction.matrix_completion import (
+from ..bigbench import regressors, splits
+from benchnb.bigbench.matrix_completion import (
     MatrixPredictor,
     Predictor,
     evaluate_predictions,
     r_squared,
 )
-from ..prediction.public_records import load_records
-from ..prediction.records import RecordFeatures
-from ..prediction.splits import Fold
+from ..bigbench.public_records import load_records
+from ..bigbench.records import RecordFeatures
+from ..bigbench.splits import Fold
+from ..data.files import resource_path
+from . import recovering_big_bench as recovering
+from .recovering_big_bench import Effort
+from .verdicts import Runs, Verdict, mean_cells
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #fec57722
 def tune_predictors(

@@ -17,12 +17,12 @@ import joblib
 import numpy as np
 import pandas as pd
 
+from ..bigbench import recovery
+from ..bigbench import small_bench as search
+from ..bigbench.records import describe_records
+from ..bigbench.recovery import evaluate_many, family_pairs, random_subsets
+from ..bigbench.regressors import MLP
 from .verdicts import Runs, mean_cells
-from ..prediction import recovery
-from ..prediction import small_bench as search
-from ..prediction.records import describe_records
-from ..prediction.recovery import evaluate_many, family_pairs, random_subsets
-from ..prediction.regressors import MLP
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #b6fee754
 PAPER = "predicting_big_bench"

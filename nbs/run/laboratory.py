@@ -8,10 +8,10 @@ import pandas as pd
 
 from benchnb import compare, load, load_table
 from benchnb.evaluation.compare import over_trials, summary
+from benchnb.evaluation.planning import small_table
+from benchnb.evaluation.recommend import QUICK_FORM, default_method, too_few
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import complete, ready, run_part
-from benchnb.studies.planning import small_table
-from benchnb.studies.recommend import QUICK_FORM, default_method, too_few
 
 DRAWS = 20  # trials of methods that fit nothing
 FITTED = 3  # trials of guarded_irt

@@ -99,7 +99,7 @@ MISTAKES = {
     "copy random full --name Random": "'Random' is a method already: give another --na",
     "copy random full --name aipw": "'aipw' is a method already: give another --name",
     "copy random full --name numpy": "'numpy' is a module already: give another --name",
-    "copy tasks/bento full --name results": "'results_sim' is a method already",
+    "copy bento/bento full --name results": "'results_sim' is a method already",
     "copy guarded_ir full": "no chapter 'guarded_ir': did you mean 'guarded_irt'?",
     "copy xyz full": "no chapter 'xyz': take the last word of a page's address",
     "copy metrics full/a.txt": "'full/a.txt' is a file: name a folder",
@@ -280,7 +280,7 @@ shell.run_all(read_nb(sys.argv[1]), exc_stop=True)
 """
 
 
-FORKED = "methods/sampling methods/guarded_irt stats/irt tasks/bento".split()
+FORKED = "methods/sampling methods/guarded_irt stats/irt bento/bento".split()
 COPIED = [pytest.param(c, marks=pytest.mark.slow) for c in FORKED]
 others = sorted({*BOOK} - {"index", *FORKED})  # all are read above
 COPIED += [pytest.param(c, marks=pytest.mark.night) for c in others]

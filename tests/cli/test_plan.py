@@ -11,11 +11,11 @@ from helpers.small import table
 from benchnb.cli.app import main
 from benchnb.cli.plan import expectation, fit_on_table
 from benchnb.data.sources import load
+from benchnb.evaluation.recommend import recommend
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.live.bundles import load_bundle, publish
 from benchnb.live.evaluation import Evaluation
-from benchnb.studies.recommend import recommend
 
 EMBEDDED = ["swebench_verified", "gso", "terminal_bench"]
 DATA = ["helm_gsm8k", "ifeval", "mmlu_pro"]
@@ -101,8 +101,8 @@ class Stop(Exception):
             "plan FEW --budget 20 --out new --method kmeans",
             "evaluation.left_out.left_out_errors",
         ),
-        ("recommend FEW --budget 20", "studies.recommend.recommend"),
-        ("recommend FEW --plus-minus 5", "studies.recommend.recommend"),
+        ("recommend FEW --budget 20", "evaluation.recommend.recommend"),
+        ("recommend FEW --plus-minus 5", "evaluation.recommend.recommend"),
     ],
 )
 def test_few_sources_are_named_before_the_run(
@@ -128,9 +128,9 @@ def test_few_sources_are_named_before_the_run(
             "publish WIDE --budget 5 --out new --method kmeans",
             "evaluation.simulate.ready",
         ),
-        ("recommend WIDE --budget 5", "studies.recommend.recommend"),
-        ("recommend WIDE --tasks", "studies.recommend.recommend_tasks"),
-        ("recommend WIDE --difference 5", "studies.recommend.recommend"),
+        ("recommend WIDE --budget 5", "evaluation.recommend.recommend"),
+        ("recommend WIDE --tasks", "evaluation.recommend.recommend_tasks"),
+        ("recommend WIDE --difference 5", "evaluation.recommend.recommend"),
     ],
 )
 def test_what_was_read_is_said_with_its_gaps(
@@ -165,7 +165,7 @@ def test_forecast_is_of_the_method_that_recommend_recommends(
         forecast.extend(methods)
         raise Stop
 
-    monkeypatch.setattr("benchnb.studies.planning.items_curve", stop)
+    monkeypatch.setattr("benchnb.evaluation.planning.items_curve", stop)
     with pytest.raises(Stop):
         main(["recommend", str(tmp_path / "source.parquet"), "--plus-minus", "5"])
     assert recommend(source, source.shape[1] // 2).method in forecast

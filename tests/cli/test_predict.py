@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchnb.bigbench.records import made_records
 from benchnb.cli.app import main
-from benchnb.prediction.records import made_records
 
 QUICK = ["--predictors", "model_task,model_knn"]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchnb.bento.transfer import Transfer
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
-from benchnb.tasks.transfer import Transfer
 
 NAMES = ["algebra", "logic", "reading", "art"]
 

@@ -191,7 +191,7 @@ MISTAKES = {
 
 def test_mistakes_are_one_line_and_change_nothing(call, monkeypatch):
     plan(call, budget=10)
-    measured = "benchnb.studies.recommend.default_method"
+    measured = "benchnb.evaluation.recommend.default_method"
     monkeypatch.setattr(measured, None)  # what is wrong is found before anything
     others = [n for n in range(30) if n not in wanted()["sums"]]
     run_harness("other", {"sums": others})

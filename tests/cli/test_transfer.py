@@ -6,8 +6,8 @@ import pytest
 from helpers.language_models import linked, tasks_and_model
 from helpers.vllm_server import vllm_like
 
+from benchnb.bento.transfer import read_matrix, transfer_matrix
 from benchnb.cli.app import main
-from benchnb.tasks.transfer import read_matrix, transfer_matrix
 
 FEW = ["--exemplars", "2", "--seeds", "2", "--batch", "5"]
 

@@ -14,8 +14,8 @@ import pytest
 from helpers.kills import asked, environment, killed, run
 from helpers.language_models import linked, tasks_and_model
 
+from benchnb.bento.transfer import journal_cells, read_matrix, transfer_matrix
 from benchnb.cli.app import main
-from benchnb.tasks.transfer import journal_cells, read_matrix, transfer_matrix
 
 TASKS, SEEDS, ROWS = ("art", "law", "sea"), 2, 12
 CELL = ROWS - 2  # questions of a cell; two are exemplars

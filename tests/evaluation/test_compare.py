@@ -32,9 +32,9 @@ from benchnb.data.splits import SPLITS
 from benchnb.evaluation import registry
 from benchnb.evaluation.compare import METRICS, compare, over_trials, summary
 from benchnb.evaluation.method import Estimate, Method
+from benchnb.evaluation.recommend import recommend, recommend_tasks
 from benchnb.evaluation.registry import get_method, list_methods, register
 from benchnb.evaluation.simulate import ready, simulate
-from benchnb.studies.recommend import recommend, recommend_tasks
 
 COLUMNS = "method budget trial target truth score low high asked cost kind".split()
 COLUMNS += ["notes", "flags", "seconds"]

@@ -1,5 +1,5 @@
 """lm-evaluation-harness evaluates small models, and its own log files give an estimate
-(`make harnesses`); Inspect is in tests/plugins."""
+(`make harnesses`); Inspect is in tests/live."""
 
 import json
 from dataclasses import replace
@@ -57,7 +57,7 @@ def lm_eval(argvs, cwd):
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     "Seven small language models with random weights, and two tasks of 100 and 20 items"
-    from benchnb.tasks.local_model import small_model
+    from benchnb.bento.local_model import small_model
 
     place = tmp_path_factory.mktemp("world")
     rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ ASKED = "asked.jsonl"  # a line for each question that a model on this machine r
 START = """
 import json, os, signal
 from benchnb.evaluation.journal import Journal
-from benchnb.tasks.local_model import LocalModel
+from benchnb.bento.local_model import LocalModel
 
 event, at, whom = os.environ.get("KILL", "never 0 self").split()
 mine = os.environ.get("KILL_GPU") in (None, os.environ.get("CUDA_VISIBLE_DEVICES"))

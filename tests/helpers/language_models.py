@@ -4,9 +4,9 @@ from itertools import permutations
 
 import numpy as np
 
-from benchnb.tasks.local_model import small_model
-from benchnb.tasks.prompts import FLAN, MMLU, Task, read_tasks
-from benchnb.tasks.transfer import Protocol
+from benchnb.bento.local_model import small_model
+from benchnb.bento.prompts import FLAN, MMLU, Task, read_tasks
+from benchnb.bento.transfer import Protocol
 
 
 def tasks_and_model(folder, names, rows):

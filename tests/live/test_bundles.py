@@ -17,6 +17,7 @@ from benchnb.data.sources import load
 from benchnb.evaluation import registry
 from benchnb.evaluation.compare import compare, over_trials, summary
 from benchnb.evaluation.left_out import left_out_errors
+from benchnb.evaluation.recommend import default_method, is_safe
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import (
     find_bundle,
@@ -33,10 +34,9 @@ from benchnb.live.certificate import (
 )
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.folder import read_errors
+from benchnb.live.in_lm_eval import task_file
 from benchnb.live.report import without_empty
-from benchnb.plugins.lm_eval import task_file
 from benchnb.stats.conformal import conformal_interval
-from benchnb.studies.recommend import default_method, is_safe
 
 
 @pytest.mark.parametrize(

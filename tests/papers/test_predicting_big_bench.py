@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchnb.bigbench.matrix_completion import ModelTask, evaluate_predictions
+from benchnb.bigbench.records import made_records
+from benchnb.bigbench.regressors import GRIDS
+from benchnb.bigbench.small_bench import published_small_bench
+from benchnb.bigbench.splits import split_records
 from benchnb.papers import predicting_big_bench as chapter
 from benchnb.papers import recovering_big_bench as recovering
 from benchnb.papers.predicting_big_bench import Effort
 from benchnb.papers.recovering_big_bench import PAPER
 from benchnb.papers.verdicts import Runs, complete_cells, store_results, table_cells
-from benchnb.prediction.matrix_completion import ModelTask, evaluate_predictions
-from benchnb.prediction.records import made_records
-from benchnb.prediction.regressors import GRIDS
-from benchnb.prediction.small_bench import published_small_bench
-from benchnb.prediction.splits import split_records
 
 FAMILIES = {"A": "PaLM", "B": "GPT", "C": "Gopher", "D": "BIG-G T=0", "E": "BIG-G T=1"}
 
@@ -122,7 +122,7 @@ def test_killed_work_goes_on(tmp_path, records):
     "A run that ends in its second fold keeps the settings and the first fold"
     code = (
         "import os, benchnb.papers.predicting_big_bench as c\n"
-        "from benchnb.prediction.records import made_records\n"
+        "from benchnb.bigbench.records import made_records\n"
         "fit, count = c.fit_fold, []\n"
         "def fit_fold(*given):\n"
         "    if count: os._exit(9)\n"

@@ -1,0 +1,133 @@
+"Held-out records of one's own: who is held out, which intervals are promised"
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from benchnb.bigbench.held_out import (
+    group_folds,
+    own_records,
+    predict_gaps,
+    predict_held_out,
+    predictor_errors,
+    unseen_names,
+    usual_split,
+)
+from benchnb.bigbench.records import made_records
+from benchnb.bigbench.splits import SPLIT_SETTINGS, possible_settings
+
+
+@pytest.fixture
+def made():
+    return made_records(families=8, noise=0.03)
+
+
+@pytest.mark.parametrize("split", ["model", "family", "task"])
+def test_who_shares_a_value_is_held_out_together(made, split):
+    folds = group_folds(made, split)
+    tested = np.concatenate([fold.test for fold in folds])
+    assert sorted(tested) == [*range(len(made))]  # each record once
+    for fold in folds:
+        learned = made.iloc[np.concatenate([fold.train, fold.dev])]
+        assert not {*learned[split]} & {*made[split].iloc[fold.test]}
+
+
+def test_a_column_says_what_is_held_out(made):
+    role = np.where(made["shots"] == 3, "Test", "train")
+    own = own_records(made.assign(split=role), features=["split"])
+    assert usual_split(own) == "split"
+    (fold,) = group_folds(own, "split")
+    assert [*own["shots"].iloc[fold.test].unique()] == [3] and not len(fold.dev)
+    predictions = predict_held_out(own, [fold], ["model_knn"])
+    assert np.isnan(predictor_errors(predictions)["mae_se"]).all()  # one trial
+
+
+@pytest.mark.parametrize("split", [n for n in SPLIT_SETTINGS])
+def test_settings_of_the_paper_go_by_their_names(made, split):
+    assert possible_settings(made)[split].allowed
+    assert len(group_folds(made, split)) in (1, 9, 10)
+
+
+@pytest.mark.parametrize("split", ["size", "score"])
+def test_another_split_is_refused(made, split):
+    with pytest.raises(ValueError, match="split is one of record, family"):
+        group_folds(made, split)
+
+
+def test_what_is_held_out_is_like_what_is_missing(made):
+    for name in ("model", "task"):
+        gaps = made[name].isin(made[name].unique()[:2])
+        assert usual_split(made.assign(score=made["score"].mask(gaps))) == name
+    gaps = made["task"].isin(["t0"]) | made["model"].isin(["A-0.1b"])
+    kinds = unseen_names(made[gaps], made[~gaps]).value_counts()
+    assert kinds.to_dict() == {"task": 69, "model": 21, "model and task": 3}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hidden, most", [("record", 0.99), ("model", 1)])
+def test_intervals_hold_as_often_as_they_promise(hidden, most):
+    "Single gaps, and models that were never run: with 25 others they hold more often"
+    held = []
+    for seed in range(5):
+        made = made_records(families=10, noise=0.03, seed=seed)
+        rng = np.random.default_rng(seed)
+        names = made["model"] if hidden == "model" else pd.Series(made.index)
+        gaps = names.isin(rng.choice(names.unique(), len(names.unique()) // 6, False))
+        records = made.assign(score=made["score"].mask(gaps))
+        scored = records.dropna(subset="score").reset_index(drop=True)
+        found = predict_held_out(scored, group_folds(scored, hidden), ["model_task"])
+        filled = predict_gaps(records, found, "model_task")
+        truth = made["score"][gaps]
+        held.append(truth.between(filled["low"], filled["high"]).mean())
+    assert 0.91 < np.mean(held) <= most
+
+
+def test_rows_unlike_all_held_out_ones_get_no_interval(made):
+    gaps = (made["model"] == "A-0.1b") | (made.index % 7 == 0)
+    records = made.assign(score=made["score"].mask(gaps))
+    scored = records.dropna(subset="score").reset_index(drop=True)
+    for split, known in {"record": "", "model": "model"}.items():
+        found = predict_held_out(scored, group_folds(scored, split), ["model_knn"])
+        filled = predict_gaps(records, found, "model_knn")
+        assert (filled["low"].notna() == (filled["new"] == known)).all()
+        assert filled["predicted"].notna().all() and len(filled) == gaps.sum()
+
+
+def test_a_column_of_your_own_is_learned_from(made):
+    "A column that tells the score makes the error small"
+    own = made.assign(hint=made["score"] ** 2, lab="x")
+    own = own_records(own, features=["hint", "lab"])
+    folds = group_folds(own, "model")[:2]
+    errors = [
+        predictor_errors(predict_held_out(own, folds, ["random_forest"], given))
+        for given in ([], ["hint", "lab"])
+    ]
+    assert errors[1]["mae"].item() < errors[0]["mae"].item() / 3
+
+
+def test_few_records_are_boosted_by_one_thread_and_slow_fits_are_spread(
+    made, monkeypatch
+):
+    "More threads wait for each other; the time to go is that of all predictors"
+    seen, fit = [], HistGradientBoostingRegressor.fit
+
+    def threads(self, *given):
+        seen.append({one["num_threads"] for one in threadpool_info()})
+        return fit(self, *given)
+
+    monkeypatch.setattr(HistGradientBoostingRegressor, "fit", threads)
+    names = ["model_task", "boosted_trees"]
+    with threadpool_limits(2):
+        found = predict_held_out(made[:90], group_folds(made[:90])[:2], names)
+    assert seen == [{1}, {1}]
+    assert [*found["predictor"].unique()] == names
+    assert (found["fold"].diff().dropna() >= 0).all()
+
+
+@pytest.mark.slow
+def test_several_processes_find_the_same(made):
+    folds = group_folds(made)[:2]
+    one, two = (predict_held_out(made, folds, ["model_knn"], n_jobs=n) for n in (1, 2))
+    pd.testing.assert_frame_equal(one, two)
