@@ -83,8 +83,8 @@ def forecast_score(
 
     from benchnb.data.costs import in_words
     from benchnb.data.render import render
+    from benchnb.evaluation import planning
     from benchnb.evaluation.compare import plus_minus
-    from benchnb.studies import planning
 
     goal = f"a score to ± {100 * half_width:g} points"
     if mae is not None:
@@ -168,8 +168,8 @@ def print_items(
 ) -> None:
     "How many items and source models are enough"
     from benchnb.cli.compare import method_names
+    from benchnb.evaluation import planning
     from benchnb.stats.sample_size import check_share, half_width_of_error
-    from benchnb.studies import planning
 
     few = min(50, max(1, table.shape[1] // 2))
     names = methods or methods_to_forecast(table, few, seed, jobs)
