@@ -177,9 +177,7 @@ def test_the_example_on_other_processors(kernel, tmp_path):
 
 
 SETTINGS = (Path(__file__).parents[2] / "settings.ini").read_text("utf-8")
-*OLD, NEW = re.search(r"^pythons = (.*)$", SETTINGS, flags=re.M)[1].split()
-SOME = [pytest.param(NEW, marks=pytest.mark.slow)]
-SOME += [pytest.param(version, marks=pytest.mark.night) for version in OLD]
+PYTHONS = re.search(r"^pythons = (.*)$", SETTINGS, flags=re.M)[1].split()
 
 
 def find_python(version):
@@ -191,7 +189,8 @@ def find_python(version):
             return name
 
 
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.night  # what the packages of today do is news for tomorrow
+@pytest.mark.parametrize("version", PYTHONS)
 def test_the_first_screen_with_the_newest_packages(version, tmp_path):
     "The wheel in an empty environment of each Python, with all that pip finds today"
     base = find_python(version)
