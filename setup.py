@@ -74,6 +74,7 @@ def addresses():
 resources = here / cfg["lib_path"] / "resources"
 files = [path for path in resources.rglob("*") if path.is_file()]
 shipped = [path.relative_to(resources.parent).as_posix() for path in files]
+shipped.append("py.typed")  # type checkers read the types of the package
 
 setuptools.setup(
     name=cfg["lib_name"],
