@@ -8,7 +8,7 @@ __all__ = ['TOLERANCE', 'LEAST_SOURCES', 'FEW_SOURCES', 'IRT', 'Abilities', 'che
 
 # %% ../../nbs/stats/irt.ipynb #37427264
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -91,9 +91,26 @@ class IRT:
         return np.ascontiguousarray(pairs, np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        "What a fitted method has to keep of a bank: `IRT(**arrays)` makes it again"
+        "What a fitted method has to keep of a bank: `from_arrays` makes it again"
         kept = {field.name: getattr(self, field.name) for field in fields(self)}
         return {k: v for k, v in kept.items() if isinstance(v, np.ndarray)}
+
+    @classmethod
+    def from_arrays(
+        cls,
+        pairs: Iterable[tuple[str, np.ndarray]],  # names and arrays, as items of a dict
+    ) -> "IRT":
+        "The bank whose arrays a fitted method has kept"
+        arrays = dict(pairs)
+        return cls(
+            slopes=arrays["slopes"],
+            intercepts=arrays["intercepts"],
+            covariance=arrays.get("covariance"),
+            weights=arrays.get("weights"),
+            theta=arrays.get("theta"),
+            fitted=arrays.get("fitted"),
+            residual=arrays.get("residual"),
+        )
 
 # %% ../../nbs/stats/irt.ipynb #f0000011
 class Abilities(NamedTuple):
