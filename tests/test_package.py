@@ -19,7 +19,7 @@ from fastcore.docments import docments
 from helpers.harnesses import wheel_unpacked
 
 import benchnb
-from benchnb.cli.app import ORDER, as_flag, make_app, mistake
+from benchnb.cli.app import ORDER, as_flag, make_app, user_error_text
 from benchnb.cli.commands import COMMANDS
 from benchnb.data.files import INSTALL_FROM, SITE, pip_install
 from benchnb.evaluation.method import allowed_values
@@ -154,7 +154,7 @@ def test_flags_and_parameters_are_spoken_of_where_they_are_understood():
                 bad = parameter.search(text)
             else:
                 text = re.sub(r"-T \w+=\S+", "", text)  # Inspect's, not ours
-                shown = mistake(ValueError(text), names) or ""
+                shown = user_error_text(ValueError(text), names) or ""
                 bad = flag.search(text) or parameter.search(shown)
             found += [(path.name, text)] if bad else []
     assert not found

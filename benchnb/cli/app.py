@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['GROUPS', 'ORDER', 'MODULES', 'SYNONYMS', 'FLAGS', 'MISTAKES', 'UsageError', 'check_command', 'make_app', 'parse',
-           'import_file', 'load_plugins', 'as_flag', 'settling_option', 'mistake', 'plain_warnings', 'printable',
-           'Printable', 'flush', 'run_call', 'main', 'terminal']
+           'import_file', 'load_plugins', 'as_flag', 'settling_option', 'user_error_text', 'plain_warnings',
+           'printable', 'Printable', 'flush', 'run_call', 'main', 'terminal']
 
 # %% ../../nbs/cli/app.ipynb #3acaa7d4
 import contextlib
@@ -249,7 +249,7 @@ def settling_option(
     return f"{line}, then give that table"
 
 
-def mistake(
+def user_error_text(
     error: Exception,
     names: Collection[str] = (),  # parameters of the command
 ) -> str | None:  # None: it was none of the user's
@@ -413,7 +413,7 @@ def main(
         raise
     except Exception as error:
         names = call.given if isinstance(call, Call) else ()
-        message = mistake(error, names)
+        message = user_error_text(error, names)
         if message is None or os.environ.get("BENCHNB_TRACEBACK"):
             raise
         head = "benchnb: error: "

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['COMMANDS', 'TYPED', 'PLUGIN', 'RARE', 'METAVARS', 'Command', 'Call', 'command', 'as_callback', 'plain_layout',
-           'listed', 'read_scores', 'open_table', 'about_table', 'about_sources', 'read_choices', 'read_budget',
+           'split_commas', 'read_scores', 'open_table', 'about_table', 'about_sources', 'read_choices', 'read_budget',
            'in_points', 'check_outputs', 'save_plot', 'named_method', 'print_json', 'count']
 
 # %% ../../nbs/cli/commands.ipynb #a87d0c68
@@ -140,7 +140,7 @@ def plain_layout() -> tuple[type, type]:  # of the group of all commands; of a c
     return PlainGroup, PlainCommand
 
 # %% ../../nbs/cli/commands.ipynb #a11bc5ac
-def listed(
+def split_commas(
     text: str | None,  # such as random,aipw; None: not given
 ) -> list[str] | None:  # at least one word, or None
     "The words of an option; a comma in parentheses belongs to its word"
@@ -249,7 +249,7 @@ def read_choices(
             raise ValueError(
                 f"--value {text!r} is not WORD=NUMBER, as GOOD=1"
             ) from error
-    names = (tuple(listed(text) or ()) for text in (metric, filter))
+    names = (tuple(split_commas(text) or ()) for text in (metric, filter))
     how = {"reducer": reducer, "values": tuple(values), "repeated": repeated}
     how |= {"interrupted": interrupted, "match": match, "model": model}
     return Choices(*names, split, **how, task=task, cost=cost)

@@ -20,7 +20,7 @@ from fastcore.meta import delegates
 from scipy.special import stdtrit
 
 from . import commands
-from .commands import command, count, listed, read_scores
+from .commands import command, count, read_scores, split_commas
 from ..data.costs import Unit, in_words, known_costs
 from ..data.files import replace_file
 from ..data.render import points
@@ -195,7 +195,7 @@ def method_names(
     scores: Scores,  # for which all that can be fitted are taken
 ) -> list[str]:
     "The methods to compare; a module of the current folder can be named"
-    chosen = listed(methods) or list_methods(scores)
+    chosen = split_commas(methods) or list_methods(scores)
     if any(":" in name for name in chosen):
         sys.path.append(os.getcwd())
     return chosen
@@ -235,7 +235,7 @@ def compare_command(
         side = read_matrix(transfer)
     journal = f"{rows or out}.journal" if rows or out else None
     names = method_names(methods, table)
-    sizes = listed(budgets)
+    sizes = split_commas(budgets)
     comparison = compare(
         table,
         names,

@@ -16,7 +16,7 @@ import pandas as pd
 
 from .commands import command, print_json
 from ..data.files import naming, read_object
-from ..data.render import remark
+from ..data.render import labelled_line
 from ..data.scores import Scores
 from ..data.tables import read_frame
 from ..harnesses.harness import get_harness, import_logs
@@ -165,11 +165,11 @@ def paired_command(
     if json:
         sentence = {"sentence": found.sentence(a, b)}
         return print_json(dataclasses.asdict(found) | sentence)
-    print(remark("A", a), remark("B", b), "", sep="\n")
+    print(labelled_line("A", a), labelled_line("B", b), "", sep="\n")
     print(textwrap.fill(found.sentence(a, b), 79), end="\n\n")
     facts = {"items": f"{found.items:,} in common", "interval": found.how}
     if len(tables) > 1:
         facts["sources"] = "two tables of sources: are the items of one name the same?"
     for name, text in (facts | {"note": found.note}).items():
         if text:
-            print(remark(name, text))
+            print(labelled_line(name, text))

@@ -7,9 +7,9 @@ __all__ = ['PREDICT', 'predict_command', 'print_errors', 'print_gaps']
 
 # %% ../../nbs/cli/predict.ipynb #474e1d03
 from . import commands
-from .commands import command, count, listed
+from .commands import command, count, split_commas
 from ..data.files import naming, replace_file
-from ..data.render import remark, render
+from ..data.render import labelled_line, render
 from ..data.tables import read_columns, read_frame, rename_columns
 from ..data.untrusted import write_csv
 
@@ -60,7 +60,7 @@ def predict_command(
     from benchnb.bigbench.regressors import get_predictor
 
     commands.check_outputs(records, out=out, plot=plot)
-    names, own = listed(predictors), listed(features) or []
+    names, own = split_commas(predictors), split_commas(features) or []
     for name in names or ():
         get_predictor(name)  # an unknown name is refused
     renamed = read_columns(columns)
@@ -90,9 +90,9 @@ def predict_command(
         )
         print(f"{records}: {count(len(scored), 'score')} of {sizes}, ", end="")
         print(f"{count(gaps, 'row')} without a score\n")
-        print(remark("held out", f"by {split}, in {count(len(parted), 'part')}"))
+        print(labelled_line("held out", f"by {split}, in {count(len(parted), 'part')}"))
         if lacks:
-            print(remark("not given", ", ".join(lacks)))
+            print(labelled_line("not given", ", ".join(lacks)))
     how = {"features": own, "n_jobs": jobs, "progress": True}
     found = held_out.predict_held_out(scored, parted, names, **how)
     errors = held_out.predictor_errors(found)
@@ -116,7 +116,7 @@ def predict_command(
                 what = f"of a {name} without any score" if name else "single gaps"
                 text = f"{number:,} of {gaps:,} rows to predict are {what}. Nothing "
                 text += "like them was held out, so they have no interval: --split "
-                print(remark("note", text + (name or "record").split()[0]))
+                print(labelled_line("note", text + (name or "record").split()[0]))
         if gaps:
             print_gaps(filled, out)
     if out:
@@ -145,12 +145,14 @@ def print_errors(
     text = (
         f"mean absolute error of held-out scores, in points; {count(trials, 'trial')}"
     )
-    print(remark("error", text + ", ± standard error" * (trials > 1)))
+    print(labelled_line("error", text + ", ± standard error" * (trials > 1)))
     equal = errors.index[1:][(errors["more"] <= 2 * errors["more_se"])[1:]]
     text = f"; as good, within two standard errors: {', '.join(equal)}"
-    print(remark("best", errors.index[0] + text * bool(len(equal))))
+    print(labelled_line("best", errors.index[0] + text * bool(len(equal))))
     if errors["r2"].iloc[0] <= 0:
-        print(remark("note", "no better than the mean of all scores (r2 below 0)"))
+        print(
+            labelled_line("note", "no better than the mean of all scores (r2 below 0)")
+        )
 
 
 def print_gaps(

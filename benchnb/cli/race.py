@@ -10,10 +10,10 @@ import dataclasses
 
 import pandas as pd
 
-from .commands import command, count, in_points, listed, print_json
+from .commands import command, count, in_points, print_json, split_commas
 from .report import next_command
 from ..data.files import unknown_name
-from ..data.render import remark, render
+from ..data.render import labelled_line, render
 from ..data.sources import load_table
 from ..live.evaluation import Evaluation
 from ..live.race import learned_capital, race, standing_race
@@ -48,12 +48,12 @@ def race_folders(
     if winner is not None:
         text = f"{winner} is the best, or within {margin_text(within)} of it"
         how = " by a heuristic" * learn
-        return print(remark("winner", f"{text} ({level:.0%}{how})"))
+        return print(labelled_line("winner", f"{text} ({level:.0%}{how})"))
     todos = {name: runs[name].command() for name in stays}
     if not any(todos.values()):
         text = "all budgets are spent; benchnb paired says by how much two of them "
         return print(
-            remark("open", f"{text}differ, or plan anew with a larger --budget")
+            labelled_line("open", f"{text}differ, or plan anew with a larger --budget")
         )
     print(f"not decided: {count(stays, 'candidate')} to go on with\n")
     for name, todo in todos.items():
@@ -89,7 +89,7 @@ def race_command(
         return race_folders(places, margin, level, learn, json)
     if len(places) != 1:
         raise ValueError("with --models name one table; without it, folders")
-    table, names, enough = load_table(places[0]), listed(models), None
+    table, names, enough = load_table(places[0]), split_commas(models), None
     for name in {*names} - {*table.models.index}:
         first = f"the first one is {table.models.index[0]!r}"
         raise unknown_name("model", name, table.models.index, first)
@@ -103,4 +103,4 @@ def race_command(
     frame = frame.sort_values("items", ascending=False, kind="stable")
     frame[""] = (frame["items"] < frame["items"].max()).map({True: "out", False: ""})
     frame.loc[frame["candidate"] == found.best, ""] = "won"
-    print(f"{render(frame)}\n\n{remark('winner', found.sentence())}")
+    print(f"{render(frame)}\n\n{labelled_line('winner', found.sentence())}")

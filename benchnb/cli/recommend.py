@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import commands
-from .commands import command, count, in_points, listed, open_table
+from .commands import command, count, in_points, open_table, split_commas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -335,7 +335,7 @@ def recommend_command(
         return print_items(
             table,
             methods,
-            listed(budgets),
+            split_commas(budgets),
             half=goals.get("plus_minus"),
             mae=goals.get("mae"),
             difference=goals.get("difference"),
@@ -350,7 +350,7 @@ def recommend_command(
         table,
         scores,
         paid,
-        methods=listed(methods),
+        methods=split_commas(methods),
         trials=trials,
         static=static,
         thorough=thorough,

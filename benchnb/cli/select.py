@@ -11,7 +11,7 @@ from ..bento.transfer import read_matrix
 from . import commands
 from .commands import command, count
 from ..data.files import replace_file
-from ..data.render import remark, render
+from ..data.render import labelled_line, render
 from ..data.untrusted import write_csv
 
 # %% ../../nbs/cli/select.ipynb #e9a648e1
@@ -54,8 +54,8 @@ def select_command(
         shown = shown.rename(columns={"stands_for": "stands for"})
         print(render(shown, dict.fromkeys(["gain", "coverage"], "{:.1%}")))
         if rest:
-            print(f"\n{remark(f'keep {len(kept)}', ', '.join(kept))}")
-            print(remark(f"drop {len(rest)}", ", ".join(rest)))
+            print(f"\n{labelled_line(f'keep {len(kept)}', ', '.join(kept))}")
+            print(labelled_line(f"drop {len(rest)}", ", ".join(rest)))
     if out:
         table = steps.assign(stands_for=steps["stands_for"].map("; ".join))
         replace_file(out, lambda name: write_csv(table, name, index_label="step"))

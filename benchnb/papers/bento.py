@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SEVEN', 'LISTS', 'MOST_TASKS', 'NINE', 'OTHER', 'TABLE_1', 'TABLE_5', 'prefix_scores', 'list_errors', 'random_errors',
            'cells', 'by_number', 'table_2', 'by_model', 'bootstrap_errors', 'table_6', 'table_4', 'sensitivity',
-           'draw_share', 'table_5', 'sundries', 'table_10', 'measured_cells']
+           'draw_share', 'table_5', 'misc_cells', 'table_10', 'measured_cells']
 
 # %% ../../nbs/papers/bento.ipynb #b199a5aa
 from collections.abc import Iterator
@@ -265,7 +265,7 @@ def table_5(
     return found
 
 # %% ../../nbs/papers/bento.ipynb #3bf80705
-def sundries(
+def misc_cells(
     table: Scores,  # models x tasks
 ) -> Iterator[pd.DataFrame]:  # cells
     "Lists found here, appendix C's spread, the choice of c, table 5"
@@ -315,6 +315,6 @@ def measured_cells(
 ) -> pd.DataFrame:  # one row per cell
     "Measure every cell again"
     table, parts = load("mmlu_tasks").select(models=list(SEVEN)), []
-    for part in (table_2, by_model, table_6, table_4, sundries):
+    for part in (table_2, by_model, table_6, table_4, misc_cells):
         parts += part(table)
     return pd.concat([pd.concat(parts).assign(data="mmlu-ict"), table_10()])
