@@ -63,7 +63,7 @@ def list_values(method, rng=None):
     items = method.coreset_ if rng is None else rng.permutation(method.coreset_)
     return {
         "items": items.tolist(),
-        "probabilities": method.chance_[items].round(9).tolist(),
+        "probabilities": method.inclusion_probabilities_[items].round(9).tolist(),
         "inflation": method.stretch_,
     }
 

@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['CHOICE_BLOCK', 'MIN_NEWEST', 'USUAL_WEIGHT', 'IMAGINARY_SOURCES', 'DIMS_AVERAGED', 'ROUNDS', 'PART_ROUNDS',
-           'FIT_TOLERANCE', 'BALANCE_GAIN', 'EXAMINED_NOTE', 'FREE_STRETCH', 'FALLBACK_REASONS', 'strong_rates',
-           'item_space', 'draw_with_reserve', 'chance_outside', 'posterior_quantiles', 'greedy_choice',
+           'FIT_TOLERANCE', 'BALANCE_GAIN', 'MIN_FREE_INFLATION', 'EXAMINED_NOTE', 'FALLBACK_REASONS', 'strong_rates',
+           'item_space', 'draw_with_reserve', 'prob_out_of_range', 'posterior_quantiles', 'greedy_choice',
            'most_informative_items', 'free_curves', 'free_prior', 'full_score_line', 'newest_quarter', 'curves_weight',
-           'fit_banks', 'Assessment', 'for_one', 'GuardedIRT']
+           'fit_banks', 'ScoreEstimate', 'mix_estimates', 'Assessment', 'LeftOutPart', 'Exam', 'counted_runs',
+           'select_sources', 'GuardedIRT']
 
 # %% ../../nbs/methods/guarded_irt.ipynb #b76249e4
 import copy
@@ -30,7 +31,7 @@ from benchnb.evaluation.method import (
     param,
 )
 from ..evaluation.registry import register
-from ..evaluation.simulate import run_part
+from ..evaluation.simulate import ItemDialogue, run_part, single_target
 from benchnb.stats.balanced_sampling import (
     local_pivotal_sample,
     model_assisted_estimate,
@@ -61,13 +62,13 @@ def strong_rates(
     scores: np.ndarray,  # of the sources, shape (sources,)
 ) -> np.ndarray:  # shape (items,), in (0, 1)
     "P(correct) of the strongest sources on each item (equation 1)"
-    known = ~np.isnan(values)
+    scored = ~np.isnan(values)
     count = min(len(values), max(5, len(values) // 5))
     best = np.argsort(-scores, kind="stable")[:count]
     lift = scores[best].mean() - scores.mean()
-    likely = np.clip(item_means(values) + lift, 0.02, 0.98)
-    right = np.where(known[best], values[best], 0).sum(axis=0, dtype=float)
-    return (right + 4 * likely) / (known[best].sum(axis=0) + 4)
+    expected = np.clip(item_means(values) + lift, 0.02, 0.98)
+    right = np.where(scored[best], values[best], 0).sum(axis=0, dtype=float)
+    return (right + 4 * expected) / (scored[best].sum(axis=0) + 4)
 
 # %% ../../nbs/methods/guarded_irt.ipynb #86615d1a
 def item_space(
@@ -77,10 +78,11 @@ def item_space(
     "A space in which items that models like the sources answer alike are neighbours"
     theta = np.random.default_rng(0).standard_normal((60, model.slopes.shape[1]))
     theta[:, 0] = 1.2 * theta[:, 0] + 1.2
-    chance = model.attenuated(theta)[0].T.astype(float) / np.sqrt(60)
-    chance -= chance.mean(axis=0)
-    vectors = np.linalg.eigh(chance.T @ chance)[1][:, ::-1][:, :3]
-    return np.column_stack([2 * strong, chance @ vectors]).round(3)  # ties: see above
+    p_correct = model.attenuated(theta)[0].T.astype(float) / np.sqrt(60)
+    p_correct -= p_correct.mean(axis=0)
+    components = np.linalg.eigh(p_correct.T @ p_correct)[1][:, ::-1][:, :3]
+    space = np.column_stack([2 * strong, p_correct @ components])
+    return space.round(3)  # ties: see above
 
 # %% ../../nbs/methods/guarded_irt.ipynb #c1e1cb98
 def draw_with_reserve(
@@ -98,15 +100,15 @@ def draw_with_reserve(
     return sample[begin], np.delete(sample, begin)
 
 # %% ../../nbs/methods/guarded_irt.ipynb #e7d3e4ae
-def chance_outside(
+def prob_out_of_range(
     ceiling: float,  # q, a score that few sources exceed
     model: tuple[float, float],  # estimate and standard error
     sample: tuple[float, float],  # estimate and standard error
 ) -> float:  # in [0, 1]
     "How likely a target is stronger than the sources (equation 4)"
-    middle = (model[0] + sample[0]) / 2
-    error = np.sqrt((model[1] ** 2 + sample[1] ** 2) / 4)
-    return float(ndtr(-(ceiling - middle) / max(error, 1e-9)))
+    mean = (model[0] + sample[0]) / 2
+    se = np.sqrt((model[1] ** 2 + sample[1] ** 2) / 4)
+    return float(ndtr(-(ceiling - mean) / max(se, 1e-9)))
 
 # %% ../../nbs/methods/guarded_irt.ipynb #4b26d0b4
 def posterior_quantiles(
@@ -118,10 +120,10 @@ def posterior_quantiles(
     along = posterior.theta[..., 0] if axis is None else posterior.theta @ axis
     order = np.argsort(along, axis=1, kind="stable")
     total = np.cumsum(np.take_along_axis(posterior.weights, order, axis=1), axis=1)
-    steps = (np.arange(count) + 0.5) / count
-    below = (total[:, np.newaxis] < steps[:, np.newaxis]).sum(axis=2)
-    at = np.take_along_axis(order, np.minimum(below, order.shape[1] - 1), axis=1)
-    return np.take_along_axis(posterior.theta, at[:, :, np.newaxis], axis=1)
+    levels = (np.arange(count) + 0.5) / count
+    rank = (total[:, np.newaxis] < levels[:, np.newaxis]).sum(axis=2)
+    draws = np.take_along_axis(order, np.minimum(rank, order.shape[1] - 1), axis=1)
+    return np.take_along_axis(posterior.theta, draws[:, :, np.newaxis], axis=1)
 
 # %% ../../nbs/methods/guarded_irt.ipynb #d4f7f81d
 CHOICE_BLOCK = 200_000  # numbers that are worked on at once: they stay in the cache
@@ -136,22 +138,24 @@ def greedy_choice(
     precision: np.ndarray,  # of the abilities' prior, D x D
 ) -> np.ndarray:  # positions, models x count
     "Equation (5) and its updates, for all points of some models side by side"
-    slopes, weights = model.slopes.astype(np.float32), model.weights.astype(np.float32)
-    chance, flatter = model.attenuated(points)  # models x points x items
-    variance = chance * (1 - chance)
+    slopes = model.slopes.astype(np.float32)
+    weights = np.asarray(model.weights, np.float32)
+    p_correct, attenuation = model.attenuated(points)  # models x points x items
+    variance = p_correct * (1 - p_correct)
     own_gain = weights**2 * variance.mean(axis=1)
     np.put_along_axis(own_gain, asked, -np.inf, axis=1)
-    gradient = (variance * flatter * weights) @ slopes
-    information = variance * flatter**2
-    known = np.take_along_axis(information, asked[:, np.newaxis], axis=2)
-    known = (known * trials[:, np.newaxis])[:, :, np.newaxis]
-    seen_slopes = slopes[asked][:, np.newaxis]  # models x 1 x n x D
-    hessian = precision + (seen_slopes.swapaxes(2, 3) * known) @ seen_slopes
+    gradient = (variance * attenuation * weights) @ slopes
+    information = variance * attenuation**2
+    observed = np.take_along_axis(information, asked[:, np.newaxis], axis=2)
+    observed = (observed * trials[:, np.newaxis])[:, :, np.newaxis]
+    asked_slopes = slopes[asked][:, np.newaxis]  # models x 1 x n x D
+    hessian = precision + (asked_slopes.swapaxes(2, 3) * observed) @ asked_slopes
     covariance = np.linalg.inv(hessian)
     covariance = covariance.astype(np.float32)
     toward = (covariance @ gradient[..., np.newaxis])[..., 0] @ slopes.T
     own = quadratic_pairs(covariance).astype(np.float32) @ pair_products(slopes).T
-    rows, chosen = np.arange(len(asked)), np.empty((len(asked), count), int)
+    rows = np.arange(len(asked))
+    chosen = np.empty((len(asked), count), int)
     gain = np.empty_like(own)
     for k in range(count):
         np.multiply(information, own, out=gain)
@@ -160,11 +164,12 @@ def greedy_choice(
         gain *= toward
         gain *= toward
         best = (gain.mean(axis=1) + own_gain).argmax(axis=1)
-        chosen[:, k], own_gain[rows, best] = best, -np.inf
+        chosen[:, k] = best
+        own_gain[rows, best] = -np.inf
         if k + 1 == count:
             break
-        omega, through = information[rows, :, best], own[rows, :, best]
-        share = (omega / (1 + omega * through))[..., np.newaxis]
+        omega = information[rows, :, best]
+        share = (omega / (1 + omega * own[rows, :, best]))[..., np.newaxis]
         along = (covariance @ slopes[best][:, np.newaxis, :, np.newaxis])[..., 0]
         across = along @ slopes.T
         toward -= np.multiply(across, share * toward[rows, :, best, None], out=gain)
@@ -185,17 +190,19 @@ def most_informative_items(
 ) -> np.ndarray:  # positions, models x count
     "Choose, one after another, the items that reduce the variance most (equation 5)"
     if prior is None:
-        axis, precision = None, search_precision(model.slopes.shape[1])
+        axis = None
+        precision = search_precision(model.slopes.shape[1])
     else:
-        axis, precision = model.weights @ model.slopes, prior.precision
+        axis = model.weights @ model.slopes
+        precision = prior.precision
     points = posterior_quantiles(posterior, axis=axis)
     trials = np.broadcast_to(np.asarray(trials, np.float32), asked.shape)
     width = max(1, CHOICE_BLOCK // (points.shape[1] * len(model.slopes)))
-    parts = [slice(k, k + width) for k in range(0, len(asked), width)]
+    blocks = [slice(k, k + width) for k in range(0, len(asked), width)]
     return np.concatenate(
         [
-            greedy_choice(model, points[p], asked[p], count, trials[p], precision)
-            for p in parts
+            greedy_choice(model, points[b], asked[b], count, trials[b], precision)
+            for b in blocks
         ]
     )
 
@@ -209,8 +216,8 @@ def free_curves(
     slopes = np.column_stack([model.slopes, np.ones(items), easiness])
     covariance = np.zeros((items, dims + 3, dims + 3))
     covariance[:, : dims + 1, : dims + 1] = model.covariance
-    none = np.zeros_like(model.residual)
-    return replace(model, slopes=slopes, covariance=covariance, residual=none)
+    residual = np.zeros_like(model.residual)
+    return replace(model, slopes=slopes, covariance=covariance, residual=residual)
 
 
 def free_prior(
@@ -219,7 +226,8 @@ def free_prior(
     "Wide for the level, less so for the slope"
     precision = np.zeros((dims + 2, dims + 2))
     precision[:dims, :dims] = search_precision(dims)
-    precision[dims, dims], precision[dims + 1, dims + 1] = 2.0**-2, 0.7**-2
+    precision[dims, dims] = 2.0**-2
+    precision[dims + 1, dims + 1] = 0.7**-2
     return NormalPrior(np.zeros(dims + 2), precision)
 
 # %% ../../nbs/methods/guarded_irt.ipynb #7a1d00e2
@@ -228,11 +236,11 @@ def full_score_line(
     truth: np.ndarray,  # their full scores, NaN: unknown
 ) -> tuple[float, float, float]:  # slope, constant, left-out RMSE (equation 7)
     "From the mean on a part of the items to the full score"
-    known = ~np.isnan(means + truth)
-    if known.sum() < LEAST_SOURCES or np.ptp(means[known]) < 1e-9:
+    usable = ~np.isnan(means + truth)
+    if usable.sum() < LEAST_SOURCES or np.ptp(means[usable]) < 1e-9:
         return 1.0, 0.0, 0.0
-    basis = np.column_stack([means[known], np.ones(known.sum())])
-    errors, line = leave_one_out_errors(basis, truth[known], np.zeros((2, 2)))
+    basis = np.column_stack([means[usable], np.ones(usable.sum())])
+    errors, line = leave_one_out_errors(basis, truth[usable], np.zeros((2, 2)))
     return float(line[0]), float(line[1]), float(np.sqrt(np.mean(errors**2)))
 
 # %% ../../nbs/methods/guarded_irt.ipynb #exam0002
@@ -263,11 +271,12 @@ def curves_weight(
     sample: np.ndarray,  # by the random sample alone
     truth: np.ndarray,  # true scores
 ) -> float:  # in [0, 1]
-    "What the curves count beside the sample, by shrunk least squares (equation 8)"
-    apart = curves - sample
-    extra = IMAGINARY_SOURCES * np.mean(apart**2)
-    explained = apart @ (truth - sample) + USUAL_WEIGHT * extra
-    return float(np.clip(explained / max(apart @ apart + extra, 1e-12), 0, 1))
+    "The weight of the curves beside the sample, by shrunk least squares (equation 8)"
+    difference = curves - sample
+    extra = IMAGINARY_SOURCES * np.mean(difference**2)
+    explained = difference @ (truth - sample) + USUAL_WEIGHT * extra
+    total = difference @ difference + extra
+    return float(np.clip(explained / max(total, 1e-12), 0, 1))
 
 # %% ../../nbs/methods/guarded_irt.ipynb #fea8e3ab
 DIMS_AVERAGED = (2, 3, 4)  # numbers of dimensions whose predictions are averaged
@@ -296,11 +305,11 @@ def fit_banks(
 
 # %% ../../nbs/methods/guarded_irt.ipynb #ef626e50
 BALANCE_GAIN = 0.8  # variance of a balanced sample, relative to an unbalanced one
+MIN_FREE_INFLATION = 1.3  # of the standard error of free curves
 EXAMINED_NOTE = (
     "it may be stronger than the sources: the curves of the older sources were tested "
     "on the newest"
 )
-FREE_STRETCH = 1.3  # the free curves' standard error is multiplied by this, at least
 FALLBACK_REASONS = {
     Flag.MISFIT: "it answers unlike the sources: estimated from the random sample",
     Flag.OUT_OF_RANGE: "it may be stronger than the sources: estimated from the random "
@@ -310,29 +319,75 @@ FALLBACK_REASONS = {
 }
 
 
+class ScoreEstimate(NamedTuple):
+    "One estimate of a target: its score and all its items"
+
+    score: float
+    se: float  # standard error of the score
+    per_item: np.ndarray  # a score for every item, shape (items,)
+
+    def inflated(
+        self,
+        factor: float,
+    ) -> "ScoreEstimate":
+        "The same scores, with a larger standard error"
+        return self._replace(se=factor * self.se)
+
+
+def mix_estimates(
+    first: ScoreEstimate,
+    second: ScoreEstimate,
+    weight: float,  # of the first, in [0, 1]
+) -> ScoreEstimate:
+    "A weighted mean of two estimates; its variance contains their difference"
+    rest = 1 - weight
+    between = weight * rest * (first.score - second.score) ** 2
+    variance = weight * first.se**2 + rest * second.se**2 + between
+    return ScoreEstimate(
+        score=weight * first.score + rest * second.score,
+        se=np.sqrt(variance),
+        per_item=weight * first.per_item + rest * second.per_item,
+    )
+
+
 class Assessment(NamedTuple):
     "What the answers to the random sample say about a target"
 
-    asked: np.ndarray  # positions of the sampled items with a score
-    seen: np.ndarray  # their scores
-    model: Prediction | None  # by the item response models; None: there are none
-    score: float  # the design-based estimate
-    se: float  # its standard error
-    predicted: np.ndarray  # by the target's own curve, for every item
+    sample: ScoreEstimate  # the design-based estimate
+    model: ScoreEstimate  # by the item response models, not calibrated
     prob_out_of_range: float  # P(stronger than the sources), equation 4
     person_fit: float  # far below 0: a different target
 
 
-def for_one(
-    part: Generator,  # of a method, for models side by side: requests are models x n
-) -> Generator:  # the same for a single model
-    "Run a part of a method with one model"
-    answers = None
-    try:
-        while True:
-            answers = (yield part.send(answers)[0])[np.newaxis]
-    except StopIteration as end:
-        return [each[0] for each in end.value]
+class LeftOutPart(NamedTuple):
+    "Sources that some models have not seen"
+
+    models: list[IRT]
+    values: np.ndarray  # NaN: unscored, sources x items
+    scores: np.ndarray  # of these sources
+    trials: np.ndarray  # runs behind the values
+
+
+class Exam(NamedTuple):
+    "Who sits the exam"
+
+    older: "GuardedIRT"  # fitted on the older sources
+    newest: Scores  # the others
+
+
+def counted_runs(
+    source: Scores,
+) -> np.ndarray:  # sources x items
+    "Runs behind each score; 1 where they are not counted"
+    return np.ones(source.shape, np.int8) if source.trials is None else source.trials
+
+
+def select_sources(
+    models: list[IRT],
+    sources: np.ndarray,  # a mask or positions
+) -> list[IRT]:
+    "The same curves, with the abilities of some of their sources"
+    return [replace(model, theta=np.asarray(model.theta)[sources]) for model in models]
 
 
 @register
@@ -362,10 +417,24 @@ class GuardedIRT(Method):
     curves_weight_ = USUAL_WEIGHT  # of equation 8, for later and stronger targets
     exam_reach_ = np.nan  # how far above the ceiling the exam went; NaN: no exam
 
+    def __post_init__(self) -> None:
+        self._models: list[IRT] = []  # the banks as objects
+        self._start: list[IRT] | None = None  # models from which the next fit starts
+
     @property
     def static(self) -> bool:
         "One round asks every target the same list"
         return self.rounds == 1
+
+    @property
+    def too_few_sources(self) -> bool:
+        "Are the sources too few for an item response model?"
+        return self.n_sources_ < LEAST_SOURCES
+
+    @property
+    def wants_exam(self) -> bool:
+        "Do the newest sources examine the curves, where dates are known?"
+        return self.beyond == "examined curves" and not self.static
 
     def estimates_only(self) -> "GuardedIRT":
         "A copy, not fitted, with the same estimates: the folds serve only the interval"
@@ -374,41 +443,42 @@ class GuardedIRT(Method):
     def fit(self, source: Scores, side: object = None) -> "GuardedIRT":
         "Learn the item response models, what the strong find hard, and the space"
         super().fit(source)
+        start = self._start
+        self._start = None
         scores = source.performance().to_numpy()
-        some = ~np.isnan(scores)
-        values, scores = source.values[some], scores[some]
-        runs = source.trials
-        trials = np.ones(values.shape, np.int8) if runs is None else runs[some]
+        usable = ~np.isnan(scores)
+        values = source.values[usable]
+        scores = scores[usable]
+        trials = counted_runs(source)[usable]
         if self.partial_:
-            self.line_ = full_score_line(scores, source.truth().to_numpy()[some])
+            self.line_ = full_score_line(scores, source.truth().to_numpy()[usable])
         self.strong_ = strong_rates(values, scores)
         self.ceiling_ = float(np.quantile(scores, 0.95))
         self.ease_ = standardized_logit(self.strong_)
-        self.banks_, self._models, self._left_out = [], [], []
-        self.few_ = 0 if len(values) >= LEAST_SOURCES else len(values)
-        self._exam = None
+        self.banks_ = []
+        self._models = []
+        self._left_out: list[LeftOutPart] = []
+        self._exam: Exam | None = None
+        self.n_sources_ = len(values)
         self.space_ = np.column_stack([2 * self.strong_, item_means(values)])
-        if self.few_:
+        if self.too_few_sources:
             return self
-        start = vars(self).pop("_start", None)
         if start is not None:
-            start = [replace(bank, theta=bank.theta[some]) for bank in start]
-        models = self._models = fit_banks(values, self.weights_, trials, start)
-        self.banks_ = [list(model.arrays().items()) for model in models]
-        self.space_ = item_space(models[-1], self.strong_)
+            start = select_sources(start, usable)
+        self._models = fit_banks(values, self.weights_, trials, start)
+        self.banks_ = [list(model.arrays().items()) for model in self._models]
+        self.space_ = item_space(self._models[-1], self.strong_)
         for fit, held in hold_out(values, self.folds, most=100, strength=scores):
             if fit.sum() > max(DIMS_AVERAGED):  # else nearly all are near-copies
-                start = [replace(model, theta=model.theta[fit]) for model in models]
-                part = fit_banks(values[fit], self.weights_, trials[fit], start)
-                new = values[held], scores[held], trials[held]
-                self._left_out.append((part, *new))
-        wanted = self.beyond == "examined curves" and not self.static
-        by_date = newest_quarter(source) if wanted else None
+                start = select_sources(self._models, fit)
+                models = fit_banks(values[fit], self.weights_, trials[fit], start)
+                part = LeftOutPart(models, values[held], scores[held], trials[held])
+                self._left_out.append(part)
+        by_date = newest_quarter(source) if self.wants_exam else None
         if by_date is not None:
-            older, newest = by_date
-            examined = replace(self, folds=0, beyond="sample")
-            examined.fit(source.select(models=older))
-            self._exam = examined, source.select(models=newest)
+            older = replace(self, folds=0, beyond="sample")
+            older.fit(source.select(models=by_date[0]))
+            self._exam = Exam(older, source.select(models=by_date[1]))
         return self
 
     def fit_parts(
@@ -417,36 +487,47 @@ class GuardedIRT(Method):
         parts: Sequence[np.ndarray],  # which of the sources each copy learns from
         side: object = None,
     ) -> Iterator["GuardedIRT"]:
-        "The same; the item response models of the parts start from those of all"
-        banks = None
+        "Fitted copies, whose item response models start from those of all sources"
+        models = None
         if (~np.isnan(source.performance())).sum() >= LEAST_SOURCES:
-            banks = fit_banks(source.values, source.weights, source.trials)
+            models = fit_banks(source.values, source.weights, source.trials)
         for rows in parts:
             part = copy.deepcopy(self)
-            if banks is not None:
-                part._start = [replace(bank, theta=bank.theta[rows]) for bank in banks]
+            if models is not None:
+                part._start = select_sources(models, rows)
             yield part.fit(source.select(models=rows), side)
 
     def sample_estimate(
         self,
         items: np.ndarray,  # positions of the sampled items with a score
         seen: np.ndarray,  # their scores
-    ) -> tuple[float, float, np.ndarray]:  # estimate, its se, prediction per item
+    ) -> ScoreEstimate:
         "The design-based estimate from the random sample (equation 2, or 3)"
         curve = rasch_curve if self.ranking else target_curve
         predicted = curve(self.ease_, items, seen)
-        known = predicted, items, seen
-        found = model_assisted_estimate(self.weights_, self.chance_, *known)
-        score = float(self.weights_ @ predicted) if self.ranking else found.score
-        se = min(found.half(0.95) / ndtri(0.975), 2 * found.se)  # wider: few items
-        trials, weights = self.trials_of(items), self.weights_[items]
-        noise = run_noise(seen, trials, found.share, weights)
-        return score, float(np.sqrt(BALANCE_GAIN * se**2 + noise)), predicted
+        assisted = model_assisted_estimate(
+            weights=self.weights_,
+            probabilities=self.inclusion_probabilities_,
+            predicted=predicted,
+            items=items,
+            seen=seen,
+        )
+        score = float(self.weights_ @ predicted) if self.ranking else assisted.score
+        wide_se = assisted.half(0.95) / ndtri(0.975)  # wider: few items
+        se = min(wide_se, 2 * assisted.se)
+        noise = run_noise(
+            seen=seen,
+            trials=self.trials_of(items),
+            share=assisted.share,
+            weight=self.weights_[items],
+        )
+        return ScoreEstimate(
+            score, float(np.sqrt(BALANCE_GAIN * se**2 + noise)), predicted
+        )
 
     def models(self) -> list[IRT]:
         "The banks as objects; made again where the method was loaded from a file"
-        kept = getattr(self, "_models", [])
-        return kept or [IRT(**dict(arrays)) for arrays in self.banks_]
+        return self._models or [IRT.from_arrays(bank) for bank in self.banks_]
 
     def predict(
         self,
@@ -454,63 +535,75 @@ class GuardedIRT(Method):
         asked: np.ndarray,  # positions of the items with a score
         seen: np.ndarray,  # their scores
         priors: list[NormalPrior] | None = None,  # of the abilities
-    ) -> Prediction:  # of one target: a score, its variance, P(correct) of the items
-        "The average prediction of the models"
-        trials = self.trials_of(asked)[np.newaxis]
-        table = average_prediction(models, asked[None], seen[None], trials, priors)
-        return Prediction(*(each[0] for each in table))
+    ) -> ScoreEstimate:  # not calibrated
+        "The average prediction of the models for one target"
+        prediction = average_prediction(
+            models,
+            items=asked[np.newaxis],
+            seen=seen[np.newaxis],
+            trials=self.trials_of(asked)[np.newaxis],
+            priors=priors,
+        )
+        se = np.sqrt(prediction.variance[0])
+        return ScoreEstimate(prediction.score[0], se, prediction.per_item[0])
 
-    def assess(
+    def assess_target(
         self,
-        models: list[IRT],  # none: there are few sources
+        models: list[IRT],
         asked: np.ndarray,  # positions of the sampled items that have a score
         seen: np.ndarray,  # their scores
     ) -> Assessment:
         "Is this target stronger than the sources, or different?"
-        score, se, predicted = self.sample_estimate(asked, seen)
-        if not models:
-            return Assessment(asked, seen, None, score, se, predicted, 1.0, 0.0)
+        sample = self.sample_estimate(asked, seen)
         model = self.predict(models, asked, seen)
-        ends = model.score, np.sqrt(model.variance)
-        outside = chance_outside(self.ceiling_, ends, (score, se))
-        fit = person_fit(model.per_item[asked], seen)
-        return Assessment(asked, seen, model, score, se, predicted, outside, fit)
+        return Assessment(
+            sample=sample,
+            model=model,
+            prob_out_of_range=prob_out_of_range(
+                self.ceiling_, (model.score, model.se), (sample.score, sample.se)
+            ),
+            person_fit=person_fit(model.per_item[asked], seen),
+        )
 
     def prepare(self, budget: int, rng: np.random.Generator) -> "GuardedIRT":
         "Draw the first part and the reserve; calibrate the interval"
         super().prepare(budget, rng)
         size = np.sqrt(self.strong_ * (1 - self.strong_)) + 0.5
-        self.chance_ = inclusion_probabilities(self.weights_ * size, budget)
-        at_once = self.static or self.few_
-        first = budget if at_once else max(1, round(self.first * budget))
-        parts = draw_with_reserve(self.chance_, self.space_, first, rng)
-        self.first_, self.reserve_ = parts
+        probabilities = inclusion_probabilities(self.weights_ * size, budget)
+        at_once = self.static or self.too_few_sources
+        count = budget if at_once else max(1, round(self.first * budget))
+        first, reserve = draw_with_reserve(probabilities, self.space_, count, rng)
+        self.inclusion_probabilities_ = probabilities
+        self.first_ = first
+        self.reserve_ = reserve
         if self.static:
-            self.coreset_ = self.first_
+            self.coreset_ = first
         self.stretch_ = 1.0
-        if self.folds and not self.few_:
+        if self.folds and not self.too_few_sources:
             self.check_sources("_left_out")
             self.calibrate()
-        self.curves_weight_, self.exam_reach_ = USUAL_WEIGHT, np.nan
-        if self.beyond == "examined curves" and not (self.few_ or self.static):
+        self.curves_weight_ = USUAL_WEIGHT
+        self.exam_reach_ = np.nan
+        if self.wants_exam and not self.too_few_sources:
             self.check_sources("_exam")
             if self._exam is not None:
-                self.hold_exam(*self._exam)
+                self.hold_exam(self._exam)
         return self
 
-    def play_in_range(
+    def simulate_in_range(
         self,
         models: list[IRT],
         values: np.ndarray,  # of sources that the models have not seen, NaN: unscored
         trials: np.ndarray,  # runs behind the values
     ) -> Prediction:  # of all of them
-        "Play the in-range part with sources whose scores are known"
+        "Run the in-range part with sources whose scores are known"
 
-        def answer(wanted):
+        def answer(wanted: np.ndarray) -> np.ndarray:
             return np.take_along_axis(values, wanted, axis=1)
 
         first = np.tile(self.first_, (len(values), 1))
-        asked, seen = run_part(self.adapt(models, answer(first), trials), answer)
+        dialogue = self.choose_in_rounds(models, answer(first), trials)
+        asked, seen = run_part(dialogue, answer)
         runs = np.take_along_axis(trials, asked, axis=1)
         return average_prediction(models, asked, seen, runs)
 
@@ -522,7 +615,7 @@ class GuardedIRT(Method):
         trials: np.ndarray,  # runs behind the values
     ) -> np.ndarray:  # errors of the predictions, in standard errors
         "How far off the predictions for left-out sources are"
-        model = self.play_in_range(models, values, trials)
+        model = self.simulate_in_range(models, values, trials)
         return np.abs(model.score - scores) / np.sqrt(model.variance + 1e-9)
 
     def calibrate(self) -> None:
@@ -538,21 +631,30 @@ class GuardedIRT(Method):
 
     def hold_exam(
         self,
-        older: "GuardedIRT",  # fitted on the older sources
-        newest: Scores,  # the others
+        exam: Exam,
     ) -> None:
         "How much, and how far, the curves may be trusted beyond the sources"
-        older.budget_, older.chance_ = self.budget_, self.chance_
-        older.first_, older.reserve_ = self.first_, self.reserve_
-        values, runs = newest.values.astype(float), newest.trials
-        trials = np.ones(values.shape) if runs is None else runs
+        values = exam.newest.values.astype(float)
         scored = ~np.isnan(values[:, self.first_]).all(axis=1)
         if scored.sum() < MIN_NEWEST:
             return
-        curves, sample, above = older.examine(values[scored], trials[scored])
-        truth = newest.performance().to_numpy()[scored]
+        exam.older.share_sample(self)
+        trials = exam.newest.trials
+        trials = np.ones(values.shape) if trials is None else trials
+        curves, sample, above = exam.older.examine(values[scored], trials[scored])
+        truth = exam.newest.performance().to_numpy()[scored]
         self.curves_weight_ = curves_weight(curves, sample, truth)
         self.exam_reach_ = float(above.max())
+
+    def share_sample(
+        self,
+        other: "GuardedIRT",  # prepared
+    ) -> None:
+        "Ask the items that another method has drawn"
+        self.budget_ = other.budget_
+        self.inclusion_probabilities_ = other.inclusion_probabilities_
+        self.first_ = other.first_
+        self.reserve_ = other.reserve_
 
     def examine(
         self,
@@ -560,105 +662,124 @@ class GuardedIRT(Method):
         trials: np.ndarray,  # runs behind the values
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # of each model
         "Estimates by the curves and by the sample, and how far above the ceiling"
-        models, first = self.models(), np.tile(self.first_, (len(values), 1))
-        seen, runs = values[:, self.first_], trials[:, self.first_]
-        start = average_prediction(models, first, seen, runs).score
-        rows = [(self.first_[~np.isnan(row)], row[~np.isnan(row)]) for row in seen]
-        sample = np.array([self.sample_estimate(*row)[0] for row in rows])
-        curves = self.play_in_range(models, values, trials).score
+        models = self.models()
+        first = np.tile(self.first_, (len(values), 1))
+        seen = values[:, self.first_]
+        start = average_prediction(models, first, seen, trials[:, self.first_]).score
+        sample = np.empty(len(values))
+        for k, row in enumerate(seen):
+            scored = ~np.isnan(row)
+            sample[k] = self.sample_estimate(self.first_[scored], row[scored]).score
+        curves = self.simulate_in_range(models, values, trials).score
         return curves, sample, (start + sample) / 2 - self.ceiling_
-
-    def above_ceiling(
-        self,
-        start: Assessment,  # of the first part
-    ) -> float:
-        "By how much the mean of both estimates exceeds the ceiling"
-        return (start.model.score + start.score) / 2 - self.ceiling_
 
     def trusts_curves(
         self,
-        start: Assessment,  # of a target that is stronger than the sources
+        assessment: Assessment,  # of a target that is stronger than the sources
     ) -> bool:
         "Did the curves pass the exam, for later models and as far above the ceiling?"
-        near = self.above_ceiling(start) <= self.exam_reach_  # False: no exam
+        mean = (assessment.model.score + assessment.sample.score) / 2
+        near = mean - self.ceiling_ <= self.exam_reach_  # False: no exam
         return near and self.curves_weight_ >= 0.5 and self.is_newer()
 
-    def adapt(
+    def choose_in_rounds(
         self,
         models: list[IRT],
         seen: np.ndarray,  # scores on the first part, NaN: unscored, targets x n
         trials: np.ndarray,  # runs behind each item, filled in as they come, like seen
         prior: NormalPrior | None = None,  # of the abilities, where curves are free
-    ) -> Generator:  # yields items, is sent their scores; returns all of both
-        "The curves are trusted: ask what tells most, in a few rounds"
+    ) -> ItemDialogue:  # returns all items asked, and their scores
+        "Ask the most informative items, in a few rounds, after the first part"
         asked = np.tile(self.first_, (len(seen), 1))
-        total, mode = len(self.first_) + len(self.reserve_), None
-        for left in range(max(1, self.rounds - 1), 0, -1):
-            count = -(-(total - asked.shape[1]) // left)
+        total = len(self.first_) + len(self.reserve_)
+        mode = None
+        for rounds_left in range(max(1, self.rounds - 1), 0, -1):
+            count = -(-(total - asked.shape[1]) // rounds_left)
             if count < 1:
                 break
             runs = np.take_along_axis(trials, asked, axis=1)
-            posterior = sample_posterior(models[-1], asked, seen, runs, prior, mode)
+            posterior = sample_posterior(
+                models[-1], asked, seen, trials=runs, prior=prior, start=mode
+            )
             mode = posterior.theta.mean(axis=1)  # of mirrored draws; the next is near
             wanted = most_informative_items(
-                models[-1], posterior, asked, count, runs, prior
+                models[-1], posterior, asked, count, trials=runs, prior=prior
             )
             answers = yield wanted
-            asked, seen = np.hstack([asked, wanted]), np.hstack([seen, answers])
+            asked = np.hstack([asked, wanted])
+            seen = np.hstack([seen, answers])
         return asked, seen
 
-    def run(self, rng: np.random.Generator) -> Generator:
-        "Ask the first part, ask the guard, then the model's items or the reserve"
-        first = yield self.first_
-        models, known = self.models(), ~np.isnan(first)
-        inside, different, start = False, False, None
-        if models and known.any():
-            start = self.assess(models, self.first_[known], first[known])
-            different = start.person_fit < self.misfit_limit
-            inside = start.prob_out_of_range <= self.limit and not different
-        if inside:
-            asked, seen = yield from self.chosen_items(models, first)
-            if not len(self.reserve_):
-                return self.in_range(start.model, start.asked, start.seen)
-            return self.in_range(self.predict(models, asked, seen), asked, seen)
-        if start and not different and self.trusts_curves(start):
-            asked, seen = yield from self.chosen_items(models, first)
-            model = self.predict(models, asked, seen)
-            return self.by_examined_curves(model, start, asked, seen)
-        if models and self.beyond == "free curves" and not different:
-            outside = start.prob_out_of_range if start else 1.0
-            free = [free_curves(model, self.ease_) for model in models]
-            priors = [free_prior(model.slopes.shape[1]) for model in models]
-            asked, seen = yield from self.chosen_items(free, first, priors[-1])
-            if not len(asked):
-                return Estimate(np.nan)
-            model, freed = (
-                self.predict(models, asked, seen),
-                self.predict(free, asked, seen, priors),
-            )
-            return self.by_free_curves(model, freed, asked, seen, outside)
-        asked, seen = self.first_, first
-        if len(self.reserve_):
-            asked = np.append(asked, self.reserve_)
-            seen, start = np.append(seen, (yield self.reserve_)), None
-        known = ~np.isnan(seen)
-        if not known.any():
-            return Estimate(np.nan)
-        start = start or self.assess(models, asked[known], seen[known])
-        return self.conclude(start, different)
-
-    def chosen_items(
+    def ask_target(
         self,
         models: list[IRT],
         first: np.ndarray,  # scores on the first part, NaN: unscored
         prior: NormalPrior | None = None,  # of the abilities, where curves are free
-    ) -> Generator:  # yields items; returns positions and scores of the scored ones
-        "The model's items, for one target"
+    ) -> ItemDialogue:  # returns positions and scores of the scored items
+        "Ask one target the most informative items"
         trials = self.trials_of()[np.newaxis]
-        part = self.adapt(models, first[np.newaxis], trials, prior)
-        asked, seen = yield from for_one(part)
-        known = ~np.isnan(seen)
-        return asked[known], seen[known]
+        part = self.choose_in_rounds(models, first[np.newaxis], trials, prior)
+        asked, seen = yield from single_target(part)
+        scored = ~np.isnan(seen)
+        return asked[scored], seen[scored]
+
+    def run(
+        self, rng: np.random.Generator | None
+    ) -> Generator[np.ndarray, np.ndarray, Estimate]:
+        "Ask the first part, ask the guard, then the model's items or the reserve"
+        first = yield self.first_
+        models = self.models()
+        scored = ~np.isnan(first)
+        assessment = None
+        misfit = False
+        if models and scored.any():
+            assessment = self.assess_target(models, self.first_[scored], first[scored])
+            misfit = assessment.person_fit < self.misfit_limit
+        if assessment and not misfit:
+            if assessment.prob_out_of_range <= self.limit:
+                asked, seen = yield from self.ask_target(models, first)
+                model = assessment.model
+                if len(self.reserve_):
+                    model = self.predict(models, asked, seen)
+                return self.estimate_in_range(model, asked, seen)
+            if self.trusts_curves(assessment):
+                asked, seen = yield from self.ask_target(models, first)
+                model = self.predict(models, asked, seen)
+                sample = assessment.sample
+                return self.estimate_by_examined_curves(model, sample, asked, seen)
+        if models and self.beyond == "free curves" and not misfit:
+            probability = assessment.prob_out_of_range if assessment else 1.0
+            return (yield from self.run_free_curves(models, first, probability))
+        if len(self.reserve_):
+            assessment = None  # there are more answers now
+            rest = yield self.reserve_
+            first = np.append(first, rest)
+        scored = ~np.isnan(first)
+        asked = np.append(self.first_, self.reserve_)[scored]
+        seen = first[scored]
+        if not len(asked):
+            return Estimate(np.nan)
+        if not models:
+            sample = self.sample_estimate(asked, seen)
+            return self.estimate_from_sample(sample, asked, seen, Flag.FEW_SOURCES)
+        assessment = assessment or self.assess_target(models, asked, seen)
+        return self.estimate_out_of_range(assessment, asked, seen, misfit)
+
+    def run_free_curves(
+        self,
+        models: list[IRT],
+        first: np.ndarray,  # scores on the first part, NaN: unscored
+        probability: float,  # P(stronger than the sources)
+    ) -> Generator[np.ndarray, np.ndarray, Estimate]:
+        "Let free curves choose the items and estimate the target"
+        free = [free_curves(model, self.ease_) for model in models]
+        priors = [free_prior(model.slopes.shape[1]) for model in models]
+        asked, seen = yield from self.ask_target(free, first, priors[-1])
+        if not len(asked):
+            return Estimate(np.nan)
+        fixed = self.predict(models, asked, seen)
+        freed = self.predict(free, asked, seen, priors)
+        return self.estimate_by_free_curves(fixed, freed, asked, seen, probability)
 
     def estimate(
         self,
@@ -667,140 +788,152 @@ class GuardedIRT(Method):
         "In one round: from the scores on the list to the estimate"
         return run_part(self.run(None), lambda _: seen)
 
-    def in_range(
+    def estimate_in_range(
         self,
-        model: Prediction,
+        model: ScoreEstimate,
         asked: np.ndarray,  # positions of the items with a score
         seen: np.ndarray,  # their scores
     ) -> Estimate:
         "The model's prediction, its standard error calibrated"
-        return self.finish(
-            model.score,
-            self.stretch_ * np.sqrt(model.variance),
-            model.per_item,
+        return self.build_estimate(
+            model.inflated(self.stretch_),
             asked,
             seen,
             kind=IntervalKind.CONFORMAL if self.folds else IntervalKind.MODEL,
             how="item response model: standard error times what held-out sources need",
         )
 
-    def by_examined_curves(
+    def estimate_by_examined_curves(
         self,
-        model: Prediction,  # by the curves, from all items
-        start: Assessment,  # of the first part, a random sample
+        model: ScoreEstimate,  # by the curves, from all items
+        sample: ScoreEstimate,  # from the first part, a random sample
         asked: np.ndarray,  # positions of the items with a score
         seen: np.ndarray,  # their scores
     ) -> Estimate:
         "The curves and the first part's sample, with the weight of equation 8"
         weight = self.curves_weight_
-        apart = weight * (1 - weight) * (start.score - model.score) ** 2
-        learned = weight * self.stretch_**2 * model.variance
-        return self.finish(
-            weight * model.score + (1 - weight) * start.score,
-            np.sqrt(learned + (1 - weight) * start.se**2 + apart),
-            weight * model.per_item + (1 - weight) * start.predicted,
+        return self.build_estimate(
+            mix_estimates(model.inflated(self.stretch_), sample, weight),
             asked,
             seen,
             kind=IntervalKind.MODEL,
-            flags=frozenset({Flag.OUT_OF_RANGE}),
+            flag=Flag.OUT_OF_RANGE,
             how=f"item response model, {weight:.0%} as newer sources say, and a sample",
-            notes=(EXAMINED_NOTE,),
+            note=EXAMINED_NOTE,
         )
 
-    def by_free_curves(
+    def estimate_by_free_curves(
         self,
-        model: Prediction,  # by the curves as they are
-        freed: Prediction,  # by free curves
+        fixed: ScoreEstimate,  # by the curves as they are
+        freed: ScoreEstimate,  # by free curves
         asked: np.ndarray,  # positions of the items with a score
         seen: np.ndarray,  # their scores
-        outside: float,  # P(stronger than the sources)
+        probability: float,  # P(stronger than the sources)
     ) -> Estimate:
         "Free curves with the weight of equation 4, else the curves as they are"
-        apart = outside * (1 - outside) * (freed.score - model.score) ** 2
-        wide = max(FREE_STRETCH, self.stretch_) ** 2 * freed.variance
-        narrow = self.stretch_**2 * model.variance
-        se = np.sqrt(outside * wide + (1 - outside) * narrow + apart)
-        score = outside * freed.score + (1 - outside) * model.score
-        per_item = outside * freed.per_item + (1 - outside) * model.per_item
-        return self.finish(
-            score,
-            se,
-            per_item,
+        freed = freed.inflated(max(MIN_FREE_INFLATION, self.stretch_))
+        fixed = fixed.inflated(self.stretch_)
+        return self.build_estimate(
+            mix_estimates(freed, fixed, probability),
             asked,
             seen,
             kind=IntervalKind.MODEL,
-            flags=frozenset({Flag.OUT_OF_RANGE}),
-            how=f"item response model, {outside:.0%} with free curves",
-            notes=("it may be stronger than the sources: the curves were freed",),
+            flag=Flag.OUT_OF_RANGE,
+            how=f"item response model, {probability:.0%} with free curves",
+            note="it may be stronger than the sources: the curves were freed",
         )
 
-    def conclude(
+    def estimate_out_of_range(
         self,
         final: Assessment,  # of all items asked, which were drawn at random
-        different: bool = False,  # the target was found to be different
+        asked: np.ndarray,  # their positions
+        seen: np.ndarray,  # their scores
+        misfit: bool,  # the target was found to be different
     ) -> Estimate:
         "The design-based estimate, or a mixture of it with the model's prediction"
-        score, se, predicted, model = (
-            final.score,
-            final.se,
-            final.predicted,
-            final.model,
-        )
-        different = different or final.person_fit < self.misfit_limit
-        weight, how = 1.0, "model-assisted estimate from a balanced random sample"
-        if model is not None and not different:
-            weight = min(1.0, 2 * final.prob_out_of_range)
-        if weight < 1:
-            apart = weight * (1 - weight) * (score - model.score) ** 2
-            inside = self.stretch_**2 * model.variance
-            se = np.sqrt(weight * se**2 + (1 - weight) * inside + apart)
-            score = weight * score + (1 - weight) * model.score
-            predicted = weight * predicted + (1 - weight) * model.per_item
-            how = f"{1 - weight:.0%} of the model's prediction in a {how}"
-        flag = Flag.MISFIT if different else Flag.OUT_OF_RANGE
-        flag = flag if model is not None else Flag.FEW_SOURCES
-        design = weight == 1 and not self.ranking and not self.partial_
-        often = design and (self.trials_of(final.asked) > 1).any()
-        return self.finish(
-            score,
-            se,
-            predicted,
-            final.asked,
-            final.seen,
-            kind=IntervalKind.DESIGN if design else IntervalKind.MODEL,
-            interval_of=IntervalOf.EXPECTED if often else IntervalOf.RUN,
-            flags=frozenset({flag}),
-            how=how,
-            notes=(FALLBACK_REASONS[flag].format(self.few_),),
+        if misfit or final.person_fit < self.misfit_limit:
+            return self.estimate_from_sample(final.sample, asked, seen, Flag.MISFIT)
+        weight = min(1.0, 2 * final.prob_out_of_range)
+        if weight == 1:
+            flag = Flag.OUT_OF_RANGE
+            return self.estimate_from_sample(final.sample, asked, seen, flag)
+        return self.build_estimate(
+            mix_estimates(final.sample, final.model.inflated(self.stretch_), weight),
+            asked,
+            seen,
+            kind=IntervalKind.MODEL,
+            flag=Flag.OUT_OF_RANGE,
+            how=f"{1 - weight:.0%} of the model's prediction in a model-assisted "
+            "estimate from a balanced random sample",
+            note=FALLBACK_REASONS[Flag.OUT_OF_RANGE],
         )
 
-    def finish(
+    def estimate_from_sample(
         self,
-        score: float,
-        se: float,  # its standard error
-        predicted: np.ndarray,  # a score for every item
+        sample: ScoreEstimate,
+        asked: np.ndarray,  # positions of the sampled items with a score
+        seen: np.ndarray,  # their scores
+        flag: Flag,  # why the sample alone is used
+    ) -> Estimate:
+        "The design-based estimate"
+        design = not self.ranking and not self.partial_
+        repeated = design and (self.trials_of(asked) > 1).any()
+        return self.build_estimate(
+            sample,
+            asked,
+            seen,
+            kind=IntervalKind.DESIGN if design else IntervalKind.MODEL,
+            interval_of=IntervalOf.EXPECTED if repeated else IntervalOf.RUN,
+            flag=flag,
+            how="model-assisted estimate from a balanced random sample",
+            note=FALLBACK_REASONS[flag].format(self.n_sources_),
+        )
+
+    def build_estimate(
+        self,
+        estimate: ScoreEstimate,
         asked: np.ndarray,  # positions of the items with a score
         seen: np.ndarray,  # their scores
-        **settings,  # what else the Estimate holds
+        kind: IntervalKind,
+        how: str,  # how the interval was made, in words
+        interval_of: IntervalOf = IntervalOf.RUN,
+        flag: Flag | None = None,
+        note: str = "",
     ) -> Estimate:
         "An estimate whose predicted items have its score as their mean"
-        full, left = np.array(predicted, dtype=float), np.ones(len(predicted), bool)
-        full[asked], left[asked] = seen, False
-        mass = self.weights_[left].sum()
+        predicted = np.array(estimate.per_item, dtype=float)
+        predicted[asked] = seen
+        open_items = np.ones(len(predicted), bool)
+        open_items[asked] = False
+        mass = self.weights_[open_items].sum()
         if mass > 1e-9:
-            full[left] += (np.clip(score, 0, 1) - full @ self.weights_) / mass
-        slope, constant, beyond = self.line_
-        score = slope * score + constant
-        half = ndtri((1 + self.level) / 2) * np.hypot(slope * se, beyond)
+            gap = np.clip(estimate.score, 0, 1) - predicted @ self.weights_
+            predicted[open_items] += gap / mass
+        slope, constant, missed = self.line_
+        score = slope * estimate.score + constant
+        se = np.hypot(slope * estimate.se, missed)
+        half = ndtri((1 + self.level) / 2) * se
+        notes = [note] if note else []
         if self.partial_ and tuple(self.line_) == GuardedIRT.line_:
-            note = "it is the score on these items alone: too few full scores are known"
-            settings["notes"] = (*settings.get("notes", ()), note)
-        settings |= dict(level=self.level, predicted=np.clip(full, 0, 1))
-        return Estimate(score, (score - half, score + half), **settings)
+            notes.append(
+                "it is the score on these items alone: too few full scores are known"
+            )
+        return Estimate(
+            score,
+            (score - half, score + half),
+            predicted=np.clip(predicted, 0, 1),
+            level=self.level,
+            kind=kind,
+            flags=frozenset() if flag is None else frozenset({flag}),
+            how=how,
+            interval_of=interval_of,
+            notes=tuple(notes),
+        )
 
     def inclusion_probabilities(self, asked: np.ndarray) -> RandomDraw:
         "The sample with its reserve if both were asked, else only the first part"
-        whole = np.append(self.first_, self.reserve_)
-        if set(whole) <= set(asked):
-            return RandomDraw(whole, self.chance_)
-        return RandomDraw(self.first_, self.chance_ * len(self.first_) / len(whole))
+        sample = np.append(self.first_, self.reserve_)
+        if set(sample) <= set(asked):
+            return RandomDraw(sample, self.inclusion_probabilities_)
+        share = len(self.first_) / len(sample)
+        return RandomDraw(self.first_, self.inclusion_probabilities_ * share)

@@ -14,13 +14,13 @@ from benchnb.evaluation.simulate import simulate
 from benchnb.live.evaluation import Evaluation
 from benchnb.methods.guarded_irt import (
     GuardedIRT,
-    chance_outside,
     curves_weight,
     free_curves,
     free_prior,
     most_informative_items,
     newest_quarter,
     posterior_quantiles,
+    prob_out_of_range,
     strong_rates,
 )
 from benchnb.stats.irt import IRT, LEAST_SOURCES, fit_irt
@@ -64,7 +64,7 @@ def test_ranking_follows_the_number_right():
     )
     answers = strong.values[:, ranking.first_].astype(float)
     models = [IRT(**dict(arrays)) for arrays in ranking.banks_]
-    parts = [ranking.assess(models, ranking.first_, row) for row in answers]
+    parts = [ranking.assess_target(models, ranking.first_, row) for row in answers]
     chances = [part.prob_out_of_range for part in parts]
     order = np.argsort(answers.sum(axis=1), kind="stable")
     scores = np.array([e.score for e in simulate(ranking, strong)])
@@ -142,9 +142,9 @@ def test_free_curves_lift_a_stronger_target():
 def test_the_guard_by_hand():
     rng = np.random.default_rng(2)
     draws = (rng.normal(0.7, 0.05, 200_000) + rng.normal(0.8, 0.1, 200_000)) / 2
-    found = chance_outside(0.78, (0.7, 0.05), (0.8, 0.1))
+    found = prob_out_of_range(0.78, (0.7, 0.05), (0.8, 0.1))
     assert found == pytest.approx((draws > 0.78).mean(), abs=0.005)
-    assert chance_outside(0.5, (0.6, 0), (0.6, 0)) == pytest.approx(1)
+    assert prob_out_of_range(0.5, (0.6, 0), (0.6, 0)) == pytest.approx(1)
 
 
 def test_strong_rates_with_gaps():
