@@ -6,8 +6,8 @@
 __all__ = ['TABLE', 'MISSING', 'KNOWN_COLUMNS', 'NUMBER_COLUMNS', 'LONG', 'SUMMARIES', 'ITEM_WORDS', 'REPEATED', 'SAY',
            'open_text', 'read_csv', 'read_lines', 'table_job', 'read_text', 'is_parquet', 'read_frame', 'read_columns',
            'rename_columns', 'read_numbers', 'counted_scores', 'no_column', 'counted', 'long_table', 'check_rows',
-           'check_sides', 'resolve_repeats', 'gather', 'one_fact_each', 'check_cells', 'with_tasks', 'from_memory',
-           'read_tables']
+           'check_sides', 'resolve_repeats', 'gather', 'one_fact_each', 'scores_from_long', 'check_cells', 'with_tasks',
+           'from_memory', 'read_tables']
 
 # %% ../../nbs/data/tables.ipynb #d2d63bf5
 import csv
@@ -23,7 +23,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from fastcore.basics import patch
 
 from benchnb.data.files import (
     AmbiguousFile,
@@ -435,9 +434,7 @@ def one_fact_each(
     return pd.DataFrame(facts, pd.Index(names, dtype=object))
 
 
-@patch(cls_method=True)
-def from_long(
-    cls: Scores,
+def scores_from_long(
     frame: pd.DataFrame,  # a row per model and item: model, item, score, and facts
     repeated: str = "error",  # one of REPEATED
 ) -> Scores:  # further columns become facts where they say one thing per item or model
