@@ -6,19 +6,19 @@
 __all__ = ['ABILITIES', 'AtlasTest', 'Atlas']
 
 # %% ../../nbs/methods/atlas.ipynb #b55689be
-from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import softmax
 
-from ..evaluation.method import Estimate, param
+from ..evaluation.method import Estimate, RandomDraw, param
 from ..evaluation.registry import register
+from ..evaluation.simulate import ItemDialogue
 from .adaptive_irt import AdaptiveIRT, AdaptiveTest
 from ..stats.irt import IRT
 
 # %% ../../nbs/methods/atlas.ipynb #25dfbf77
-ABILITIES = np.linspace(-4, 4, 81)  # abilities
+ABILITIES = np.linspace(-4, 4, 81)  # the grid on which the posterior is computed
 
 
 @dataclass(eq=False)
@@ -27,53 +27,60 @@ class AtlasTest(AdaptiveTest):
 
     among: int = 5  # items of which one is asked
     fewest: int = 30  # items before it may stop
-    rng: np.random.Generator | None = None  # draws among the items
+    rng: np.random.Generator = field(  # draws among the items
+        default_factory=lambda: np.random.default_rng(0)
+    )
 
     def choose(
         self,
         theta: np.ndarray,  # abilities, models x 1
-        covariance: None,  # not needed
+        covariance: np.ndarray | None,  # not needed
         asked: np.ndarray,  # item positions, models x n
         count: int = 1,  # items to choose for each model
     ) -> np.ndarray:  # item positions, models x count
         "Random ones of the most informative items that were not asked yet"
-        use = self.bank.information(theta) - self.handicaps - 1e9 * self.unpaid(asked)
-        np.put_along_axis(use, asked, -np.inf, axis=1)
-        most = min(count + self.among - 1, use.shape[1])
-        best = np.argpartition(-use, most - 1, axis=1)[:, :most]
+        value = self.bank.information(theta) - self.penalties
+        value -= 1e9 * self.over_budget(asked)
+        np.put_along_axis(value, asked, -np.inf, axis=1)
+        most = min(count + self.among - 1, value.shape[1])
+        best = np.argpartition(-value, most - 1, axis=1)[:, :most]
         best.sort(axis=1)  # the same order on every machine
-        worth = np.take_along_axis(use, best, axis=1)
-        late = (worth < -1e5) + (worth < -1e8) + 1.0 * np.isinf(worth)
+        best_value = np.take_along_axis(value, best, axis=1)
+        late = (best_value < -1e5) + (best_value < -1e8) + 1.0 * np.isinf(best_value)
         order = np.argsort(self.rng.random(best.shape) + late, axis=1)
         return np.take_along_axis(best, order, axis=1)[:, :count]
 
     def requests(
         self,
         models: int = 1,  # models that are tested side by side
-    ) -> Generator:  # yields items, is sent answers; returns both, models x n
+    ) -> ItemDialogue:  # requests are models x n
         "Ask, estimate the ability on a grid (equation 2), choose, ask again"
         curves = self.bank.probability(ABILITIES[:, np.newaxis]).T.clip(1e-9, 1 - 1e-9)
-        right, wrong = np.log(curves), np.log1p(-curves)  # items x grid
-        height = np.tile(-(ABILITIES**2) / 2, (models, 1))
-        asked, seen = np.zeros((models, 0), int), np.zeros((models, 0))
-        wanted = self.choose(np.zeros((models, 1)), None, asked)
+        log_right = np.log(curves)  # items x grid
+        log_wrong = np.log1p(-curves)
+        log_posterior = np.tile(-(ABILITIES**2) / 2, (models, 1))
+        asked = np.zeros((models, 0), int)
+        seen = np.zeros((models, 0))
         done = np.zeros((models, 1), bool)
+        wanted = self.choose(np.zeros((models, 1)), None, asked)
         while True:
-            new = np.where(done, np.nan, (yield wanted))
-            spent = self.costs[asked].sum(axis=1, keepdims=True)
-            spent = spent + np.cumsum(self.costs[wanted], axis=1)
-            new = np.where(spent <= self.limit * (1 + 1e-9), new, np.nan)
-            runs = ~np.isnan(new) * self.runs(wanted)
-            good = np.nan_to_num(new)[:, :, np.newaxis]
-            gain = good * right[wanted] + (1 - good) * wrong[wanted]
-            height += (runs[:, :, np.newaxis] * gain).sum(axis=1)
-            asked, seen = np.hstack([asked, wanted]), np.hstack([seen, new])
-            weight = softmax(height, axis=1)
-            theta = weight @ ABILITIES
-            se = np.sqrt(np.maximum(weight @ ABILITIES**2 - theta**2, 0))
+            answers = yield wanted
+            answers = np.where(done, np.nan, answers)
+            spent = self.item_costs[asked].sum(axis=1, keepdims=True)
+            spent = spent + np.cumsum(self.item_costs[wanted], axis=1)
+            answers = np.where(spent <= self.limit * (1 + 1e-9), answers, np.nan)
+            runs = ~np.isnan(answers) * self.runs(wanted)
+            score = np.nan_to_num(answers)[:, :, np.newaxis]
+            gain = score * log_right[wanted] + (1 - score) * log_wrong[wanted]
+            log_posterior += (runs[:, :, np.newaxis] * gain).sum(axis=1)
+            asked = np.hstack([asked, wanted])
+            seen = np.hstack([seen, answers])
+            posterior = softmax(log_posterior, axis=1)
+            theta = posterior @ ABILITIES
+            se = np.sqrt(np.maximum(posterior @ ABILITIES**2 - theta**2, 0))
             if self.target_se is not None and asked.shape[1] >= self.fewest:
                 done = done | (se <= self.target_se)[:, np.newaxis]
-            closed = self.unpaid(asked)
+            closed = self.over_budget(asked)
             np.put_along_axis(closed, asked, True, axis=1)
             if asked.shape[1] >= self.budget or (done | closed).all():
                 return asked, seen
@@ -95,19 +102,40 @@ class Atlas(AdaptiveIRT):
 
     name = "atlas"
 
-    def test(self, bank: IRT, trials: np.ndarray | None = None) -> AtlasTest:
+    def make_test(self, bank: IRT, trials: np.ndarray | None = None) -> AtlasTest:
         "The rules for a budget, with this bank"
-        plain = super().test(bank, trials)
-        own = dict(among=self.among, fewest=self.fewest)
-        rng = np.random.default_rng(self.tie_seed_)
-        return AtlasTest(**vars(plain), **own, rng=rng)
+        plain = super().make_test(bank, trials)
+        return AtlasTest(
+            bank=bank,
+            weights=plain.weights,
+            penalties=plain.penalties,
+            budget=plain.budget,
+            start=plain.start,
+            batch=plain.batch,
+            target_se=plain.target_se,
+            trials=trials,
+            costs=plain.costs,
+            limit=plain.limit,
+            per_cost=plain.per_cost,
+            among=self.among,
+            fewest=self.fewest,
+            rng=np.random.default_rng(self.tie_seed_),
+        )
 
-    def conclude(self, bank: IRT, chosen, seen, *more) -> Estimate:
+    def estimate_target(
+        self,
+        bank: IRT,
+        chosen: np.ndarray,
+        seen: np.ndarray,
+        draw: RandomDraw | None = None,
+        answers: np.ndarray | None = None,
+    ) -> Estimate:
         "The score (equation 3), with the ability in its notes"
-        found = super().conclude(bank, chosen, seen, *more)
-        if np.isnan(found.score):
-            return found
-        known = seen[np.newaxis], chosen, 1.0, self.trials_of(chosen)[np.newaxis]
-        theta, se, _ = bank.abilities(*known)
-        text = f"ability {theta[0, 0]:.2f}, standard error {se[0, 0]:.2f}"
-        return replace(found, notes=(*found.notes, text))
+        estimate = super().estimate_target(bank, chosen, seen, draw, answers)
+        if np.isnan(estimate.score):
+            return estimate
+        theta, se, _ = bank.abilities(
+            seen[np.newaxis], chosen, trials=self.trials_of(chosen)[np.newaxis]
+        )
+        note = f"ability {theta[0, 0]:.2f}, standard error {se[0, 0]:.2f}"
+        return replace(estimate, notes=(*estimate.notes, note))

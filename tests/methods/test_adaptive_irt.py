@@ -13,9 +13,9 @@ from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.adaptive_irt import (
     AdaptiveIRT,
     AdaptiveTest,
-    handicap,
+    expected_variance_reduction,
+    selection_penalty,
     take_test,
-    usefulness,
 )
 from benchnb.stats.balanced_sampling import rest_estimate
 from benchnb.stats.intervals import conformal_radius
@@ -46,7 +46,11 @@ def made_up(models=40, items=50, seed=0, falling=0):
 def exam(bank, budget=20, **rules):
     weights = np.full(len(bank.intercepts), 1 / len(bank.intercepts))
     return AdaptiveTest(
-        bank, weights, handicap(bank, np.random.default_rng(0)), budget, **rules
+        bank,
+        weights,
+        selection_penalty(bank, np.random.default_rng(0)),
+        budget,
+        **rules,
     )
 
 
@@ -93,7 +97,7 @@ def test_usefulness_is_the_variance_that_an_answer_takes_away(dims):
     bank = IRT(rng.normal(size=(7, dims)), rng.normal(size=7), np.zeros(7), np.ones(7))
     theta, root = rng.normal(size=(2, dims)), rng.normal(size=(2, dims, dims))
     covariance, weights = root @ root.swapaxes(1, 2), rng.random(7)
-    fast = usefulness(bank, theta, covariance, weights)
+    fast = expected_variance_reduction(bank, theta, covariance, weights)
     for model in range(2):
         chance = bank.probability(theta)[model]
         steep = chance * (1 - chance)
@@ -130,13 +134,13 @@ def test_side_by_side_equals_one_by_one(rules):
     values = target.values.astype(float)
     values[1, ::3] = np.nan
     bank = IRT(**dict(method.bank_))
-    asked, seen = take_test(method.test(bank), values)
+    asked, seen = take_test(method.make_test(bank), values)
     guesses = simulate(method, with_values(target, values))
     for row, estimate in enumerate(guesses):
         mine = target.items.index.get_indexer(estimate.items)
         assert asked[row, : len(mine)].tolist() == mine.tolist()
         assert np.isnan(seen[row, len(mine) :]).all()
-        apart = method.conclude(bank, asked[row], seen[row])
+        apart = method.estimate_target(bank, asked[row], seen[row])
         assert apart.score == pytest.approx(estimate.score, abs=1e-6)
 
 
@@ -170,7 +174,9 @@ def test_an_interval_from_the_stronger_sources_uses_only_their_errors():
         pair
         for bank, values, trials in method._held_out
         for pair in zip(
-            values.mean(axis=1), method.surprises(bank, values, trials), strict=True
+            values.mean(axis=1),
+            method.standardized_errors(bank, values, trials),
+            strict=True,
         )
     ]
     pairs.sort(key=lambda pair: -pair[0])

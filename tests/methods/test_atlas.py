@@ -40,7 +40,7 @@ def test_items_are_those_of_a_test_step_by_step(target_se):
     rules = dict(among=3, fewest=5, target_se=target_se, budget=20)
     for row in target.values:
         rng = np.random.default_rng(1)
-        own = dict(weights=source.weights, handicaps=1e6 * (bank.slopes[:, 0] < 0))
+        own = dict(weights=source.weights, penalties=1e6 * (bank.slopes[:, 0] < 0))
         test = AtlasTest(bank=bank, rng=rng, **own, **rules)
         asked, seen = take_test(test, row[np.newaxis].astype(float))
         slow = slow_test(bank, row, np.random.default_rng(1), **rules)
