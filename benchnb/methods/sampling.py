@@ -82,71 +82,99 @@ class RandomSampling(Coreset):
     name = "random"
     design_based = True
     draw = "random"  # or stratified: not in random order
-    begins_with = ()  # positions of a smaller draw of equal items, to draw more
+    begins_with = np.zeros(0, int)  # positions of a smaller draw, to draw more
+
+    def strata(self) -> np.ndarray | None:  # shape (items,); None: random order
+        "The easiness by which items are drawn"
+        return None
 
     def prepare(self, budget: int, rng: np.random.Generator) -> "RandomSampling":
         "Draw the items"
         super().prepare(budget, rng)
-        strata = self.easiness_ if self.draw == "stratified" else None
-        drawn, self.share_ = draw_items(self.weights_, budget, rng, strata)
-        known = np.array(self.begins_with, dtype=int)
-        self.coreset_ = np.append(known, drawn[~np.isin(drawn, known)])[:budget]
+        drawn, self.share_ = draw_items(self.weights_, budget, rng, self.strata())
+        first = np.array(self.begins_with, dtype=int)
+        rest = drawn[~np.isin(drawn, first)]
+        self.coreset_ = np.append(first, rest)[:budget]
         return self
 
     def inclusion_probabilities(self, asked: np.ndarray) -> RandomDraw:
         "All items are drawn, as in equation 1"
-        chance = inclusion_probabilities(self.weights_, self.budget_)
-        return RandomDraw(asked, chance)
+        return RandomDraw(asked, inclusion_probabilities(self.weights_, self.budget_))
 
     def estimate(self, seen: np.ndarray) -> Estimate:
-        "Leave out what has no score, then conclude"
+        "Leave out what has no score, and estimate from the others"
         sample = self.scored(seen)
-        return self.conclude(sample) if len(sample.items) else Estimate(np.nan)
+        if not len(sample.items):
+            return Estimate(np.nan)
+        return self.estimate_from_sample(sample)
 
     def scored(
         self,
         seen: np.ndarray,  # scores on the drawn items; NaN: unscored
     ) -> Sample:  # empty: none has a score
         "The drawn items that have a score, and what each of them counts"
-        known = ~np.isnan(seen)
-        share = self.share_[known]
-        return Sample(self.coreset_[known], share / share.sum(), seen[known])
+        scored = ~np.isnan(seen)
+        share = self.share_[scored]
+        return Sample(self.coreset_[scored], share / share.sum(), seen[scored])
 
-    def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
-        "The weighted mean of the answers; `left` as in `finish`"
+    def estimate_from_sample(self, sample: Sample) -> Estimate:
+        "The weighted mean of the answers"
+        return self.mean_estimate(sample)
+
+    def mean_estimate(
+        self,
+        sample: Sample,
+        unexplained: float | None = None,  # as for build_estimate
+    ) -> Estimate:
+        "The weighted mean of the answers, and of those of each task"
         codes, names = self.task_codes()
-        per_task = task_means(codes, names, sample)
-        return self.finish(sample, sample.share @ sample.seen, left, per_task=per_task)
+        return self.build_estimate(
+            sample,
+            score=sample.share @ sample.seen,
+            unexplained=unexplained,
+            per_task=task_means(codes, names, sample),
+        )
 
     def residuals(self, sample: Sample) -> np.ndarray:
         "What the estimate leaves unexplained of each answer, shape (n,)"
         return sample.seen - sample.share @ sample.seen
 
-    def finish(
+    def build_estimate(
         self,
         sample: Sample,
         score: float,  # the estimate
-        left: float | None = None,  # variance it leaves unexplained; None: all of it
-        **more,  # what else the Estimate holds
+        unexplained: float | None = None,  # variance of the answers; None: all of it
+        predicted: np.ndarray | None = None,  # a score for every item
+        per_task: pd.Series | None = None,  # a score for every task
     ) -> Estimate:
         "An interval around an estimate; with repeated runs for the expected score"
-        total = np.count_nonzero(self.weights_)
-        weight, trials = self.weights_[sample.items], self.trials_of(sample.items)
-        size, kind = weighted_size(sample.share, weight, total), IntervalOf.RUN
-        if (trials > 1).any():
-            kind = IntervalOf.EXPECTED
-            noise = run_noise(sample.seen, trials, sample.share, weight)
-            ends = runs_interval(score, sample.seen, noise, left, size, self.level)
+        weight = self.weights_[sample.items]
+        trials = self.trials_of(sample.items)
+        size = weighted_size(sample.share, weight, np.count_nonzero(self.weights_))
+        repeated = (trials > 1).any()
+        if repeated:
+            interval = runs_interval(
+                score,
+                sample.seen,
+                noise=run_noise(sample.seen, trials, sample.share, weight),
+                left=unexplained,
+                size=size,
+                level=self.level,
+            )
         else:
-            ends = residual_interval(score, sample.seen, left, size, self.level)
+            interval = residual_interval(
+                score, sample.seen, left=unexplained, size=size, level=self.level
+            )
+        low, high = interval.tolist()
         return Estimate(
             float(np.clip(score, 0, 1)),
-            tuple(ends.tolist()),
+            (low, high),
+            predicted=predicted,
+            per_task=per_task,
             level=self.level,
             kind=IntervalKind.DESIGN,
             how="a random draw",
-            interval_of=kind,
-            **more,
+            interval_of=IntervalOf.EXPECTED if repeated else IntervalOf.RUN,
         )
 
 
@@ -156,7 +184,8 @@ def task_means(
     sample: Sample,
 ) -> pd.Series:  # a score for each task; NaN where none of its items is in the sample
     "Weighted mean of the answers in each task"
-    own, size = codes[sample.items], len(names)  # by hand: every estimate comes here
+    own = codes[sample.items]  # by hand: every estimate comes here
+    size = len(names)
     share = np.bincount(own, sample.share, size)
     total = np.bincount(own, sample.share * sample.seen, size)
     means = np.divide(total, share, out=np.full(size, np.nan), where=share > 0)
@@ -182,6 +211,10 @@ class Informed(RandomSampling):
         self.easiness_ = item_means(source.values)
         return self
 
+    def strata(self) -> np.ndarray | None:
+        "The sources' means, where the draw is stratified"
+        return self.easiness_ if self.draw == "stratified" else None
+
 
 @register
 @dataclass(eq=False)
@@ -192,9 +225,9 @@ class StratifiedSampling(Informed):
 
     name = "stratified"
 
-    def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
+    def estimate_from_sample(self, sample: Sample) -> Estimate:
         "The mean varies only within strata (equation 2)"
-        return super().conclude(sample, neighbour_variance(sample.seen))
+        return self.mean_estimate(sample, neighbour_variance(sample.seen))
 
 # %% ../../nbs/methods/sampling.ipynb #5859b929
 @register
@@ -204,15 +237,24 @@ class DifferenceEstimator(Informed):
 
     name = "difference"
 
-    def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
+    def estimate_from_sample(self, sample: Sample) -> Estimate:
         "Equation 3, with an interval from the variance of the differences"
-        guess, apart = self.easiness_, sample.seen - self.easiness_[sample.items]
-        chance = self.inclusion_probabilities(sample.items).probabilities
-        known = (self.weights_, chance, guess, sample.items, sample.seen)
-        score = model_assisted_estimate(*known, apart).score
-        left = apart.var(ddof=1) if len(apart) > 1 else None
-        predicted = np.clip(guess + score - self.weights_ @ guess, 0, 1)
-        return self.finish(sample, score, left, predicted=predicted)
+        differences = sample.seen - self.easiness_[sample.items]
+        score = model_assisted_estimate(
+            weights=self.weights_,
+            probabilities=self.inclusion_probabilities(sample.items).probabilities,
+            predicted=self.easiness_,
+            items=sample.items,
+            seen=sample.seen,
+            residuals=differences,
+        ).score
+        shift = score - self.weights_ @ self.easiness_
+        return self.build_estimate(
+            sample,
+            score,
+            unexplained=differences.var(ddof=1) if len(differences) > 1 else None,
+            predicted=np.clip(self.easiness_ + shift, 0, 1),
+        )
 
 # %% ../../nbs/methods/sampling.ipynb #53fc372f
 RIDGE_PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)  # in units of the mean eigenvalue
@@ -293,25 +335,37 @@ class AIPW(Informed):
         self, sample: Sample
     ) -> tuple[np.ndarray, np.ndarray]:  # of all items; leave-one-out residuals (n,)
         "Ridge predictions of a target from its answers"
-        known = np.isin(self.coreset_, sample.items)
-        cross, values, vectors = self.cross_, self.values_, self.vectors_
-        if not known.all():
-            cross = cross[:, known]
+        scored = np.isin(self.coreset_, sample.items)
+        cross = self.cross_
+        values = self.values_
+        vectors = self.vectors_
+        if not scored.all():
+            cross = cross[:, scored]
             values, vectors = centred_eigen(cross[sample.items])
         penalties = RIDGE_PENALTIES if self.penalty is None else (self.penalty,)
         alpha, left_out = ridge_loo(values, vectors, sample.seen, penalties)
-        guess = (cross @ alpha.astype(np.float32)).astype(np.float64)
-        return guess + sample.seen.mean() - guess[sample.items].mean(), left_out
+        predicted = (cross @ alpha.astype(np.float32)).astype(np.float64)
+        shift = sample.seen.mean() - predicted[sample.items].mean()
+        return predicted + shift, left_out
 
     def residuals(self, sample: Sample) -> np.ndarray:
         "Each answer less its prediction from the others"
         return self.predict(sample)[1]
 
-    def conclude(self, sample: Sample, left: float | None = None) -> Estimate:
+    def estimate_from_sample(self, sample: Sample) -> Estimate:
         "Equation 6, with an interval from the leave-one-out residuals"
-        guess, left_out = self.predict(sample)
-        chance = self.inclusion_probabilities(sample.items).probabilities
-        known = (self.weights_, chance, guess, sample.items, sample.seen)
-        score = model_assisted_estimate(*known, left_out).score
-        left = (left_out**2).mean() if len(left_out) > 1 else None
-        return self.finish(sample, score, left, predicted=np.clip(guess, 0, 1))
+        predicted, left_out = self.predict(sample)
+        score = model_assisted_estimate(
+            weights=self.weights_,
+            probabilities=self.inclusion_probabilities(sample.items).probabilities,
+            predicted=predicted,
+            items=sample.items,
+            seen=sample.seen,
+            residuals=left_out,
+        ).score
+        return self.build_estimate(
+            sample,
+            score,
+            unexplained=(left_out**2).mean() if len(left_out) > 1 else None,
+            predicted=np.clip(predicted, 0, 1),
+        )
