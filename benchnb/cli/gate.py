@@ -54,7 +54,7 @@ def version_scores(
     run = read_run(place, format, choices)
     if isinstance(run, Scores):
         return run
-    return one_row(run.others | run.answers)
+    return one_row(run.told.results)
 
 
 def scored_by(
@@ -267,7 +267,7 @@ def chosen_part(
     if not holds_evaluation(place):
         return ""
     run = Evaluation.load(place)
-    asked, total = len(run.others | run.answers), len(run.items)
+    asked, total = len(run.told.results), len(run.items)
     if asked == total:
         return ""
     return (

@@ -300,9 +300,9 @@ def exact_report(
     live: Evaluation,  # with a result of every item, asked or not
 ) -> dict:  # a report
     "The exact score, its rank and its tasks"
-    method, known = live.method, pd.Series(live.others | live.answers, dtype=float)
+    method, known = live.method, pd.Series(live.told.results, dtype=float)
     known = known[method.items_.index]
-    seen, score = known.to_numpy(), live.exact()
+    seen, score = known.to_numpy(), live.full_score()
     found = Estimate(score, (score, score), seen, kind=IntervalKind.EXACT)
     found = complete(found, method, np.arange(len(seen)), seen)
     report = make_report(found, method, known.to_dict()) | {"certificate": None}
@@ -447,7 +447,9 @@ def report_page(
     "An evaluation as the parts of a page"
     found, named = live.report(level), live.plan.model
     read = measured(live.items, live.plan.choices)
-    model = live.model or (named if named != BLANK else Path(folder).resolve().name)
+    model = live.told.model or (
+        named if named != BLANK else Path(folder).resolve().name
+    )
     planned = found["items"]["spent"]
     whole = found["exact"] is not None and not live.method.partial_
     report = exact_report(live) if whole else found

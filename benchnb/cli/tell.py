@@ -121,7 +121,7 @@ def tell_command(
     live = Evaluation.load(dir)
     if not (log or give_up or against or within is not None):
         raise ValueError("name the logs to tell, or say --give-up")
-    before, answers, name, read = live.known(), {}, None, {}
+    before, answers, name, read = live.told.fingerprint(), {}, None, {}
     asked = live.ask()
     if log:
         answers, name, read = tell_logs(
@@ -132,7 +132,7 @@ def tell_command(
                 f"nothing in {log[0]!r} belongs to the items of this evaluation"
             )
     if log or give_up:
-        live.tell(answers, give_up, model or name)
+        live.tell(answers, mark_rest_missing=give_up, model=model or name)
         live.remember(**read)  # how the logs are read, for the next ones
     stands = None
     if against or within is not None:
@@ -143,8 +143,12 @@ def tell_command(
     if not json:
         if stands:
             print(textwrap.fill(stands.sentence(dir, str(against)), 79), end="\n\n")
-        new, total = live.known().items() - before.items(), len(live.items)
-        kept = f"; {len(live.others):,} more are kept" if live.others else ""
+        new, total = live.told.fingerprint().items() - before.items(), len(live.items)
+        kept = (
+            f"; {len(live.told.unrequested):,} more are kept"
+            if live.told.unrequested
+            else ""
+        )
         text = f"{len(new)} told, {len(live.answers)} of {total:,} items in all"
         absent = [name for name in asked if name not in live.answers]
         if log and absent:

@@ -198,7 +198,9 @@ class Feed:
             return ""
         width = one.live.plan.width
         enough = f"the interval is at most ± {50 * width:g} points" if width else ""
-        return one.live.stuck or enough or "all items of the budget were run"
+        return (
+            one.live.unmet_width_reason or enough or "all items of the budget were run"
+        )
 
     def more(self, run: str) -> list:  # samples; empty: the run is over
         "What a run asks next, unless a cap is reached"

@@ -72,7 +72,7 @@ def log_faults(
     live: Evaluation,  # in a folder
 ) -> Generator[tuple[Path, Exception]]:
     "Rounds of logs that cannot be read, or that contradict what was told"
-    format, known = (live.plan.choices or {}).get("format"), live.others | live.answers
+    format, known = (live.plan.choices or {}).get("format"), live.told.results
     choices = replace(reading(live), interrupted="skip")
     for path in whole_rounds(live.folder):
         harness = guess_harness(path)
@@ -81,7 +81,9 @@ def log_faults(
             with naming(path):
                 answers, _ = round_answers(live, [path], format or usual, choices)
                 new, runs, _ = disk.check_answers(answers)
-                disk.check_same(new, known | dict.fromkeys({*live.runs, *runs}, np.nan))
+                disk.check_unchanged(
+                    new, known | dict.fromkeys({*live.told.runs, *runs}, np.nan)
+                )
             known = new | known
         except AmbiguousFile:  # a choice settles it
             continue

@@ -116,7 +116,7 @@ def answers_in_order(
 def shared_order(a: Evaluation, b: Evaluation) -> list[str]:  # names
     "Items that both answered first, in one order; beside an exact score, of one model"
     for run, other in ((a, b), (b, a)):
-        if other.exact() is not None and run.items.index.equals(other.items.index):
+        if other.full_score() is not None and run.items.index.equals(other.items.index):
             return answers_in_order(run)
     pairs = zip(answers_in_order(a), answers_in_order(b), strict=False)
     found = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
@@ -138,7 +138,7 @@ def standing(
     "How two models, or one, stand after the answers so far"
     names = answers_in_order(a) if b is None else shared_order(a, b)
     runs, total = [a] if b is None else [a, b], len(a.items)
-    scores = [run.others | run.answers for run in runs]
+    scores = [run.told.results for run in runs]
     seen = np.array([[one[n] for n in names] for one in scores], dtype=float)
     low, blank, sequences = -1.0 if b else 0.0, np.isnan(seen), []
     order, source = a.items.index.get_indexer(names), a.sources()
@@ -155,7 +155,11 @@ def standing(
     if sequences:  # the low end as if all of these were wrong, the high end as if right
         ends = float(sequences[0][0][-1]), float(sequences[-1][1][-1])
     where = decision_of(ends, within, pair=b is not None)
-    first = b if b is not None and a.exact() is not None and b.exact() is None else a
+    first = (
+        b
+        if b is not None and a.full_score() is not None and b.full_score() is None
+        else a
+    )
     rest = first.items.index[first.method.coreset_][len(names) :]
     gap = rest[0] if any(n in one for n in rest for one in scores[:1]) else None
     return Standing(where, ends, len(names), total, within, level, b is not None, gap)

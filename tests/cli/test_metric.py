@@ -331,7 +331,9 @@ def test_a_log_with_everything_gives_the_exact_score(give):
     assert report["items"]["spent"] == 12
     check_answers()
     again = Evaluation.load("new")
-    assert len(again.others) == 48 and again.exact() == pytest.approx(exact())
+    assert len(again.told.unrequested) == 48 and again.full_score() == pytest.approx(
+        exact()
+    )
 
 
 def test_what_was_not_asked_is_kept_and_counts_when_it_is_asked(give):

@@ -243,7 +243,7 @@ def test_a_file_of_many_models_needs_a_choice(call):
     assert not Evaluation.load("new").answers
     assert call("tell", "new", "all.csv", "--model", "m2")[0] == 0
     live = Evaluation.load("new")
-    assert set(live.answers.values()) == {0.0} and live.model == "m2"
+    assert set(live.answers.values()) == {0.0} and live.told.model == "m2"
 
 
 def test_what_is_told_shows_its_format(call):

@@ -96,7 +96,7 @@ def test_kinds_of_failures_are_kept_in_the_folder(tmp_path):
     live.tell(dict.fromkeys(asked[:7], 1.0) | {asked[7]: TIMEOUT, asked[8]: np.nan})
     live.tell({asked[9]: {"run 1": Failure.REFUSED, "run 2": np.nan}})
     again = Evaluation.load(tmp_path / "a")
-    assert again.failures == {asked[7]: TIMEOUT, asked[9]: Failure.REFUSED}
+    assert again.told.failures == {asked[7]: TIMEOUT, asked[9]: Failure.REFUSED}
     assert again.report()["failures"] == {"timeout": 1, "refused": 1}
     again.tell({asked[7]: 1.0})  # run again
     assert Evaluation.load(tmp_path / "a").report()["failures"] == {"refused": 1}
@@ -131,7 +131,7 @@ def test_errors_that_count_as_wrong_are_counted_and_may_be_run_again(tmp_path, c
     assert main(["tell", folder, str(path)]) == 0  # run again
     assert "ended in an error" not in capsys.readouterr().out
     live = Evaluation.load(folder)
-    assert live.estimate().score > before and not live.failures
+    assert live.estimate().score > before and not live.told.failures
 
 
 def test_a_submission_without_patches_or_logs_says_so(tmp_path, capsys):

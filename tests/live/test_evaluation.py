@@ -197,12 +197,12 @@ def test_answers_after_the_end_are_kept(tmp_path):
     with pytest.raises(ValueError, match="nothing is asked for"):
         run.tell({})
     run.tell(known[list(run.answers)])  # the same again is no news
-    assert files_in(tmp_path) == before and run.exact() is None
+    assert files_in(tmp_path) == before and run.full_score() is None
     score = shown(run.estimate())
     run.tell(known.drop(list(run.answers)))  # what was not asked is kept
     again = Evaluation.load(tmp_path)
     weighted = np.average(known, weights=run.items["weight"][known.index])
-    assert again.exact() == pytest.approx(weighted)
+    assert again.full_score() == pytest.approx(weighted)
     assert shown(again.estimate()) == score and again.answers == run.answers
     with pytest.raises(ValueError, match="was told . before and . now"):
         run.tell(1 - known)
@@ -210,7 +210,7 @@ def test_answers_after_the_end_are_kept(tmp_path):
     del state["others"]  # as earlier versions wrote it
     Path(tmp_path, "evaluation.json").write_text(json.dumps(state))
     shutil.rmtree(tmp_path / "answers")
-    assert Evaluation.load(tmp_path).exact() is None
+    assert Evaluation.load(tmp_path).full_score() is None
 
 
 def test_another_model_is_refused(tmp_path):
@@ -222,7 +222,7 @@ def test_another_model_is_refused(tmp_path):
     Evaluation.load(tmp_path).tell(
         {name: known[name] for name in second}, model="org__one"
     )
-    assert Evaluation.load(tmp_path).model == "org/one"
+    assert Evaluation.load(tmp_path).told.model == "org/one"
 
 
 # Answers without a score -------------------------------------------------------

@@ -72,8 +72,8 @@ def test_an_exact_score_needs_no_estimate():
     row = table(1, 80).split("random", seed=0)[1].values[5].tolist()
     b.tell(dict(zip(b.items.index, row, strict=True)))
     found, back, one = paired_runs(a, b), paired_runs(b, a), a.estimate()
-    assert found.difference == pytest.approx(one.score - b.exact())
-    ends = [end - b.exact() for end in one.interval]
+    assert found.difference == pytest.approx(one.score - b.full_score())
+    ends = [end - b.full_score() for end in one.interval]
     assert found.interval == pytest.approx(ends)
     assert back.interval == pytest.approx([-end for end in ends[::-1]])
     assert "the exact score of B" in found.how and "of A" in back.how

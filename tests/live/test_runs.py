@@ -39,7 +39,7 @@ def test_later_runs_add_up_and_a_repeated_run_is_the_same_run(tmp_path):
     live.tell(later)  # the same report again
     assert (tmp_path / "it" / FILE).read_bytes() == before
     again = Evaluation.load(tmp_path / "it")
-    assert again.runs == live.runs and again.answers == live.answers
+    assert again.told.runs == live.told.runs and again.answers == live.answers
     assert again.estimate().interval == once.interval
     assert again.report()["runs"] == 12
     again.tell({asked[0]: {"second": 1}})  # the file of the second run was mended

@@ -116,7 +116,7 @@ def test_an_exact_score_decides_by_the_items_that_the_other_was_asked(method):
     a, source = begun(), begun().source
     other = Evaluation(get_method(method).fit(source), 20, seed=9, source=source)
     other.tell(pd.Series(0.0, other.items.index))  # all 60 items, 20 of them asked
-    assert other.exact() == 0 and len(other.answers) == 20
+    assert other.full_score() == 0 and len(other.answers) == 20
     tell(a, 1.0, 2)
     found, back = standing(a, other), standing(other, a)
     assert found.decision is Decision.A_BETTER and found.items == 20
