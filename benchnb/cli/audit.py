@@ -38,7 +38,7 @@ def audit_command(
     from benchnb.data.render import render
     from benchnb.data.untrusted import write_csv
     from benchnb.live.audit import audit, left_out
-    from benchnb.stats.irt import LEAST_SOURCES
+    from benchnb.stats.irt import MIN_SOURCES
 
     check_outputs(scores, out=out)
     if out and not out.endswith(".csv"):
@@ -54,7 +54,7 @@ def audit_command(
     if json:
         return print_json({"without": effects, "items": found})
     print(about_table(scores, table), end="\n\n")
-    if len(table) < LEAST_SOURCES:
+    if len(table) < MIN_SOURCES:
         print(f"{about_sources(table)}\n")
     print(render(effects.round(3).reset_index(), right=[*effects]))
     head = found[["classes", "solved", "r", "r_error"]].head(first).round(3)

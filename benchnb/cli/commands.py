@@ -215,10 +215,10 @@ def about_sources(
     table,  # Scores
 ) -> str:  # lines of at most 78 columns
     "How many, how old and how alike the sources are, in words"
-    from benchnb.stats.irt import FEW_SOURCES, LEAST_SOURCES
+    from benchnb.stats.irt import FEW_SOURCES, MIN_SOURCES
 
     text = textwrap.fill(f"sources: {table.likeness()}", 78, subsequent_indent="  ")
-    if len(table) < LEAST_SOURCES:
+    if len(table) < MIN_SOURCES:
         text += "\n" + textwrap.fill(FEW_SOURCES.format(len(table)), 78)
     return text
 

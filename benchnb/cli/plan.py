@@ -118,7 +118,7 @@ def fit_on_table(
     from benchnb.evaluation.guard import set_level
     from benchnb.evaluation.method import check_budget
     from benchnb.evaluation.simulate import paid_number
-    from benchnb.stats.irt import LEAST_SOURCES
+    from benchnb.stats.irt import MIN_SOURCES
 
     budget = how["budget"]
     if isinstance(budget, Amount):
@@ -127,7 +127,7 @@ def fit_on_table(
         check_budget(budget, table.shape[1])
     how["harness"], how["source"] = choose_harness(how["harness"], table.items), table
     how["about"] = str(table.likeness())
-    if len(table) < LEAST_SOURCES and not json:
+    if len(table) < MIN_SOURCES and not json:
         print(f"{about_sources(table)}\n")
     if method is None and transfer is None:
         from benchnb.evaluation.recommend import default_method

@@ -55,7 +55,7 @@ def publish_command(
     from benchnb.live.audit import without_items
     from benchnb.live.certificate import certify, measured_text
     from benchnb.live.folder import check_new
-    from benchnb.stats.irt import LEAST_SOURCES
+    from benchnb.stats.irt import MIN_SOURCES
 
     check_new(out)
     check_folds(folds)
@@ -75,7 +75,7 @@ def publish_command(
         print(about_table(scores, table), flush=True)
         if without is not None:
             print(f"without {whole - table.shape[1]:,} items of {without}", flush=True)
-        if len(table) < LEAST_SOURCES:
+        if len(table) < MIN_SOURCES:
             print(f"{about_sources(table)}\n", flush=True)
     if method is None and transfer is None:
         from benchnb.evaluation.recommend import default_method

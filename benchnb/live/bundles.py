@@ -44,7 +44,7 @@ from .certificate import Certificate, certificate_page, read_certificate
 from .evaluation import Evaluation
 from .folder import check_new, read_errors, write_errors
 from .report import measured
-from ..stats.irt import FEW_SOURCES, LEAST_SOURCES
+from ..stats.irt import FEW_SOURCES, MIN_SOURCES
 
 # %% ../../nbs/live/bundles.ipynb #bc94505a
 def kept_tables(
@@ -107,7 +107,7 @@ def bundle_files(
     if certificate is not None:
         page, more = certificate_page(certificate), CERTIFIED
         files["certificate.json"] = json.dumps(asdict(certificate)) + "\n"
-    if n_models < LEAST_SOURCES:
+    if n_models < MIN_SOURCES:
         page = f"{FEW_SOURCES.format(n_models)}\n\n{page}"
     text = resource_path("bundle.md").read_text("utf-8")
     facts = {"title": title, "method": method, "subset": subset, "listed": listed}

@@ -43,7 +43,7 @@ from benchnb.stats.intervals import (
     normal_quantile,
     systematic_sample,
 )
-from ..stats.irt import IRT, LEAST_SOURCES, fit_bank, score_error
+from ..stats.irt import IRT, MIN_SOURCES, fit_bank, score_error
 from ..stats.logistic import standardized_logit, target_curve
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #0a9295fe
@@ -256,7 +256,7 @@ class AdaptiveIRT(Method):
     per_cost: bool = param(False, "by information per cost")
 
     name = "adaptive_irt"
-    least_sources = LEAST_SOURCES
+    least_sources = MIN_SOURCES
     counts_costs = True
 
     def fit(self, source: Scores, side: object = None) -> "AdaptiveIRT":

@@ -39,7 +39,7 @@ from benchnb.stats.balanced_sampling import (
 from ..stats.gam import leave_one_out_errors
 from ..stats.hold_out import hold_out
 from ..stats.intervals import inclusion_probabilities, run_noise
-from ..stats.irt import IRT, LEAST_SOURCES, fit_dimensions
+from ..stats.irt import IRT, MIN_SOURCES, attenuated, fit_dimensions
 from ..stats.irt_fit import pair_products, quadratic_pairs
 from benchnb.stats.irt_posterior import (
     Posterior,
@@ -78,7 +78,7 @@ def item_space(
     "A space in which items that models like the sources answer alike are neighbours"
     theta = np.random.default_rng(0).standard_normal((60, model.slopes.shape[1]))
     theta[:, 0] = 1.2 * theta[:, 0] + 1.2
-    p_correct = model.attenuated(theta)[0].T.astype(float) / np.sqrt(60)
+    p_correct = attenuated(model, theta)[0].T.astype(float) / np.sqrt(60)
     p_correct -= p_correct.mean(axis=0)
     components = np.linalg.eigh(p_correct.T @ p_correct)[1][:, ::-1][:, :3]
     space = np.column_stack([2 * strong, p_correct @ components])
@@ -140,7 +140,7 @@ def greedy_choice(
     "Equation (5) and its updates, for all points of some models side by side"
     slopes = model.slopes.astype(np.float32)
     weights = np.asarray(model.weights, np.float32)
-    p_correct, attenuation = model.attenuated(points)  # models x points x items
+    p_correct, attenuation = attenuated(model, points)  # models x points x items
     variance = p_correct * (1 - p_correct)
     own_gain = weights**2 * variance.mean(axis=1)
     np.put_along_axis(own_gain, asked, -np.inf, axis=1)
@@ -237,7 +237,7 @@ def full_score_line(
 ) -> tuple[float, float, float]:  # slope, constant, left-out RMSE (equation 7)
     "From the mean on a part of the items to the full score"
     usable = ~np.isnan(means + truth)
-    if usable.sum() < LEAST_SOURCES or np.ptp(means[usable]) < 1e-9:
+    if usable.sum() < MIN_SOURCES or np.ptp(means[usable]) < 1e-9:
         return 1.0, 0.0, 0.0
     basis = np.column_stack([means[usable], np.ones(usable.sum())])
     errors, line = leave_one_out_errors(basis, truth[usable], np.zeros((2, 2)))
@@ -258,7 +258,7 @@ def newest_quarter(
     older = rank < round(0.75 * len(years))
     copies = source.near_copies()
     newest = ~older & ~np.isin(copies, copies[older])
-    enough = older.sum() >= LEAST_SOURCES and newest.sum() >= MIN_NEWEST
+    enough = older.sum() >= MIN_SOURCES and newest.sum() >= MIN_NEWEST
     return (older, newest) if enough else None
 
 # %% ../../nbs/methods/guarded_irt.ipynb #exam0006
@@ -315,7 +315,7 @@ FALLBACK_REASONS = {
     Flag.OUT_OF_RANGE: "it may be stronger than the sources: estimated from the random "
     "sample",
     Flag.FEW_SOURCES: "{} sources are too few for an item response model "
-    f"({LEAST_SOURCES} are needed): estimated from the random sample",
+    f"({MIN_SOURCES} are needed): estimated from the random sample",
 }
 
 
@@ -411,7 +411,7 @@ class GuardedIRT(Method):
     )
 
     name = "guarded_irt"
-    least_sources = LEAST_SOURCES
+    least_sources = MIN_SOURCES
     guarded = True
     line_ = (1.0, 0.0, 0.0)  # to the full score, where the items are only a part
     curves_weight_ = USUAL_WEIGHT  # of equation 8, for later and stronger targets
@@ -429,7 +429,7 @@ class GuardedIRT(Method):
     @property
     def too_few_sources(self) -> bool:
         "Are the sources too few for an item response model?"
-        return self.n_sources_ < LEAST_SOURCES
+        return self.n_sources_ < MIN_SOURCES
 
     @property
     def wants_exam(self) -> bool:
@@ -489,7 +489,7 @@ class GuardedIRT(Method):
     ) -> Iterator["GuardedIRT"]:
         "Fitted copies, whose item response models start from those of all sources"
         models = None
-        if (~np.isnan(source.performance())).sum() >= LEAST_SOURCES:
+        if (~np.isnan(source.performance())).sum() >= MIN_SOURCES:
             models = fit_banks(source.values, source.weights, source.trials)
         for rows in parts:
             part = copy.deepcopy(self)

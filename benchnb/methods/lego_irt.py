@@ -17,7 +17,7 @@ from ..evaluation.learned_coresets import LearnedCoreset
 from ..evaluation.method import Estimate, Flag, param
 from ..evaluation.registry import register
 from ..stats.intervals import inclusion_probabilities, systematic_sample
-from ..stats.irt import LEAST_SOURCES
+from ..stats.irt import MIN_SOURCES
 from ..stats.logistic import newton_step
 
 # %% ../../nbs/methods/lego_irt.ipynb #0a465aa2
@@ -121,7 +121,7 @@ class LegoIRT(LearnedCoreset):
     graded: bool = param(True, "continuous items by eq. 2; False: as shares of right")
 
     name = "lego_irt"
-    least_sources = LEAST_SOURCES
+    least_sources = MIN_SOURCES
 
     def fit(self, source: Scores, side: object = None) -> "LegoIRT":
         "Fit the curves"

@@ -22,7 +22,7 @@ from benchnb.stats.gam import (
     spline_basis,
 )
 from ..stats.genetic_search import draw_subsets
-from ..stats.irt import IRT, LEAST_SOURCES, fit_irt
+from ..stats.irt import IRT, MIN_SOURCES, fit_irt
 
 # %% ../../nbs/methods/metabench.ipynb #6ade1cb1
 def subset_losses(
@@ -104,7 +104,7 @@ class Metabench(RandomCurve):
     pool: int | None = param(None, "items of a subset; None: tried", low=1, whole=True)
 
     name = "metabench"
-    least_sources = LEAST_SOURCES
+    least_sources = MIN_SOURCES
     packages = ("pygam",)
 
     def choose(self, values, truth, budget, rng) -> Candidate:

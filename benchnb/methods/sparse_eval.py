@@ -18,7 +18,7 @@ from ..evaluation.method import param
 from ..evaluation.registry import register
 from .tiny_benchmarks import k_means_anchors
 from ..stats.gam import level_filled
-from ..stats.irt import LEAST_SOURCES
+from ..stats.irt import MIN_SOURCES
 
 # %% ../../nbs/methods/sparse_eval.ipynb #e09841d2
 @dataclass
@@ -160,7 +160,7 @@ class SparseEval(PatternCoreset):
 
     name = "sparse_eval"
     pattern = NetworkAnchors
-    least_sources = LEAST_SOURCES
+    least_sources = MIN_SOURCES
 
     def learn(self, values, truth, rng) -> NetworkAnchors:
         "Choose anchors, exchange the weakest, train the network"

@@ -23,7 +23,7 @@ from benchnb.stats.intervals import (
     inclusion_probabilities,
     systematic_sample,
 )
-from ..stats.irt import IRT, LEAST_SOURCES, fit_bank, validation_error
+from ..stats.irt import IRT, MIN_SOURCES, fit_bank, validation_error
 from ..stats.medoids import Medoids, distinct_columns
 
 # %% ../../nbs/methods/tiny_benchmarks.ipynb #7cac983a
@@ -155,7 +155,7 @@ class TinyBenchmarks(Coreset):
     spread: float = param(2.0, "deviation of the prior on abilities", low=0, open=True)
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
     folds: int = param(5, "parts left out; 0: none", low=0, whole=True, barred=(1,))
-    least_sources = LEAST_SOURCES
+    least_sources = MIN_SOURCES
 
     def trust(
         self,

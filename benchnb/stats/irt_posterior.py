@@ -9,13 +9,13 @@ __all__ = ['KERNEL_WIDTH', 'IMAGINARY', 'ROWS', 'POSTERIOR_BLOCK', 'MANY_ITEMS',
            'predict_score', 'average_prediction']
 
 # %% ../../nbs/stats/irt_posterior.ipynb #f1000004
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from .irt import IRT
+from .irt import IRT, attenuated, tangents
 from .irt_fit import pair_products, with_ones
 from .logistic import NormalPrior, newton_step
 
@@ -32,8 +32,9 @@ def kernels(
     model: IRT,
 ) -> Kernels:
     "Prepared at the first call, and kept with the bank"
-    if (kept := vars(model).get("_kernels")) is not None:
-        return kept
+    if model._kernels is not None:
+        return model._kernels
+    assert model.theta is not None  # the bank was fitted
     sources, dims = model.theta.shape
     width = sources ** (-1 / (dims + 4))
     cov = np.cov(model.theta.T, bias=True).reshape(dims, dims) + 1e-6 * np.eye(dims)
@@ -42,9 +43,9 @@ def kernels(
     centers = np.sqrt(1 - width**2) * model.theta @ axes
     centers = np.column_stack([centers, -(centers**2).sum(axis=1) / 2])
     log_height = -np.log(sources) - np.log(np.diagonal(root)).sum()
-    made = Kernels(axes, np.ascontiguousarray(centers.T, np.float32), log_height)
-    vars(model)["_kernels"] = made  # not a field: a bank with other abilities has none
-    return made
+    centers = np.ascontiguousarray(centers.T, np.float32)
+    model._kernels = Kernels(axes=axes, centers=centers, log_height=log_height)
+    return model._kernels
 
 
 def log_prior(
@@ -52,7 +53,8 @@ def log_prior(
     theta: np.ndarray,  # where to evaluate it, ... x points x dims
 ) -> np.ndarray:  # ... x points, up to a constant
     "Log density of a new model's ability (equation 1)"
-    near, dims = kernels(model), theta.shape[-1]
+    near = kernels(model)
+    dims = theta.shape[-1]
     at = theta @ near.axes
     exponents = np.concatenate([at, np.ones((*at.shape[:-1], 1))], axis=-1)
     exponents = exponents.astype(np.float32) @ near.centers
@@ -166,7 +168,7 @@ def sample_posterior(
     "The posterior of models' abilities, by importance sampling"
 
     def log_density(theta):
-        chance = model.attenuated(theta, items)[0]
+        chance = attenuated(model, theta, items)[0]
         like = log_likelihood(chance, seen, trials)
         if prior is None:
             return like + log_prior(model, theta)
@@ -186,7 +188,9 @@ def smoothed_residual(
     score: np.ndarray,  # by the curves alone, any shape
 ) -> np.ndarray:  # what to add, the same shape
     "What the curves miss at such a score, learned from the sources (equation 2)"
-    score, fitted = np.asarray(score, np.float32), model.fitted.astype(np.float32)
+    assert model.fitted is not None and model.residual is not None
+    score = np.asarray(score, np.float32)
+    fitted = model.fitted.astype(np.float32)
     apart = (score[..., np.newaxis] - fitted) / np.float32(KERNEL_WIDTH)
     kernel = np.multiply(apart, apart, out=apart)
     kernel *= np.float32(-0.5)
@@ -219,7 +223,7 @@ def spanning_draws(
     from scipy.linalg import qr, solve_triangular
 
     probed = np.linspace(0, len(model.slopes) - 1, PROBED_ITEMS).astype(int)
-    upper, order = qr(model.tangents(theta, probed)[0].T, mode="r", pivoting=True)
+    upper, order = qr(tangents(model, theta, probed)[0].T, mode="r", pivoting=True)
     pivots = np.abs(np.diagonal(upper))
     few = int((pivots > PIVOT * pivots[0]).sum())
     mixture = np.zeros((len(theta), few), np.float32)
@@ -234,24 +238,34 @@ def predict_unseen(
     unseen: np.ndarray,  # weights of the items without an answer, models x items
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # models x draws, models, x items
     "Scores of the unseen items at each draw, their noise, and P(correct) of all items"
-    theta, share = posterior.theta, posterior.weights[:, np.newaxis].astype(np.float32)
+    assert model.weights is not None  # the bank was fitted
+    theta = posterior.theta
+    share = posterior.weights[:, np.newaxis].astype(np.float32)
     mixture = None
     if unseen.shape[1] >= MANY_ITEMS:
         few, mixture = spanning_draws(model, theta[0])
-        theta, share = theta[:, few], share @ mixture
+        theta = theta[:, few]
+        share = share @ mixture
     models, points = theta.shape[:2]
-    sums, squares = np.zeros((models, points, 2)), np.zeros((models, points, 1))
-    mean, width = np.empty(unseen.shape), max(16, POSTERIOR_BLOCK // (models * points))
+    sums = np.zeros((models, points, 2))
+    squares = np.zeros((models, points, 1))
+    mean = np.empty(unseen.shape)
+    width = max(16, POSTERIOR_BLOCK // (models * points))
     for start in range(0, unseen.shape[1], width):
         part = slice(start, start + width)
-        tangent = model.tangents(theta, part)[0]
-        some = unseen[:, part].astype(np.float32)
-        weights = np.broadcast_to(model.weights[part], some.shape).astype(np.float32)
-        sums += tangent @ np.stack([some, weights], axis=-1)
+        tangent = tangents(model, theta, part)[0]
+        unseen_part = unseen[:, part].astype(np.float32)
+        weights = np.broadcast_to(model.weights[part], unseen_part.shape)
+        weights = weights.astype(np.float32)
+        sums += tangent @ np.stack([unseen_part, weights], axis=-1)
         mean[:, part] = (share @ tangent)[:, 0]
-        squares += np.square(tangent, out=tangent) @ (some * some)[..., np.newaxis]
+        squares += (
+            np.square(tangent, out=tangent)
+            @ (unseen_part * unseen_part)[..., np.newaxis]
+        )
     sums = sums if mixture is None else mixture @ sums
-    mass, total = unseen.sum(axis=1, keepdims=True), model.weights.sum()
+    mass = unseen.sum(axis=1, keepdims=True)
+    total = model.weights.sum()
     random = ((unseen**2).sum(axis=1) - (share @ squares)[:, 0, 0]) / 4  # p(1 - p)
     whole = (total + sums[..., 1]) / 2
     rest = (mass + sums[..., 0]) / 2 + mass * smoothed_residual(model, whole)
@@ -265,7 +279,9 @@ def predict_score(
     seen: np.ndarray,  # their scores, NaN: unscored, models x n
 ) -> Prediction:
     "The expected scores and their variances (equation 3)"
-    weights, known = model.weights, ~np.isnan(seen)
+    assert model.weights is not None  # the bank was fitted
+    weights = model.weights
+    known = ~np.isnan(seen)
     unseen = np.tile(weights, (len(items), 1))
     np.put_along_axis(unseen, items, np.where(known, 0, weights[items]), axis=1)
     answered = (weights[items] * np.nan_to_num(seen)).sum(axis=1)
@@ -291,7 +307,9 @@ def average_prediction(
     items: np.ndarray,  # positions of the items answered, models x n
     seen: np.ndarray,  # their scores, NaN: unscored, models x n
     trials: np.ndarray | float = 1.0,  # runs behind each score, models x n
-    priors: list[NormalPrior] | None = None,  # one for each model; None: equation 1
+    priors: (
+        Sequence[NormalPrior | None] | None
+    ) = None,  # one for each model; None: equation 1
 ) -> Prediction:
     "The mean of several predictions; the variance between them is added"
     parts = []

@@ -215,7 +215,13 @@ def test_an_array_that_was_emptied_is_damage(tmp_path):
     with np.load(source / "arrays.npz") as file:
         arrays = dict(file)
     raw = json.loads((source / "method.json").read_text())
-    for name in ("banks_.0.4.1", "inclusion_probabilities_", "first_", "weights_", "coreset_"):
+    for name in (
+        "banks_.0.4.1",
+        "inclusion_probabilities_",
+        "first_",
+        "weights_",
+        "coreset_",
+    ):
         shutil.copytree(source, folder := tmp_path / name)
         np.savez(folder / "arrays.npz", **arrays | {name: arrays[name][:0]})
         data = (folder / "arrays.npz").read_bytes()

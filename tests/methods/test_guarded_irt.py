@@ -23,7 +23,7 @@ from benchnb.methods.guarded_irt import (
     prob_out_of_range,
     strong_rates,
 )
-from benchnb.stats.irt import IRT, LEAST_SOURCES, fit_irt
+from benchnb.stats.irt import IRT, MIN_SOURCES, attenuated, fit_irt
 from benchnb.stats.irt_posterior import (
     average_prediction,
     sample_posterior,
@@ -78,7 +78,7 @@ def test_items_are_chosen_as_by_a_slow_reference():
     model = fit_irt(source.values, dims=2, weights=source.weights)
     asked, weights = np.array([3, 20, 41]), source.weights
     posterior = sample_posterior(model, asked[None], np.array([[1.0, 0, 1]]))
-    chance, less = model.attenuated(posterior_quantiles(posterior)[0])
+    chance, less = attenuated(model, posterior_quantiles(posterior)[0])
     variance, slopes = (chance * (1 - chance)).astype(float), model.slopes
     sure = []
     for place in range(8):
@@ -116,7 +116,7 @@ def test_free_curves_add_a_level_and_a_slope_to_the_logits():
         1 / (1 + np.exp(-np.array(logits)))
     )
     same = np.array([[0.3, -0.2, 0, 0]])  # without level and slope: as they were
-    assert np.allclose(free.attenuated(same)[0], model.attenuated(same[:, :2])[0])
+    assert np.allclose(attenuated(free, same)[0], attenuated(model, same[:, :2])[0])
     assert np.diag(free_prior(2).precision)[2:] == pytest.approx([1 / 4, 1 / 0.49])
 
 
@@ -281,13 +281,13 @@ def test_a_target_in_range_is_asked_in_rounds():
 def test_few_sources_get_the_random_sample_and_a_note(rounds):
     source, target = many()
     method = GuardedIRT(rounds=rounds).fit(
-        source.select(models=np.arange(LEAST_SOURCES - 1))
+        source.select(models=np.arange(MIN_SOURCES - 1))
     )
     found = estimates(method, target, 20)
     assert all("19 sources are too few for an item" in e.notes[0] for e in found)
     assert len({tuple(e.items) for e in found}) == 1
     enough = GuardedIRT(folds=0, rounds=rounds).fit(
-        source.select(models=np.arange(LEAST_SOURCES))
+        source.select(models=np.arange(MIN_SOURCES))
     )
     assert not any("too few" in str(e.notes) for e in estimates(enough, target, 20))
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.stats.irt import fit_irt
+from benchnb.stats.irt import attenuated, fit_irt
 from benchnb.stats.irt_posterior import log_likelihood, sample_posterior
 from benchnb.stats.logistic import NormalPrior
 from benchnb.studies import agents as study
@@ -19,7 +19,7 @@ def test_a_posterior_with_a_prior_of_its_own_is_that_on_a_grid():
     prior = NormalPrior(np.array([-1.0]), np.array([[6.0]]))
     found = sample_posterior(bank, items, seen, prior=prior)
     grid = np.linspace(-6, 6, 4001)[:, np.newaxis]
-    chance = bank.attenuated(grid[np.newaxis], items)[0]
+    chance = attenuated(bank, grid[np.newaxis], items)[0]
     log = log_likelihood(chance, seen)[0] - 3 * (grid[:, 0] + 1) ** 2
     exact = np.exp(log - log.max())
     mean = (exact / exact.sum()) @ grid[:, 0]
