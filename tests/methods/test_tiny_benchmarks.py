@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from benchnb.data.scores import Scores
 from benchnb.evaluation.simulate import ready, simulate
 from benchnb.methods.tiny_benchmarks import (
+    FIT_TOLERANCE,
     GPIRT,
     PIRT,
-    SETTLED,
     AnchorIRT,
     Anchors,
     anchor_mean,
@@ -148,13 +148,13 @@ def test_the_radius_is_made_of_errors_on_sources_left_out(anchors):
     errors = method.source_errors(chosen, np.random.default_rng(5))
     rng = np.random.default_rng(5)
     for (fit, out), bank in zip(method._parts, method._banks, strict=True):
-        fresh = fit_irt(source.values[fit], dims=1, tolerance=SETTLED)
+        fresh = fit_irt(source.values[fit], dims=1, tolerance=FIT_TOLERANCE)
         np.testing.assert_allclose(bank.slopes, fresh.slopes)
         theirs = chosen
         if anchors != "random":
             theirs = method.choose(fresh, source.values[fit], rng)
         rows = source.values[out].astype(float)
-        guess, _ = method.conclude(fresh, theirs, rows[:, theirs.items])
+        guess, _ = method.estimate_scores(fresh, theirs, rows[:, theirs.items])
         np.testing.assert_allclose(errors[out], guess - rows @ source.weights)
     if anchors == "random":
         assert method.radius_ == pytest.approx(conformal_radius(errors))
