@@ -8,7 +8,7 @@ from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import Conversation, ready, simulate
 from benchnb.methods.tailored_bench import (
     TailoredBench,
-    calibrated,
+    calibrate_by_difficulty,
     model_distances,
     native_number,
 )
@@ -84,7 +84,8 @@ def test_calibration_is_equations_8_and_9(tables):
     answers = tables[1].values[0, clusters.medoids].astype(float)
     means = values.mean(axis=0, dtype=float)
     np.testing.assert_allclose(
-        calibrated(means, clusters, answers), slow_calibrated(means, clusters, answers)
+        calibrate_by_difficulty(means, clusters, answers),
+        slow_calibrated(means, clusters, answers),
     )
 
 
