@@ -9,7 +9,7 @@ import pytest
 
 from benchnb import Evaluation, get_method, load
 from benchnb.evaluation.left_out import left_out_errors
-from benchnb.evaluation.simulate import ready
+from benchnb.evaluation.simulate import prepare_method
 from benchnb.harnesses.swebench import report_scores
 from benchnb.live.bundles import find_bundle, load_bundle
 from benchnb.stats.intervals import effective_size, wilson_interval
@@ -93,7 +93,7 @@ def test_the_newest_agents_have_the_estimates_of_the_library(
 ):
     _, targets = table.split("date")
     assert newest["agents"] == [*targets.models.index]
-    method = ready(older, budget, 0)
+    method = prepare_method(older, budget, 0)
     [chosen] = newest["lists"][budget]
     items = np.array(chosen["items"])
     assert sorted(items) == sorted(method.coreset_)

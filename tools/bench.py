@@ -104,18 +104,18 @@ def guarded_table(data):
 
 def fit_and_interval(data):
     "guarded_irt in five rounds: the fit with its parts, and the interval for 50 items"
-    from benchnb.evaluation.simulate import ready
+    from benchnb.evaluation.simulate import prepare_method
 
     (source, _), method = guarded_table(data), guarded(5)
-    return cpu(lambda: ready(method.fit(source), 50)), ""
+    return cpu(lambda: prepare_method(method.fit(source), 50)), ""
 
 
 def guarded_targets(rounds):
     "Choice and estimate for the targets of SWE-bench Verified"
-    from benchnb.evaluation.simulate import ready, simulate
+    from benchnb.evaluation.simulate import prepare_method, simulate
 
     source, targets = guarded_table("swebench_verified")
-    method = ready(guarded(rounds).fit(source), 50)
+    method = prepare_method(guarded(rounds).fit(source), 50)
     simulate(method, targets.select(models=[0]))  # warm up
     return cpu(lambda: simulate(method, targets)), ""
 
@@ -146,12 +146,12 @@ def item_curves(models, items):
 
 def genetic(models, items):
     "EssenceBench's search of the paper's size: filters, curves, 500 generations"
-    from benchnb.evaluation.simulate import ready
+    from benchnb.evaluation.simulate import prepare_method
     from benchnb.methods.essence_bench import EssenceBench
 
     settings = dict(population=200, generations=500, rounds=0, folds=0, sample=1.0)
     method = EssenceBench(**settings).fit(made_up(models, items))
-    return cpu(lambda: ready(method, 200)), ""
+    return cpu(lambda: prepare_method(method, 200)), ""
 
 
 def facilities():

@@ -95,10 +95,10 @@ def packed_answers(values):
 
 def usual_agent(method, agents, measured, order, budget=25):
     "Position of an agent whose errors are near the means of all: the first to be shown"
-    from benchnb.evaluation.simulate import ready, simulate
+    from benchnb.evaluation.simulate import prepare_method, simulate
 
     truth = agents.truth().to_numpy()
-    estimates = simulate(ready(method, budget, 0), agents)
+    estimates = simulate(prepare_method(method, budget, 0), agents)
     scores = {
         "guarded_irt": np.array([estimate.score for estimate in estimates]),
         "random": agents.values[:, order[:budget]].mean(axis=1),
@@ -113,7 +113,7 @@ def usual_agent(method, agents, measured, order, budget=25):
 def demonstration(budgets=BUDGETS, draws=DRAWS, method=None):
     "The newest agents, curves of the older ones (a fitted method), lists of tasks"
     from benchnb import get_method, load
-    from benchnb.evaluation.simulate import ready
+    from benchnb.evaluation.simulate import prepare_method
 
     sources, newest = load(DATA).split(SPLIT)
     measured = measured_errors()
@@ -125,7 +125,7 @@ def demonstration(budgets=BUDGETS, draws=DRAWS, method=None):
     for budget in budgets:
         lists[budget] = []
         for seed in seeds:
-            prepared = ready(method, budget, seed)
+            prepared = prepare_method(method, budget, seed)
             lists[budget].append(list_values(prepared, np.random.default_rng(seed)))
     return {
         "agents": [*newest.models.index],

@@ -50,7 +50,7 @@ def publish_command(
     from dataclasses import asdict
 
     from benchnb.cli.plan import calibrate, check_folds, expectation
-    from benchnb.evaluation.simulate import ready
+    from benchnb.evaluation.simulate import prepare_method
     from benchnb.live import bundles
     from benchnb.live.audit import without_items
     from benchnb.live.certificate import certify, measured_text
@@ -84,7 +84,7 @@ def publish_command(
         if note and not json:
             print(f"{note}\n", flush=True)
     fresh, fitted = (named_method(method, transfer) for _ in range(2))
-    fitted = ready(fitted.fit(table), paid, seed)
+    fitted = prepare_method(fitted.fit(table), paid, seed)
     errors = certificate = None
     if folds:
         errors = calibrate(fresh, table, fitted.budget_, folds, fitted.seed_, json)

@@ -38,7 +38,7 @@ from benchnb.evaluation.method import (
     bounds_text,
     parameters,
 )
-from ..evaluation.simulate import complete
+from ..evaluation.simulate import finalize_estimate
 from ..harnesses.harness import BLANK, get_harness
 from ..harnesses.logs import remembered, said
 from ..live.certificate import figures_text, measured_text, valid_for
@@ -304,7 +304,7 @@ def exact_report(
     known = known[method.items_.index]
     seen, score = known.to_numpy(), live.full_score()
     found = Estimate(score, (score, score), seen, kind=IntervalKind.EXACT)
-    found = complete(found, method, np.arange(len(seen)), seen)
+    found = finalize_estimate(found, method, np.arange(len(seen)), seen)
     report = make_report(found, method, known.to_dict()) | {"certificate": None}
     none = {"interval": [None, None]}
     tasks = {name: row | none for name, row in report["tasks"].items()}

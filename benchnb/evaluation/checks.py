@@ -22,7 +22,7 @@ import pandas as pd
 from ..data.scores import Scores
 from .method import Coreset, Estimate, Flag, Method, parameters
 from .registry import NameTaken, load_method, register, save_method
-from .simulate import ready, simulate
+from .simulate import prepare_method, simulate
 
 # %% ../../nbs/evaluation/checks.ipynb #f6b73263
 def example() -> Scores:  # 30 models x 40 items in two tasks, with texts and costs
@@ -105,15 +105,17 @@ class Trial:
         rule(hasattr(fitted, "items_"), "fit forgets the items", why)
         why = "keep what fit finds out in names that end in an underscore"
         rule(repr(parameters(fitted)) == given, "fit changes the parameters", why)
-        self.method = ready(fitted, self.budget)
+        self.method = prepare_method(fitted, self.budget)
 
     def fit(self, source: Scores) -> Method:  # prepared for the same budget
         "The same method, fitted on other sources"
-        return ready(copy.deepcopy(self.fresh).fit(source, self.side), self.budget)
+        return prepare_method(
+            copy.deepcopy(self.fresh).fit(source, self.side), self.budget
+        )
 
     def prepare(self, budget: int) -> Method:
         "The same fitted method for another budget"
-        return ready(copy.deepcopy(self.method), budget)
+        return prepare_method(copy.deepcopy(self.method), budget)
 
 
 def altered(
@@ -217,8 +219,8 @@ def is_repeatable(trial: Trial) -> None:
     rule(same, "a saved copy differs", why)
     half = trial.source.select(items=np.arange(0, len(trial.source.items), 2))
     other = copy.deepcopy(trial.fresh).fit(half, trial.side)
-    ready(other, 5, 1).fit(trial.source, trial.side)
-    found = shown(ready(other, trial.budget), targets)
+    prepare_method(other, 5, 1).fit(trial.source, trial.side)
+    found = shown(prepare_method(other, trial.budget), targets)
     rule(found == first, "a second fit remembers the first", "set everything in fit")
 
 
@@ -284,7 +286,7 @@ def weights_count(trial: Trial) -> None:
     rule(same == first, "weights are not relative", "use self.weights_, which sum to 1")
     one = (items["task"] == items["task"].iloc[0]) * 1.0
     source, targets = (altered(half, weight=one) for half in halves)
-    found = simulate(ready(trial.fit(source), 3 * len(one) // 4), targets)
+    found = simulate(prepare_method(trial.fit(source), 3 * len(one) // 4), targets)
     off = np.abs([e.score for e in found] - targets.truth().to_numpy()).mean()
     rule(off < 0.15, "weights do not count", "use self.weights_, which sum to 1")
 

@@ -51,7 +51,7 @@ from benchnb.evaluation.method import (
     parameters,
 )
 from .registry import get_method
-from .simulate import ready, simulate
+from .simulate import prepare_method, simulate
 from ..stats import metrics
 
 # %% ../../nbs/evaluation/compare.ipynb #c0b932ce
@@ -85,7 +85,7 @@ def run_trial(
     guard: Guard | None = None,  # None: the method's bare estimates
 ) -> pd.DataFrame:  # one row per target, or per target and task
     "Estimate every target once"
-    estimates = simulate(ready(method, budget, seed), targets, guard=guard)
+    estimates = simulate(prepare_method(method, budget, seed), targets, guard=guard)
     facts = {"method": label, "budget": getattr(budget, "value", budget)}
     facts |= {"trial": trial, "target": targets.models.index.to_numpy()}
     found = [

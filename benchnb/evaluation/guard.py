@@ -19,7 +19,11 @@ from scipy.special import logit
 from ..data.render import points
 from .method import Estimate, Flag, IntervalKind, IntervalOf, Method
 from .per_task import PerTask
-from .simulate import Conversation, filled, reaching
+from benchnb.evaluation.simulate import (
+    AskTellSession,
+    estimate_with_imputed,
+    widen_to_bounds,
+)
 from ..stats.balanced_sampling import ModelAssisted, model_assisted_estimate
 from ..stats.conformal import conformal_interval
 from ..stats.intervals import inclusion_probabilities, run_noise
@@ -180,7 +184,9 @@ def design_estimate(
         return own
     full = (np.nan_to_num(seen, nan=fill) for fill in (0.0, 1.0))
     known = method, level, ease, asked
-    return reaching(own, [design_estimate(*known, x, trials, within) for x in full])
+    return widen_to_bounds(
+        own, [design_estimate(*known, x, trials, within) for x in full]
+    )
 
 # %% ../../nbs/evaluation/guard.ipynb #e6134d9f
 POLICIES = ("report", "aipw", "abstain")  # what can be done with a flagged model
@@ -243,12 +249,12 @@ def set_level(
 
 
 def at_level(
-    conversation: Conversation,  # finished
+    session: AskTellSession,  # finished
     level: float | None,  # nominal coverage; None: the method's own
     errors: pd.DataFrame | None,  # from left_out_errors, with this budget
 ) -> Estimate:
-    "The estimate of a conversation, with an interval of the wanted level"
-    found, method = conversation.estimate, conversation.method
+    "The estimate of a session, with an interval of the wanted level"
+    found, method = session.estimate, session.method
     level = found.level if level is None else level
     check_level(level)
     has = not math.isnan(found.interval[0])
@@ -258,7 +264,7 @@ def at_level(
     if has and method.design_based:
         method = copy.deepcopy(method)
         set_level(method, level)
-        return filled(conversation, np.nan, method)
+        return estimate_with_imputed(session, np.nan, method)
     if errors is not None:
         scores = found.score, *found.bounds  # NaN: every item asked was scored
         low, _ = conformal_interval(np.nanmin(scores), errors, level)
@@ -299,7 +305,7 @@ def without_interval(
 # %% ../../nbs/evaluation/guard.ipynb #guardgd2
 @dataclass(frozen=True)
 class Guard:
-    "From a finished conversation to the estimate that a reader gets"
+    "From a finished session to the estimate that a reader gets"
 
     policy: str | None = "aipw"  # one of POLICIES; None: the method's own estimate
     ease: np.ndarray | None = None  # mean score of the sources on each item
@@ -316,19 +322,17 @@ class Guard:
 
     def flags(
         self,
-        conversation: Conversation,  # complete
+        session: AskTellSession,  # complete
         found: Estimate,  # what it led to
         kind: IntervalKind,  # of the interval that will be shown
     ) -> list[tuple[Flag, str]]:  # empty: like the sources, as far as is known
         "How a model is unlike the sources"
-        method, kind = conversation.method, (
-            IntervalKind.NONE if found.unscored else kind
-        )
+        method, kind = session.method, (IntervalKind.NONE if found.unscored else kind)
         flags = []
         if self.errors is not None and self.ease is not None:
-            seen = conversation.seen
+            seen = session.seen
             fit, correction = fit_and_correction(
-                found.score, self.ease, method.weights_, conversation.asked, seen
+                found.score, self.ease, method.weights_, session.asked, seen
             )
             scored = np.mean(~np.isnan(seen)) if len(seen) else 1.0
             limit = MISFIT_LIMIT / np.sqrt(max(scored, 1e-9))  # fewer: more chance
@@ -340,18 +344,18 @@ class Guard:
 
     def __call__(
         self,
-        conversation: Conversation,  # complete
+        session: AskTellSession,  # complete
     ) -> Estimate:
         "The estimate, its interval and flags, and what the policy makes of them"
-        found = at_level(conversation, self.level, self.errors)
+        found = at_level(session, self.level, self.errors)
         if self.policy is None or found.kind is IntervalKind.EXACT:
             return without_interval(found)
-        method = conversation.method
-        if self.flags(conversation, found, found.kind):
-            answers = conversation.asked, conversation.seen, conversation.trials
+        method = session.method
+        if self.flags(session, found, found.kind):
+            answers = session.asked, session.seen, session.trials
             instead = design_estimate(method, found.level, self.ease, *answers)
             shown = instead if instead and self.policy == "aipw" else found
-            flags = self.flags(conversation, found, shown.kind)
+            flags = self.flags(session, found, shown.kind)
             found = respond_to_shift(found, flags, self.policy, instead, method.name)
         if np.isnan(found.interval[0]) and not np.isnan(found.score):
             none = "no interval: the method gives none, and no sources were left out"

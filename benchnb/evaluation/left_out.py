@@ -21,7 +21,7 @@ from benchnb.evaluation.guard import (
     usual_range,
 )
 from .method import Estimate, IntervalKind, Method, parameters
-from .simulate import ready, simulate
+from .simulate import prepare_method, simulate
 from ..stats.conformal import without_copies
 from ..stats.hold_out import hold_out
 from ..stats.intervals import conformal_radius
@@ -70,7 +70,7 @@ def left_out_errors(
             targets = source.select(models=held)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                one = ready(next(fits), budget, seed)
+                one = prepare_method(next(fits), budget, seed)
                 found, ease = simulate(one, targets), item_means(source.values[fit])
             pairs = zip(found, targets.values.astype(float), strict=True)
             seen = [left_out_row(e, one, ease, answers) for e, answers in pairs]

@@ -24,7 +24,7 @@ from benchnb.evaluation.method import (
     param,
 )
 from .registry import register
-from .simulate import Conversation
+from .simulate import AskTellSession
 
 # %% ../../nbs/evaluation/per_task.ipynb #9fa97dba
 def shares(
@@ -134,7 +134,7 @@ class PerTask(Method):
         "Talk to the target about all tasks at once, each round in one request"
         seeds = rng.integers(2**63, size=len(self.parts_))
         conversations = [
-            Conversation(part, np.random.default_rng(seed), newer=self.is_newer())
+            AskTellSession(part, np.random.default_rng(seed), newer=self.is_newer())
             for part, seed in zip(self.parts_, seeds, strict=True)
         ]
         while True:

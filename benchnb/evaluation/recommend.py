@@ -30,7 +30,7 @@ from benchnb.evaluation.compare import (
 from .method import Method
 from .planning import small_table
 from .registry import get_method, list_methods
-from .simulate import ready
+from .simulate import prepare_method
 from ..stats.metrics import mean_and_error
 
 # %% ../../nbs/evaluation/recommend.ipynb #48f46d03
@@ -263,7 +263,7 @@ def recommend_tasks(
     errors = errors.reset_index(drop=True)
     accurate = errors["tasks"][errors["chosen"] <= 1]
     count = count or int(accurate.min() if len(accurate) else tried[-1])
-    kept = ready(methods["chosen"].fit(table), count, seed).coreset_
+    kept = prepare_method(methods["chosen"].fit(table), count, seed).coreset_
     names = list(table.items.index[kept])
     rest = [name for name in table.items.index if name not in names]
     size = {"trials": frame["trial"].nunique(), "held_out": int(sizes.min())}

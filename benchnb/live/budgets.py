@@ -16,10 +16,10 @@ from ..data.costs import Amount, Unit, in_words, items_for, known_costs
 from ..data.scores import Scores
 from ..evaluation.method import Method, parameters
 from benchnb.evaluation.simulate import (
-    Conversation,
-    converse,
+    AskTellSession,
     paid_number,
-    ready,
+    prepare_method,
+    run_session,
 )
 
 # %% ../../nbs/live/budgets.ipynb #50ee194b
@@ -79,8 +79,8 @@ def check_growth(
 ) -> None:
     "Refuse a width for a method without intervals, or one that could not grow"
     rng = np.random.default_rng(seed)
-    found = converse(
-        Conversation(method),
+    found = run_session(
+        AskTellSession(method),
         lambda run: (rng.integers(0, 2, len(run.wanted)).astype(float), None),
     )
     if math.isnan(found.interval[0]):
@@ -92,7 +92,7 @@ def check_growth(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            ready(saved, min(len(method.items_), method.budget_ + 1), seed)
+            prepare_method(saved, min(len(method.items_), method.budget_ + 1), seed)
         except ValueError as error:
             raise ValueError(
                 f"{method.name} needs its sources to grow to a width: give them too, "
@@ -109,7 +109,7 @@ def most_rounds(
     some = order[np.unique(np.linspace(0, len(order) - 1, 7).astype(int)[1:-1])]
     rounds = []
     for row in source.select(models=some).values.astype(float):
-        conversation, count = Conversation(method), 0
+        conversation, count = AskTellSession(method), 0
         while conversation.estimate is None:
             conversation.tell(row[conversation.wanted])
             count += 1

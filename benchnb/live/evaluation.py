@@ -32,7 +32,7 @@ from benchnb.evaluation.method import (
     parameters,
 )
 from ..evaluation.registry import load_method, save_method
-from ..evaluation.simulate import Conversation, ready
+from ..evaluation.simulate import AskTellSession, prepare_method
 from ..harnesses.harness import Round, make_subset, subset_files
 from . import budgets
 from . import folder as disk
@@ -50,8 +50,8 @@ class Stages:
     source: Scores | None  # the table that the method was fitted on, if it is at hand
     told: Told
     stages: list[Method]  # prepared; the first one is as it was planned
-    conversation: Conversation  # of the last stage
-    finished: Conversation | None  # of the stage before it
+    conversation: AskTellSession  # of the last stage
+    finished: AskTellSession | None  # of the stage before it
     rounds: list[list[str]]  # items that were asked and answered, round by round
     unmet_width_reason: str  # why a wanted width is out of reach; empty: it is not
 
@@ -122,7 +122,7 @@ class Stages:
     def _replay(self) -> None:
         "Hold the conversation anew with the answers so far"
         del self.stages[1:]
-        self.conversation = Conversation(self.stages[0])
+        self.conversation = AskTellSession(self.stages[0])
         self.finished = None
         self.rounds = []
         self.unmet_width_reason = ""
@@ -171,7 +171,7 @@ class Stages:
             self.unmet_width_reason = f"{goal} is not reached ({error})"
             return False
         self.finished = self.conversation
-        self.conversation = Conversation(self.stages[-1])
+        self.conversation = AskTellSession(self.stages[-1])
         return True
 
     def _stage_path(self, budget: int) -> Path:
@@ -194,7 +194,7 @@ class Stages:
             if budgets.draws_in_order(first):
                 drawn = self.method.coreset_
                 larger.begins_with = max(self.method.begins_with, drawn, key=len)
-            return ready(larger, budget, self.plan.seed)
+            return prepare_method(larger, budget, self.plan.seed)
 
 
 def _spent_budget_reason(
@@ -226,7 +226,7 @@ class Results(Stages):
         estimate = self.guard(conversation, level)(conversation)
         return without_empty(replace(estimate, notes=(*estimate.notes, *notes)))
 
-    def _last_complete(self) -> tuple[Conversation, list[str]]:
+    def _last_complete(self) -> tuple[AskTellSession, list[str]]:
         "The conversation of the last complete stage, and notes on the one after it"
         todo = self.ask()
         if not todo:
@@ -240,7 +240,7 @@ class Results(Stages):
 
     def guard(
         self,
-        conversation: Conversation,  # complete
+        conversation: AskTellSession,  # complete
         level: float | None = None,  # of the interval; None: as planned
     ) -> Guard:
         "What stands between the method and a reader: see the chapter on the guard"
@@ -605,7 +605,7 @@ def _prepare(
         if most < min(total, 2 * budget + 1) and not budgets.draws_in_order(method):
             budget = most  # a second choice would not fit
     if budget is not None:
-        ready(method, budget, plan.seed)
+        prepare_method(method, budget, plan.seed)
     elif not hasattr(method, "budget_"):
         raise ValueError("say a budget (items, or an amount), or a width")
     else:

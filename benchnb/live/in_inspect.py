@@ -27,7 +27,7 @@ from ..data.files import unfinished
 from ..data.sources import load_table
 from ..evaluation.method import Estimate, parameters
 from ..evaluation.registry import get_method
-from ..evaluation.simulate import ready
+from ..evaluation.simulate import prepare_method
 from ..harnesses.inspect import named_scores, score_value
 from ..harnesses.logs import Choices, choose, record, recorded
 from ..harnesses.parsing import text_hash
@@ -72,7 +72,7 @@ def in_one_order(
         drawn = method.begins_with
         method = type(method)(**parameters(method)).fit(source)
         method.begins_with = drawn
-    method.begins_with = ready(method, most, seed).coreset_
+    method.begins_with = prepare_method(method, most, seed).coreset_
     if first is not None:
         plan |= {"width": None, "errors": None}
     return Evaluation(method, first or most, seed, **plan)

@@ -30,7 +30,7 @@ from benchnb.evaluation.method import (
     param,
 )
 from ..evaluation.registry import register
-from ..evaluation.simulate import ItemDialogue, run_part, single_target
+from ..evaluation.simulate import ItemDialogue, drive_generator, single_target
 from benchnb.stats.balanced_sampling import (
     ModelAssisted,
     rest_estimate,
@@ -194,7 +194,7 @@ def take_test(
     def answer(wanted: np.ndarray) -> np.ndarray:
         return np.take_along_axis(values, wanted, axis=1)
 
-    return run_part(test.requests(len(values)), answer)
+    return drive_generator(test.requests(len(values)), answer)
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #905d2207
 class HeldOutBank(NamedTuple):

@@ -20,7 +20,7 @@ from ..data.scores import Scores, fill_gaps
 from ..evaluation.method import Estimate, Flag, IntervalKind, Method, param
 from ..evaluation.per_task import shares, short_notes
 from ..evaluation.registry import register
-from ..evaluation.simulate import run_part
+from ..evaluation.simulate import drive_generator
 from ..stats.balanced_sampling import regression_estimate
 from ..stats.conformal import blend
 from ..stats.intervals import conformal_radius
@@ -352,7 +352,7 @@ def held_out_scores(
     other, raw = copy.copy(self), self._raw[self._copies != self._copies[row]]
     other.values_, other.importance_ = fill_gaps(raw), importance(raw, self.how)
     part = other.recommend(np.random.default_rng(seed))
-    asked, seen, order = run_part(part, self.values_[row].__getitem__)
+    asked, seen, order = drive_generator(part, self.values_[row].__getitem__)
     scores = []
     for view in other.views(asked, seen.astype(np.float64), order, self._grid[0]):
         _, divisors, quantiles = self._grid

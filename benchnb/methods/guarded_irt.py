@@ -31,7 +31,7 @@ from benchnb.evaluation.method import (
     param,
 )
 from ..evaluation.registry import register
-from ..evaluation.simulate import ItemDialogue, run_part, single_target
+from ..evaluation.simulate import ItemDialogue, drive_generator, single_target
 from benchnb.stats.balanced_sampling import (
     local_pivotal_sample,
     model_assisted_estimate,
@@ -603,7 +603,7 @@ class GuardedIRT(Method):
 
         first = np.tile(self.first_, (len(values), 1))
         dialogue = self.choose_in_rounds(models, answer(first), trials)
-        asked, seen = run_part(dialogue, answer)
+        asked, seen = drive_generator(dialogue, answer)
         runs = np.take_along_axis(trials, asked, axis=1)
         return average_prediction(models, asked, seen, runs)
 
@@ -786,7 +786,7 @@ class GuardedIRT(Method):
         seen: np.ndarray,  # scores on coreset_, in its order; NaN: unscored
     ) -> Estimate:
         "In one round: from the scores on the list to the estimate"
-        return run_part(self.run(None), lambda _: seen)
+        return drive_generator(self.run(None), lambda _: seen)
 
     def estimate_in_range(
         self,

@@ -23,7 +23,12 @@ from ..evaluation.compare import piece_key
 from ..evaluation.method import Method
 from ..evaluation.per_task import PerTask, ratio_budget
 from ..evaluation.registry import get_method
-from ..evaluation.simulate import Conversation, method_rng, ready, simulate
+from benchnb.evaluation.simulate import (
+    AskTellSession,
+    method_rng,
+    prepare_method,
+    simulate,
+)
 from ..methods.collaborative_filtering import CollaborativeFiltering
 from .verdicts import Runs, Verdict, mean_cells
 from ..stats import metrics
@@ -269,7 +274,7 @@ def property_cells() -> pd.DataFrame:  # one row per cell; 1: the method has the
     for name, rival in baselines().items():
         if isinstance(rival, CollaborativeFiltering):
             rival.held_out = 10  # the settings do not matter here
-        fitted = ready(rival.fit(source), spent)
+        fitted = prepare_method(rival.fit(source), spent)
         found = is_personal(fitted, targets), complements(fitted, targets.select([0]))
         label = name.replace("Collaborative filtering", "Ours") + ", measured"
         for column, has in zip(
@@ -293,8 +298,8 @@ def timed(
     start = time.process_time()
     method.fit(source)
     deployed = time.process_time()
-    ready(method, budget, seed)
-    conversation = Conversation(method, method_rng(method, budget, seed, 1))
+    prepare_method(method, budget, seed)
+    conversation = AskTellSession(method, method_rng(method, budget, seed, 1))
     while conversation.estimate is None:
         answered = time.process_time()
         scores = target.values[0, conversation.wanted].astype(np.float64)

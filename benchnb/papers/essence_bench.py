@@ -21,7 +21,7 @@ from ..evaluation.compare import summary
 from ..evaluation.learned_coresets import RandomCurve
 from ..evaluation.method import Method
 from ..evaluation.registry import get_method
-from ..evaluation.simulate import ready
+from ..evaluation.simulate import prepare_method
 from ..methods.essence_bench import EssenceBench
 from .verdicts import Runs, Verdict, mean_cells
 from ..stats import metrics
@@ -139,7 +139,7 @@ def rmse_of(
     "RMSE on the targets, the mean over seeds"
     errors = []
     for seed in seeds:
-        ready(method, budget, seed)
+        prepare_method(method, budget, seed)
         asked = new.values[:, method.coreset_].astype(float)
         guess = [method.estimate(answers).score for answers in asked]
         errors.append(metrics.rmse(new.truth(), guess))

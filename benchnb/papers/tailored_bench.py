@@ -21,7 +21,7 @@ from ..data.sources import load
 from ..evaluation.compare import compare, summary
 from ..evaluation.method import Method
 from ..evaluation.registry import get_method
-from ..evaluation.simulate import ready
+from ..evaluation.simulate import prepare_method
 from ..methods.tailored_bench import TailoredBench, TailoredBenchPublished
 from .verdicts import Runs, Verdict, mean_cells
 from ..stats import metrics
@@ -186,7 +186,7 @@ def pairs_and_natives(
     source, target = scores.split("given")
     method, rows = TailoredBenchPublished().fit(source), []
     for trial, part in frame.groupby("trial"):
-        answers = target.values[:, ready(method, 30, trial).probe_]
+        answers = target.values[:, prepare_method(method, 30, trial).probe_]
         natives = method.ranked_sources(answers, np.random.default_rng(0))[1]
         pairs = metrics.pairwise_accuracy(*part[["truth", "score"]].to_numpy().T)
         rows.append({"row": row, "pairs": 100 * pairs, "natives": natives})
@@ -203,7 +203,7 @@ def native_tables(
     families, of = source.models["family"], target.models["family"]
     frame = on_halves(runs, "fixed", {"fixed": TailoredBenchPublished()})
     for trial in frame["trial"].unique():
-        answers = target.values[:, ready(method, 30, trial).probe_]
+        answers = target.values[:, prepare_method(method, 30, trial).probe_]
         for place in np.flatnonzero(of.isin(["llama", "mistral"])):
             own_first = np.vstack([answers[place], np.delete(answers, place, axis=0)])
             native = method.native_sources(own_first, np.random.default_rng(trial))

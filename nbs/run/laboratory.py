@@ -11,7 +11,11 @@ from benchnb.evaluation.compare import over_trials, summary
 from benchnb.evaluation.planning import small_table
 from benchnb.evaluation.recommend import QUICK_FORM, default_method, too_few
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import complete, ready, run_part
+from benchnb.evaluation.simulate import (
+    drive_generator,
+    finalize_estimate,
+    prepare_method,
+)
 
 DRAWS = 20  # trials of methods that fit nothing
 FITTED = 3  # trials of guarded_irt
@@ -98,7 +102,7 @@ def study(name, budget):
     means = over_trials(summary(rows))
     print("the list is drawn")
     method = get_method(chosen).estimates_only().fit(scores)
-    items = ready(method, budget, 0).coreset_
+    items = prepare_method(method, budget, 0).coreset_
     columns = ["method", "budget", "mae", "mae_se"]
     return {
         "models": len(scores),
@@ -130,13 +134,13 @@ def estimate_after(method, answers, scored):
     "The estimate when the first results of a list are in"
     seen = np.full(len(answers), np.nan)
     seen[scored] = answers[scored]
-    estimate = run_part(method.run(np.random.default_rng(0)), lambda _: seen)
-    return complete(estimate, method, method.coreset_, seen)
+    estimate = drive_generator(method.run(np.random.default_rng(0)), lambda _: seen)
+    return finalize_estimate(estimate, method, method.coreset_, seen)
 
 
 def path(method, target, budget):
     "Score and interval as the results of a list come in, in random order"
-    prepared = ready(method, budget, 0)
+    prepared = prepare_method(method, budget, 0)
     answers = target.values[0, prepared.coreset_].astype(float)
     order = np.random.default_rng(0).permutation(len(answers))
     steps = []

@@ -17,7 +17,7 @@ from benchnb.bento.bento import (
 from benchnb.bento.transfer import Transfer, read_matrix
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method, load_method, save_method
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 
 NAMES = ["algebra", "logic", "reading"]
 SIZES = {"algebra": 30, "logic": 20, "reading": 10}
@@ -44,7 +44,7 @@ def test_the_queue_against_a_slow_reference(seed):
 def test_whole_tasks_are_exact():
     "With all items of two tasks the estimate is their weighted mean"
     source, target = halves()
-    method = ready(TaskList(tasks=["logic", "reading"]).fit(source), 30)
+    method = prepare_method(TaskList(tasks=["logic", "reading"]).fit(source), 30)
     found = simulate(method, target)
     by_task = target.performance(by="task")
     weight = source.items.groupby("task")["weight"].sum()
@@ -68,19 +68,19 @@ def test_the_interval_holds_as_promised():
 @pytest.mark.parametrize("kind", [BentoSim, BentoLe])
 def test_a_saved_method_needs_no_matrix(kind, tmp_path):
     source, target = halves()
-    method = ready(kind().fit(source, transfer()), 20)
+    method = prepare_method(kind().fit(source, transfer()), 20)
     save_method(method, tmp_path)
     again = load_method(tmp_path)
     before, after = (simulate(m, target) for m in (method, again))
     assert [e.score for e in before] == [e.score for e in after]
-    ready(again, 30)  # another budget: the order is stored
+    prepare_method(again, 30)  # another budget: the order is stored
 
 
 def test_a_corrected_method_keeps_its_line_but_not_its_sources(tmp_path):
     source, _ = halves()
-    save_method(ready(ResultsSim().fit(source), 20), tmp_path)
+    save_method(prepare_method(ResultsSim().fit(source), 20), tmp_path)
     with pytest.raises(ValueError, match="loaded without its sources: fit it again"):
-        ready(load_method(tmp_path), 30)
+        prepare_method(load_method(tmp_path), 30)
 
 
 def test_tasks_without_weight_come_last():
@@ -88,7 +88,7 @@ def test_tasks_without_weight_come_last():
     weight = (source.items["task"] != "reading").astype(float)
     source = Scores(source.values, source.items.assign(weight=weight), source.models)
     for seed in range(10):
-        method = ready(RandomTasks().fit(source), 50, seed)
+        method = prepare_method(RandomTasks().fit(source), 50, seed)
         chosen = source.items["task"].iloc[method.coreset_]
         assert "reading" not in set(chosen)
 

@@ -13,7 +13,7 @@ from benchnb.cli.plan import expectation, fit_on_table
 from benchnb.data.sources import load
 from benchnb.evaluation.recommend import recommend
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.live.bundles import load_bundle, publish
 from benchnb.live.evaluation import Evaluation
 
@@ -86,7 +86,7 @@ def test_a_bundle_promises_from_the_errors_that_it_carries(tmp_path):
     publish(live.method, tmp_path / "with", errors=live.errors[12])
     printed = expectation(load_bundle(tmp_path / "with"))
     assert printed == expectation(live) and "points" in printed
-    publish(ready(get_method("kmeans").fit(table()), 12), tmp_path / "without")
+    publish(prepare_method(get_method("kmeans").fit(table()), 12), tmp_path / "without")
     assert "not known" in expectation(load_bundle(tmp_path / "without"))
 
 

@@ -10,7 +10,7 @@ from helpers.adversarial import TABLES, adversarial
 from benchnb.data.scores import Scores
 from benchnb.evaluation.left_out import left_out_errors, source_guard
 from benchnb.evaluation.registry import get_method, list_methods
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.stats.conformal import conformal_interval, without_copies
 from benchnb.stats.intervals import conformal_radius, residual_interval
 
@@ -32,7 +32,7 @@ def outcome(name, kind, seed, targets, budget=20):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         guard = source_guard(get_method(name), source, budget, folds=folds)
-        method = ready(get_method(name).fit(source), budget, seed)
+        method = prepare_method(get_method(name).fit(source), budget, seed)
         found = simulate(method, target, guard=guard)
     truth, score = target.truth().to_numpy(), np.array([e.score for e in found])
     low, high = np.array([e.interval for e in found]).T
@@ -97,7 +97,7 @@ def test_copies_of_the_sources_make_no_interval_narrower(name):
     for table in (source, many):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = simulate(ready(get_method(name).fit(table), 20), target)
+            found = simulate(prepare_method(get_method(name).fit(table), 20), target)
         for e in found:
             assert np.isnan(e.interval[0]) or e.interval == (0, 1) or e.flags
 

@@ -11,7 +11,7 @@ from benchnb.data.costs import Amount, Unit, items_for, read_amount
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare, over_trials, spending, summary
 from benchnb.evaluation.registry import get_method, load_method, save_method
-from benchnb.evaluation.simulate import Conversation, ready, simulate
+from benchnb.evaluation.simulate import AskTellSession, prepare_method, simulate
 from benchnb.methods.adaptive_irt import AdaptiveIRT
 
 NAMES = "random stratified aipw kmeans tailored_bench adaptive_irt guarded_irt".split()
@@ -39,9 +39,9 @@ def test_an_amount_is_never_overspent(name, tokens):
 def test_a_static_method_gets_the_largest_number_that_was_tried():
     method, amount = fitted("random"), read_amount("3ktokens")
     cost = method.items_["cost"].to_numpy()
-    drawn = ready(method, amount).coreset_
+    drawn = prepare_method(method, amount).coreset_
     assert cost[drawn].sum() <= 3000 and method.static
-    more = ready(method, len(drawn) + 1).coreset_
+    more = prepare_method(method, len(drawn) + 1).coreset_
     assert cost[more].sum() > 3000
     assert not hasattr(method, "limit_")
 
@@ -49,13 +49,13 @@ def test_a_static_method_gets_the_largest_number_that_was_tried():
 def test_an_adaptive_conversation_stops_before_the_item_that_overspends():
     "A slow reference: the same conversation by hand, cut at the amount"
     method, row = fitted("tailored_bench"), halves()[1].values[0].astype(float)
-    conversation = Conversation(ready(method, Amount(3000, Unit.TOKENS)))
+    conversation = AskTellSession(prepare_method(method, Amount(3000, Unit.TOKENS)))
     cost, number = method.items_["cost"].to_numpy(), method.budget_
     asked = []
     while conversation.estimate is None:
         asked += conversation.wanted.tolist()
         conversation.tell(row[conversation.wanted])
-    whole = Conversation(ready(method, number))
+    whole = AskTellSession(prepare_method(method, number))
     while whole.estimate is None:
         whole.tell(row[whole.wanted])
     assert asked == whole.asked[: items_for(3000, cost[whole.asked])].tolist()
@@ -69,12 +69,12 @@ def test_the_next_budget_in_items_knows_no_amount():
 
 
 def test_a_saved_method_keeps_its_amount(tmp_path):
-    method = ready(fitted("adaptive_irt"), read_amount("2ktokens"))
+    method = prepare_method(fitted("adaptive_irt"), read_amount("2ktokens"))
     save_method(method, tmp_path)
     row = halves()[1].values[0].astype(float)
     costs = []
     for one in (method, load_method(tmp_path)):
-        conversation = Conversation(one)
+        conversation = AskTellSession(one)
         while conversation.estimate is None:
             conversation.tell(row[conversation.wanted])
         costs.append(conversation.estimate.cost)

@@ -17,7 +17,7 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
 from benchnb.evaluation.method import Method
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import Conversation, ready, simulate
+from benchnb.evaluation.simulate import AskTellSession, prepare_method, simulate
 from benchnb.live.evaluation import Evaluation
 
 GOOD = [[0, 1, 0.5], [1, 0, np.nan]]
@@ -191,11 +191,13 @@ def test_a_method_is_asked_for_what_it_can_do(method):
     targets, fresh, unprepared = halves()[1], get_method(method), fitted(method)
     for budget in (0, 61, 10.5, "10", True):
         words = "budget whole number from 1 to 60"
-        refused_in_a_line(lambda b=budget: ready(unprepared, b), words, ValueError)
+        refused_in_a_line(
+            lambda b=budget: prepare_method(unprepared, b), words, ValueError
+        )
     words = "has no parameter 'colour':"
     refused_in_a_line(lambda: get_method(method, colour=3), words, ValueError)
     for call in (
-        lambda: ready(fresh, 10),
+        lambda: prepare_method(fresh, 10),
         lambda: simulate(fresh, targets, 10),
         lambda: simulate(fresh, targets),
         lambda: Evaluation(fresh, 10),
@@ -204,7 +206,7 @@ def test_a_method_is_asked_for_what_it_can_do(method):
     for call in (
         lambda: simulate(unprepared, targets),
         lambda: Evaluation(unprepared),
-        lambda: Conversation(unprepared),
+        lambda: AskTellSession(unprepared),
     ):
         refused_in_a_line(call, "budget", ValueError)
 

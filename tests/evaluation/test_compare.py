@@ -34,7 +34,7 @@ from benchnb.evaluation.compare import METRICS, compare, over_trials, summary
 from benchnb.evaluation.method import Estimate, Method
 from benchnb.evaluation.recommend import recommend, recommend_tasks
 from benchnb.evaluation.registry import get_method, list_methods, register
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 
 COLUMNS = "method budget trial target truth score low high asked cost kind".split()
 COLUMNS += ["notes", "flags", "seconds"]
@@ -478,7 +478,7 @@ def test_compare_simulate_and_recommend_take_what_load_table_takes(tmp_path, cap
     long = wide.rename_axis("model").reset_index()
     long = long.melt("model", var_name="item", value_name="score")
     long["task"] = long["item"].map(scores.items["task"])
-    method = ready(get_method("random").fit(scores), 6)
+    method = prepare_method(get_method("random").fit(scores), 6)
     settings = {"methods": QUICK, "budgets": [6], "trials": 2}
     wanted = compare(scores, **settings).frame
     assert capsys.readouterr().err == ""

@@ -14,7 +14,7 @@ def test_parts_that_start_from_all_sources_are_fitted_as_those_that_do_not():
     cold = GuardedIRT(folds=0).fit(source.select(models=kept))
     for one, two in zip(warm.models(), cold.models(), strict=True):
         assert np.abs(one.fitted - two.fitted).mean() < 0.01
-    assert not hasattr(method, "banks_") and not hasattr(warm, "_start")
+    assert not hasattr(method, "banks_") and warm._start is None
     errors = left_out_errors(GuardedIRT(), source, 20, folds=4)
     assert (
         len(errors) == 60 and (errors["estimate"] - errors["truth"]).abs().mean() < 0.1

@@ -25,7 +25,7 @@ from benchnb.evaluation.guard import (
 from benchnb.evaluation.left_out import source_guard
 from benchnb.evaluation.method import Flag, IntervalKind
 from benchnb.evaluation.registry import get_method, list_methods
-from benchnb.evaluation.simulate import Conversation, ready, simulate
+from benchnb.evaluation.simulate import AskTellSession, prepare_method, simulate
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.report import without_empty
 
@@ -81,8 +81,8 @@ def test_what_is_unknown_is_left_out_of_the_figures():
 
 @pytest.mark.parametrize("name", ["random", "aipw", "per_task(stratified)"])
 def test_methods_of_sampling_draw_at_random(name):
-    method = ready(get_method(name).fit(halves()[0]), 12)
-    draw = method.inclusion_probabilities(Conversation(method).wanted)
+    method = prepare_method(get_method(name).fit(halves()[0]), 12)
+    draw = method.inclusion_probabilities(AskTellSession(method).wanted)
     assert method.design_based and len(draw.items) == 12
     assert np.isclose(draw.probabilities.sum(), 12)
     assert ((draw.probabilities >= 0) & (draw.probabilities <= 1 + 1e-12)).all()
@@ -90,7 +90,7 @@ def test_methods_of_sampling_draw_at_random(name):
 
 @pytest.mark.parametrize("name", ["kmeans", "anchor_points", "tailored_bench"])
 def test_methods_that_choose_have_no_draw(name):
-    method = ready(get_method(name).fit(halves()[0]), 12)
+    method = prepare_method(get_method(name).fit(halves()[0]), 12)
     assert not method.design_based
     assert method.inclusion_probabilities(np.arange(12)) is None
 
@@ -102,7 +102,7 @@ def test_aipw_in_the_place_of_an_estimate_is_right_on_average():
     row = 1 - target.values[0].astype(float)  # nothing like the sources
     truth = row @ weights
     for seed in range(200):
-        method = ready(get_method("random").fit(source), 25, seed)
+        method = prepare_method(get_method("random").fit(source), 25, seed)
         asked = method.coreset_
         found = design_estimate(method, 0.95, ease, asked, row[asked])
         off.append(found.score - truth)
@@ -123,7 +123,7 @@ def test_an_evaluation_and_a_simulation_give_the_same_estimate(name):
     source, target = halves()
     odd = Scores(1 - target.values[:1], target.items, ["odd"])
     fresh = fit(name, source)
-    method = ready(copy.deepcopy(fresh), 12)
+    method = prepare_method(copy.deepcopy(fresh), 12)
     any_policy = source_guard(method, source, 12, folds=3)
     for policy, models in product(POLICIES, (target.select(models=[0]), odd)):
         guard = replace(any_policy, policy=policy)

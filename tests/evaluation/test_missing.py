@@ -12,7 +12,7 @@ from benchnb import get_method, load
 from benchnb.evaluation.guard import Guard
 from benchnb.evaluation.left_out import left_out_errors, source_guard
 from benchnb.evaluation.method import Flag, IntervalKind
-from benchnb.evaluation.simulate import Conversation, converse, ready
+from benchnb.evaluation.simulate import AskTellSession, prepare_method, run_session
 from benchnb.live.evaluation import Evaluation
 
 SCORED = (1, 3, 5, 10, 25, 50)  # of 50 items asked
@@ -59,14 +59,14 @@ def estimates(
         old, new = (table.select(models=np.sort(x)) for x in np.array_split(order, 2))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            method = ready(get_method(name).fit(old), budget, seed)
+            method = prepare_method(get_method(name).fit(old), budget, seed)
             guard = source_guard(get_method(name), old, budget, policy, folds=5)
             for row, truth in zip(new.values.astype(float), new.truth(), strict=True):
                 for size in sizes:
                     keep = rng.choice(budget, size, replace=False)
-                    run = Conversation(method)
+                    run = AskTellSession(method)
                     given = wrong_blank(row, size, budget) if blank else None
-                    converse(run, given or some_scored(row, keep))
+                    run_session(run, given or some_scored(row, keep))
                     e = (guard or Guard(None))(run)
                     found.append((size, truth, e.score, *e.interval))
     return np.array(found)
@@ -99,15 +99,17 @@ def test_wrong_answers_left_blank_do_not_narrow_the_interval():
     table = load("swebench_verified")
     old, new = table.select(models=np.arange(133)), table.select(models=[133])
     for name in ("random", "kmeans"):
-        method = ready(get_method(name).fit(old), 50)
-        run = Conversation(method)
+        method = prepare_method(get_method(name).fit(old), 50)
+        run = AskTellSession(method)
         row = new.values[0].astype(float)
-        converse(run, lambda c, row=row: (np.where(row[c.wanted] > 0, 1, np.nan), None))
+        run_session(
+            run, lambda c, row=row: (np.where(row[c.wanted] > 0, 1, np.nan), None)
+        )
         found = Guard("aipw", np.nanmean(old.values, axis=0))(run)
         assert found.bounds[0] < found.score == 1
         assert not any("all the same" in note for note in found.notes)
-        full = Conversation(method)
-        converse(full, lambda c, row=row: (row[c.wanted], None))
+        full = AskTellSession(method)
+        run_session(full, lambda c, row=row: (row[c.wanted], None))
         np.testing.assert_allclose(found.bounds[0], full.estimate.score)
         low, high = full.estimate.interval  # of the same run, had it hidden nothing
         assert found.interval[0] <= low < high <= found.interval[1]
@@ -118,10 +120,10 @@ def test_no_interval_and_no_rank_where_fewer_than_half_are_scored():
     old, row = table.select(models=np.arange(133)), table.values[133].astype(float)
     ease = np.nanmean(old.values, axis=0)
     for name, policy in (("random", "aipw"), ("kmeans", "aipw"), ("kmeans", None)):
-        method = ready(get_method(name).fit(old), 50)
+        method = prepare_method(get_method(name).fit(old), 50)
         for size in (24, 25):
-            run = Conversation(method)
-            converse(run, some_scored(row, np.arange(size)))
+            run = AskTellSession(method)
+            run_session(run, some_scored(row, np.arange(size)))
             found = Guard(policy, ease)(run)
             assert (Flag.FEW_ITEMS in found.flags) == (size == 24)
             assert size == 25 or found.kind is IntervalKind.NONE

@@ -25,7 +25,7 @@ from benchnb.evaluation.planning import (
     wanted_error,
 )
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.stats.sample_size import (
     score_spread,
     textbook_half_width,
@@ -85,7 +85,7 @@ def test_few_models_are_held_out_and_the_input_stays(split):
 
 def test_all_sources_are_as_good_as_no_wrapper():
     source, target = table().split("given")
-    few = ready(FewSources(get_method("aipw"), len(source)).fit(source), 15)
+    few = prepare_method(FewSources(get_method("aipw"), len(source)).fit(source), 15)
     plain = [e.score for e in simulate(few.inner_, target)]
     assert [e.score for e in simulate(few, target)] == plain
 

@@ -23,7 +23,7 @@ from benchnb.evaluation.recommend import (
     too_few,
 )
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import ready
+from benchnb.evaluation.simulate import prepare_method
 from benchnb.live.bundles import publish
 from benchnb.methods.sampling import RandomSampling
 
@@ -126,7 +126,7 @@ def test_static_advice_can_be_published(tmp_path):
     advice = recommend(table(), 20, trials=1, static=True)
     assert "guarded_irt" in advice.table.index
     assert "adaptive_irt" not in advice.table.index
-    method = ready(get_method(advice.method).fit(table()), 20)
+    method = prepare_method(get_method(advice.method).fit(table()), 20)
     assert len(publish(method, tmp_path / "small")) == 20
 
 

@@ -7,7 +7,7 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.method import IntervalKind, IntervalOf
 from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.stats.irt import fit_irt
 from benchnb.stats.irt_posterior import (
     log_likelihood,
@@ -67,7 +67,7 @@ def test_n_runs_weigh_like_n_answers_to_the_same_item():
 def test_methods_hear_how_many_runs_an_answer_rests_on(name):
     scores, _ = agents(60)
     known, targets = (scores.select(models=part) for part in (range(50), range(50, 60)))
-    method = ready(get_method(name, folds=0).fit(known), 12)
+    method = prepare_method(get_method(name, folds=0).fit(known), 12)
     once = Scores(targets.values, targets.items, targets.models)
     ones = Scores(targets.values, targets.items, targets.models, np.ones(targets.shape))
     many, one, plain = (simulate(method, table) for table in (targets, ones, once))

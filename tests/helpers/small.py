@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import find_class, get_method, list_methods
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 
 TASKS = {"algebra": 30, "logic": 20, "reading": 10}
 
@@ -97,7 +97,7 @@ def prepared(method, budget, seed=0):
     "The method, prepared, without the warnings that small budgets earn"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ready(method, budget, seed)
+        return prepare_method(method, budget, seed)
 
 
 def with_values(scores, values):

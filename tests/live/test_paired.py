@@ -10,7 +10,7 @@ from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import ready
+from benchnb.evaluation.simulate import prepare_method
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.paired import Paired, paired, paired_runs, residual_variance
 from benchnb.stats.conformal import pair_interval
@@ -93,7 +93,7 @@ def test_a_weighted_random_draw_is_weighed_once():
     method = get_method("random").fit(Scores(rng.integers(0, 2, (6, 200)), items))
     found = []
     for seed in range(150):
-        ready(method, 50, seed)
+        prepare_method(method, 50, seed)
         draw = method.inclusion_probabilities(method.coreset_)
         mine = {name: a[name] for name in method.items_.index[draw.items]}
         found.append(paired(mine, b, weights, 200, draw=draw).difference)

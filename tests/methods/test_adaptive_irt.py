@@ -9,7 +9,7 @@ from benchnb.data.costs import Amount, Unit
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.evaluation.method import Flag
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods.adaptive_irt import (
     AdaptiveIRT,
     AdaptiveTest,
@@ -168,7 +168,7 @@ def test_an_interval_from_the_stronger_sources_uses_only_their_errors():
     wide = {}
     for which in ("all", "stronger"):
         method = AdaptiveIRT(interval_from=which).fit(table)
-        wide[which] = ready(method, 10, 0)
+        wide[which] = prepare_method(method, 10, 0)
     method = wide["stronger"]
     pairs = [
         pair
@@ -213,7 +213,7 @@ def split_answers(method, bank, estimate, target, row):
 def test_no_estimate_without_a_flag_is_contradicted_by_its_random_items():
     "By a slow reference: the curves after the chosen items, against the random ones"
     source, target = beyond()
-    method = ready(AdaptiveIRT(folds=2).fit(source), 50)
+    method = prepare_method(AdaptiveIRT(folds=2).fit(source), 50)
     bank, contradicted = IRT(**dict(method.bank_)), []
     for row, e in enumerate(simulate(method, target)):
         assert len(set(e.items)) == len(e.items) == 50

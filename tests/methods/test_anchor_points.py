@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.simulate import ready
+from benchnb.evaluation.simulate import prepare_method
 from benchnb.methods.anchor_points import AnchorPoints
 from benchnb.stats.medoids import item_distances, standardize
 
@@ -25,7 +25,7 @@ def answers(seed=0, models=24, items=60):
 @pytest.mark.parametrize("distance", SETTINGS)
 def test_every_item_belongs_to_a_nearest_anchor(distance):
     source = answers()
-    method = ready(AnchorPoints(distance).fit(source), 8)
+    method = prepare_method(AnchorPoints(distance).fit(source), 8)
     table = standardize(source.values) if distance == "manhattan" else source.values
     distances = item_distances(table, distance, to=method.coreset_)
     own = distances[np.arange(60), method.labels_]
@@ -34,7 +34,7 @@ def test_every_item_belongs_to_a_nearest_anchor(distance):
 
 def test_the_estimate_weighs_answers_by_the_weight_of_their_clusters():
     source = answers()
-    method = ready(AnchorPoints().fit(source), 8)
+    method = prepare_method(AnchorPoints().fit(source), 8)
     seen = np.array([1, 0, 1, np.nan, 0.5, 1, 0, 0])
     mass = np.array([method.weights_[method.labels_ == j].sum() for j in range(8)])
     scored = ~np.isnan(seen)

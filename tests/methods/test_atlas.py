@@ -5,7 +5,7 @@ import pytest
 from helpers.small import fit, halves, prepared
 
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods.adaptive_irt import take_test
 from benchnb.methods.atlas import ABILITIES, AtlasTest
 from benchnb.stats.irt import IRT, fit_bank
@@ -62,7 +62,7 @@ def test_nothing_is_asked_twice_where_few_items_rise():
 def test_it_stops_early_and_says_its_ability():
     source, target = halves()
     method = get_method("atlas", target_se=0.5, fewest=4).fit(source)
-    found = simulate(ready(method, 40), target)
+    found = simulate(prepare_method(method, 40), target)
     assert min(len(e.items) for e in found) < 40
     assert all("ability" in e.notes[-1] for e in found)
     whole = simulate(prepared(fit("atlas", source), 60), target)

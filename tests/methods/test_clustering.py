@@ -10,7 +10,7 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import (
     list_methods,
 )
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods.clustering import Clustering, TextClustering, k_means_items
 from benchnb.stats.intervals import conformal_radius
 from benchnb.stats.text import text_embeddings
@@ -48,7 +48,9 @@ def test_the_estimate_is_equation_6_with_item_weights():
     scores = answers()
     facts = scores.items.assign(weight=np.random.default_rng(1).random(60))
     scores = Scores(scores.values, facts, scores.models)
-    method = ready(Clustering().fit(scores.select(models=range(18))), 9, seed=3)
+    method = prepare_method(
+        Clustering().fit(scores.select(models=range(18))), 9, seed=3
+    )
     target = scores.values[20]
     mass = [method.weights_[method.labels_ == j].sum() for j in range(9)]
     expected = np.average(target[method.coreset_], weights=mass)
@@ -83,7 +85,7 @@ def test_intervals_hold_their_promise_for_models_like_the_sources():
 def test_items_described_from_outside():
     scores = answers()
     side = np.eye(2)[np.arange(60) % 2]  # the task, and nothing else
-    method = ready(Clustering(space="side").fit(scores, side), 2)
+    method = prepare_method(Clustering(space="side").fit(scores, side), 2)
     assert set(scores.items["task"].iloc[method.coreset_]) == {"t0", "t1"}
     for bad in (None, np.zeros((3, 2)), np.zeros(60)):
         with pytest.raises(ValueError, match="an array of 60 items x features"):
@@ -104,12 +106,14 @@ def with_texts(scores):
 def test_items_described_by_their_texts():
     scores = with_texts(answers())
     source, target = scores.split("random", seed=1)
-    method = ready(TextClustering().fit(source), 3)
+    method = prepare_method(TextClustering().fit(source), 3)
     assert sorted(method.coreset_ % 3) == [0, 1, 2]
     np.testing.assert_array_equal(np.bincount(method.labels_), [20, 20, 20])
     assert (method.labels_ == method.labels_[np.arange(60) % 3]).all()
     assert "text" not in method.items_
-    same = ready(TextClustering().fit(source, text_embeddings(scores.items["text"])), 3)
+    same = prepare_method(
+        TextClustering().fit(source, text_embeddings(scores.items["text"])), 3
+    )
     np.testing.assert_array_equal(same.coreset_, method.coreset_)
     for one, other in zip(
         simulate(method, target), simulate(same, target), strict=True
@@ -127,13 +131,15 @@ def test_items_not_chosen_by_scores_are_tried_on_every_source(space, monkeypatch
     facts = scores.items.assign(weight=np.random.default_rng(1).random(60))
     scores = Scores(scores.values, facts, scores.models)
     side = text_embeddings(facts["text"], 5) if space == "side" else None
-    method = ready(Clustering(space).fit(scores, side), 9)
+    method = prepare_method(Clustering(space).fit(scores, side), 9)
     errors = []
     for row in scores.values:
         estimate = method.estimate(row[method.coreset_]).score
         errors.append(estimate - row @ scores.weights)
     assert np.isclose(method.radius_, conformal_radius(errors, 0.95), atol=1e-6)
-    assert np.isnan(ready(Clustering(space, folds=0).fit(scores, side), 9).radius_)
+    assert np.isnan(
+        prepare_method(Clustering(space, folds=0).fit(scores, side), 9).radius_
+    )
 
 
 def test_tables_without_texts():

@@ -10,7 +10,12 @@ import pytest
 from benchnb.data.scores import Scores
 from benchnb.evaluation.per_task import PerTask, ratio_budget, shares
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import Conversation, method_rng, ready, simulate
+from benchnb.evaluation.simulate import (
+    AskTellSession,
+    method_rng,
+    prepare_method,
+    simulate,
+)
 from benchnb.methods.collaborative_filtering import (
     GRID_OF_SETTINGS,
     CollaborativeFiltering,
@@ -365,7 +370,7 @@ def test_the_most_similar_items_are_counted_in_loops(seed):
 
 def answered(cf, row, rng):
     "The estimate for a target with these scores"
-    part = Conversation(cf, rng)
+    part = AskTellSession(cf, rng)
     while part.estimate is None:
         part.tell(row[part.wanted])
     return part.estimate
@@ -374,7 +379,9 @@ def answered(cf, row, rng):
 def holding_out(source, **settings):
     "Fitted and prepared, with held-out sources"
     settings = {"least": LEAST, "task_similarity": 0.9, "held_out": 6} | settings
-    return ready(CollaborativeFiltering(**settings).fit(source), budget_of(source))
+    return prepare_method(
+        CollaborativeFiltering(**settings).fit(source), budget_of(source)
+    )
 
 
 VARIED = {
@@ -397,7 +404,7 @@ def test_a_held_out_source_gets_the_estimate_of_a_target(name, binary):
         others = source.select(models=copies != copies[row])
         for i, j in [(0, 0), (1, 3), (3, 6), (5, 1)]:
             pair = {"unimportance": UNIMPORTANCE[i], "quantile": QUANTILES[j]}
-            other = ready(method(**changed, **pair).fit(others), cf.budget_)
+            other = prepare_method(method(**changed, **pair).fit(others), cf.budget_)
             row_scores = source.values[row].astype(float)
             estimate = answered(other, row_scores, np.random.default_rng(row))
             np.testing.assert_allclose(found[:, 0, i, j], estimate.per_task, atol=1e-6)
@@ -533,7 +540,7 @@ def test_the_order_of_sources_decides_nothing_but_ties(seed):
 
 def test_answers_without_a_score_are_predicted_like_items_not_asked():
     source, target = world(0, True)
-    cf = ready(method().fit(source), 29)
+    cf = prepare_method(method().fit(source), 29)
     row = target.values[0].astype(float)
     row[::3] = np.nan
     estimate = answered(cf, row, np.random.default_rng(0))

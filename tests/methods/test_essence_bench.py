@@ -9,7 +9,7 @@ from pygam import LinearGAM, s
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.learned_coresets import RandomCurve
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods.essence_bench import (
     GRID,
     CurveFitness,
@@ -184,9 +184,11 @@ def test_it_beats_random_items_and_a_curve():
 )
 def test_every_option_does_something_and_the_seed_decides(given):
     source, _ = answers().split("random", seed=1)
-    plain = ready(EssenceBench(**QUICK).fit(source), 12, 3).coreset_.tolist()
+    plain = prepare_method(EssenceBench(**QUICK).fit(source), 12, 3).coreset_.tolist()
     one, two = (
-        ready(EssenceBench(**QUICK | given).fit(source), 12, 3).coreset_.tolist()
+        prepare_method(
+            EssenceBench(**QUICK | given).fit(source), 12, 3
+        ).coreset_.tolist()
         for _ in range(2)
     )
     assert one == two and len(set(one)) == 12
@@ -196,22 +198,25 @@ def test_every_option_does_something_and_the_seed_decides(given):
 def test_copies_are_left_out_and_come_back_when_needed():
     table = answers(items=20)
     twice = Scores(np.repeat(table.values, 2, axis=1))
-    method = ready(EssenceBench(**QUICK).fit(twice), 8)
+    method = prepare_method(EssenceBench(**QUICK).fit(twice), 8)
     assert not any(item % 2 for item in method.coreset_)  # the first of each pair
-    full = ready(EssenceBench(**QUICK).fit(twice), 30)
+    full = prepare_method(EssenceBench(**QUICK).fit(twice), 30)
     assert any("are not redundant" in note for note in full.notes_)
     assert len(set(full.coreset_)) == 30
 
 
 def test_texts_count_when_there_are_any_and_their_lack_is_said():
     table = answers(texts=True)
-    assert ready(EssenceBench(**QUICK).fit(table), 10).notes_ == []
+    assert prepare_method(EssenceBench(**QUICK).fit(table), 10).notes_ == []
     lacking = "items without texts: rank redundancy alone"
-    assert lacking in ready(EssenceBench(**QUICK).fit(answers()), 10).notes_
-    assert ready(EssenceBench(**QUICK, text=1, rank=1).fit(answers()), 10).notes_ == []
+    assert lacking in prepare_method(EssenceBench(**QUICK).fit(answers()), 10).notes_
+    assert (
+        prepare_method(EssenceBench(**QUICK, text=1, rank=1).fit(answers()), 10).notes_
+        == []
+    )
     same = answers(texts=True)
     same.items["text"] = ["the same words"] * 79 + ["something else"]
-    few = ready(EssenceBench(**QUICK).fit(same), 10)
+    few = prepare_method(EssenceBench(**QUICK).fit(same), 10)
     assert any("only" in note for note in few.notes_)
 
 
@@ -221,7 +226,7 @@ def test_settings_that_do_not_fit_are_named():
             EssenceBench(groups=groups).fit(answers())
     with pytest.raises(ValueError, match="parts=60 leave 1 judges"):
         method = EssenceBench(**QUICK | {"parts": 60, "validation": "part"})
-        ready(method.fit(answers()), 12)
+        prepare_method(method.fit(answers()), 12)
 
 
 # One held-out set ----------------------------------------------------------------
@@ -239,7 +244,7 @@ def refined(monkeypatch, **settings):
 
     monkeypatch.setattr(EssenceBench, "search", spied)
     method = EssenceBench(**QUICK | dict(vote=False, penalty=0.0) | settings)
-    kept = ready(method.fit(answers()), 20).coreset_
+    kept = prepare_method(method.fit(answers()), 20).coreset_
     return np.searchsorted(method.eligible(20)[0], np.sort(kept)), seen
 
 

@@ -7,7 +7,12 @@ from helpers.small import estimates, halves, prepared, with_values
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import Flag, IntervalKind, IntervalOf
-from benchnb.evaluation.simulate import Conversation, converse, run_part, simulate
+from benchnb.evaluation.simulate import (
+    AskTellSession,
+    drive_generator,
+    run_session,
+    simulate,
+)
 from benchnb.methods.faq import FAQ
 
 SETTINGS = [
@@ -89,7 +94,7 @@ def test_a_slow_reference_draws_the_same_items_and_estimates_the_same(settings):
             asked.extend(wanted)
             return row[wanted]
 
-        fast = run_part(method.run(np.random.default_rng(1)), answer)
+        fast = drive_generator(method.run(np.random.default_rng(1)), answer)
         score, variance, items = slow_faq(method, row, np.random.default_rng(1))
         assert asked == items
         assert fast.score == pytest.approx(score, abs=1e-9)
@@ -111,7 +116,9 @@ def test_right_on_average_for_targets_unlike_the_sources(settings):
     scores = np.array(
         [
             [
-                run_part(method.run(np.random.default_rng([seed, n])), row.__getitem__)
+                drive_generator(
+                    method.run(np.random.default_rng([seed, n])), row.__getitem__
+                )
                 for n, row in enumerate(odd.values.astype(float))
             ]
             for seed in range(150)
@@ -167,8 +174,8 @@ def test_runs_behind_an_answer_count_in_the_update():
     row = target.values[2].astype(float)
     guesses = []
     for trials in (None, np.full(1, 5)):
-        part = Conversation(prepared(FAQ().fit(source), 20))
-        found = converse(part, lambda t, n=trials: (row[t.wanted], None, n))
+        part = AskTellSession(prepared(FAQ().fit(source), 20))
+        found = run_session(part, lambda t, n=trials: (row[t.wanted], None, n))
         guesses.append(found)
     assert guesses[0].interval_of is IntervalOf.RUN
     assert guesses[1].interval_of is IntervalOf.EXPECTED

@@ -8,7 +8,7 @@ from helpers.small import estimates, halves, shown
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.method import Flag, IntervalKind
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods.proeval import (
     ProEval,
     choose_items,
@@ -67,7 +67,7 @@ def test_items_are_those_of_the_full_matrix(models, noise):
 def test_estimate_and_interval_are_those_of_the_full_matrix():
     scores = made_up()
     source, target = scores.split("random", seed=0)
-    method = ready(ProEval(**PUBLISHED).fit(source), 20)
+    method = prepare_method(ProEval(**PUBLISHED).fit(source), 20)
     values = source.values.astype(float)
     for row, said in zip(target.values, simulate(method, target), strict=True):
         given = (method.coreset_, row[method.coreset_], 0.3)
@@ -80,23 +80,23 @@ def test_estimate_and_interval_are_those_of_the_full_matrix():
 
 def test_an_asked_item_counts_as_it_was_answered():
     source, target = made_up().split("random", seed=0)
-    own = ready(ProEval(folds=0).fit(source), 20)
-    paper = ready(ProEval(**PUBLISHED).fit(source), 20)
+    own = prepare_method(ProEval(folds=0).fit(source), 20)
+    paper = prepare_method(ProEval(**PUBLISHED).fit(source), 20)
     asked, weights = own.coreset_, source.weights
     seen = target.values[0, asked].astype(float)
     raw, kept = paper.estimate(seen), own.estimate(seen)
     model = condition_on(own.mean_, own.cross_, asked, seen, 0.3, weights)[0]
     apart = weights[asked] @ (seen - model[asked])
     assert kept.score - raw.score == pytest.approx(apart, abs=1e-9)
-    every = ready(ProEval(folds=0).fit(source), 80)
+    every = prepare_method(ProEval(folds=0).fit(source), 80)
     exact = every.estimate(target.values[0, every.coreset_])
     assert exact.score == pytest.approx(target.truth().iloc[0], abs=1e-6)
 
 
 def test_the_programs_noise_changes_items_and_not_the_estimates():
     source, _ = made_up().split("random", seed=0)
-    paper = ready(ProEval(**PUBLISHED).fit(source), 20)
-    program = ready(ProEval(choice_noise=1 / 0.3, **PUBLISHED).fit(source), 20)
+    paper = prepare_method(ProEval(**PUBLISHED).fit(source), 20)
+    program = prepare_method(ProEval(choice_noise=1 / 0.3, **PUBLISHED).fit(source), 20)
     assert set(paper.coreset_) != set(program.coreset_)
     program.coreset_, program.cross_ = paper.coreset_, paper.cross_
     seen = np.arange(20) % 2.0
@@ -121,10 +121,10 @@ def test_gaps_in_the_sources_leave_the_moments_of_who_was_asked():
 
 def test_repeated_runs_have_less_noise():
     source, target = made_up().split("random", seed=0)
-    once = ready(ProEval(folds=0).fit(source), 20)
-    often = ready(ProEval(folds=0).fit(source), 20)
+    once = prepare_method(ProEval(folds=0).fit(source), 20)
+    often = prepare_method(ProEval(folds=0).fit(source), 20)
     often._runs = np.full(80, 4)
-    quiet = ready(ProEval(folds=0, noise=0.3 / 4).fit(source), 20)
+    quiet = prepare_method(ProEval(folds=0, noise=0.3 / 4).fit(source), 20)
     quiet.coreset_, quiet.cross_ = often.coreset_, often.cross_
     seen = target.values[0, often.coreset_].astype(float)
     assert often.estimate(seen).score == pytest.approx(quiet.estimate(seen).score)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.per_task import PerTask
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods import sampling
 from benchnb.methods.sampling import (
     AIPW,
@@ -120,7 +120,7 @@ def test_aipw_is_its_slow_definition(weights, penalty):
     source, target = table(25, weights=weights, marks=True), table(
         5, seed=8, weights=weights
     )
-    method = ready(AIPW(penalty=penalty).fit(source), 15, seed=1)
+    method = prepare_method(AIPW(penalty=penalty).fit(source), 15, seed=1)
     asked, w = method.coreset_, source.weights
     x = source.values.T.astype(float)
     drawn = x[asked] - x[asked].mean(axis=0)
@@ -167,7 +167,7 @@ def test_kernels_are_finite_or_named():
         values[:, : seed % 15] = np.nan
         values[1:2] = np.nan
         if not np.isnan(values).all():
-            method = ready(AIPW().fit(Scores(values)), 8, seed)
+            method = prepare_method(AIPW().fit(Scores(values)), 8, seed)
             assert np.isfinite(method.cross_).all()
             asked = np.where(rng.random(8) < 0.3, np.nan, rng.random(8).round())
             assert np.isfinite(method.estimate(asked).score) or np.isnan(asked).all()
@@ -177,12 +177,12 @@ def test_kernels_are_finite_or_named():
     method = AIPW().fit(source)
     source.values[0] = np.nan  # changed after fit, which keeps no copy
     with pytest.raises(ValueError, match="not finite: fill their gaps"):
-        ready(method, 8)
+        prepare_method(method, 8)
 
 
 def test_aipw_makes_no_copy_of_the_table():
     source = table(50, 500)
-    method = ready(AIPW().fit(source), 20)
+    method = prepare_method(AIPW().fit(source), 20)
     assert method._features is source.values
     assert method.cross_.dtype == np.float32 and method.cross_.shape == (500, 20)
 

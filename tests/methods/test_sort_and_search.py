@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.simulate import method_rng, ready, simulate
+from benchnb.evaluation.simulate import method_rng, prepare_method, simulate
 from benchnb.methods.sort_and_search import (
     THRESHOLDS,
     SortAndSearch,
@@ -64,7 +64,7 @@ def test_all_right_is_1_and_all_wrong_is_0_and_steps_are_found(rule, budget):
 @pytest.mark.parametrize("rule", THRESHOLDS)
 def test_a_model_that_keeps_to_the_order_is_known_to_within_a_step(rule):
     scores = answers(weight=np.ones(60))
-    method = ready(SortAndSearch(rule).fit(scores), 12)
+    method = prepare_method(SortAndSearch(rule).fit(scores), 12)
     order = np.argsort(method.place_)
     knows = np.zeros((61, 60))
     for right in range(61):
@@ -134,7 +134,7 @@ def test_counting_leans_neither_way_whatever_weights_and_order_are(marks):
 @pytest.mark.parametrize("rule", THRESHOLDS)
 def test_errors_of_left_out_sources_match_a_slow_reference(rule):
     source = answers(models=21)
-    method = ready(SortAndSearch(rule, folds=3).fit(source), 10)
+    method = prepare_method(SortAndSearch(rule, folds=3).fit(source), 10)
     rng, errors = method_rng(method, 10, 0, 0), np.empty(21)
     method.choose(source.values.mean(axis=0), rng)
     fold = rng.permutation(21) % 3

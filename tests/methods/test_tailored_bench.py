@@ -5,7 +5,7 @@ import pytest
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import Conversation, ready, simulate
+from benchnb.evaluation.simulate import AskTellSession, prepare_method, simulate
 from benchnb.methods.tailored_bench import (
     TailoredBench,
     calibrate_by_difficulty,
@@ -135,7 +135,7 @@ def test_order_of_sources_changes_nothing_but_the_start(tables):
     row = target.values[0]
     names = []
     for table in (source, turned):
-        method = ready(TailoredBench(probe_size=8).fit(table), 20)
+        method = prepare_method(TailoredBench(probe_size=8).fit(table), 20)
         method.probe_ = np.arange(8)  # the same probe
         native = method.native_sources(row[np.newaxis, :8], np.random.default_rng(0))
         names.append(list(table.models.index[native]))
@@ -148,8 +148,8 @@ def test_other_targets_count_only_when_transductive(tables):
     method = TailoredBench(probe_size=8).fit(source)
     assert simulate(method, pair, 20)[0].score == simulate(method, single, 20)[0].score
     method = TailoredBench(probe_size=8, transductive=True).fit(source)
-    ready(method, 20)
-    part = Conversation(method)
+    prepare_method(method, 20)
+    part = AskTellSession(method)
     assert part.cohort
     part.tell(target.values[0, part.wanted].astype(float))  # no others: still answers
     assert len(part.wanted) == 12
@@ -184,5 +184,5 @@ def test_the_published_setting_draws_anew_for_every_target(tables):
 def test_a_small_probe_is_reported_at_the_callers_line(tables):
     source, _ = tables
     with pytest.warns(UserWarning, match="pays a probe of 2 items") as seen:
-        ready(get_method("tailored_bench").fit(source), 4)
+        prepare_method(get_method("tailored_bench").fit(source), 4)
     assert {warning.filename for warning in seen} == {__file__}

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods.tiny_benchmarks import (
     FIT_TOLERANCE,
     GPIRT,
@@ -52,7 +52,7 @@ def test_all_three_equal_a_slow_reference(anchors, weights):
     source, target = parts(answers(weights=weights))
     w = source.weights
     for cls in ALL:
-        method = ready(cls(anchors, folds=0).fit(source), 12, seed=3)
+        method = prepare_method(cls(anchors, folds=0).fit(source), 12, seed=3)
         row = target.values[2].astype(float)
         seen = row[method.coreset_].copy()
         seen[4] = np.nan  # one answer could not be scored
@@ -143,7 +143,7 @@ def test_items_are_drawn_in_proportion_to_weight_and_the_mean_is_unbiased():
 def test_the_radius_is_made_of_errors_on_sources_left_out(anchors):
     source, _ = parts(answers(models=75))
     method = GPIRT(anchors, dims=1, folds=3).fit(source)
-    ready(method, 10, seed=1)
+    prepare_method(method, 10, seed=1)
     chosen = Anchors(method.coreset_, method.share_, method.labels_)
     errors = method.source_errors(chosen, np.random.default_rng(5))
     rng = np.random.default_rng(5)

@@ -8,7 +8,7 @@ from helpers.small import table
 from benchnb.data.scores import Scores
 from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method
-from benchnb.evaluation.simulate import ready, simulate
+from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods.collaborative_filtering import CollaborativeFiltering
 from benchnb.papers import collaborative_filtering as chapter
 from benchnb.papers.verdicts import Runs, store_results, table_cells
@@ -47,7 +47,9 @@ def test_a_trial_is_what_its_parts_give(small):
     rows = pd.DataFrame(chapter.task_trial(*given, least=5))
     source, target = parts
     fitted = PerTask(get_method("random"), least=5).fit(source)
-    found = simulate(ready(fitted, 5 + 5 + 6, 0), target)  # of 10, 20 and 30 items
+    found = simulate(
+        prepare_method(fitted, 5 + 5 + 6, 0), target
+    )  # of 10, 20 and 30 items
     guess = pd.DataFrame([estimate.per_task for estimate in found])
     truth = target.performance(by="task")[guess.columns]
     by_hand = np.abs(guess.to_numpy() - truth.to_numpy()).mean()
@@ -69,10 +71,10 @@ def test_a_finished_piece_is_not_run_again(small, tmp_path, monkeypatch):
 
 def test_who_is_asked_what_is_personal():
     source, target = table().split("given")
-    random = ready(PerTask(get_method("random")).fit(source), 15)
+    random = prepare_method(PerTask(get_method("random")).fit(source), 15)
     assert not chapter.is_personal(random, target)
     ours = CollaborativeFiltering(held_out=0, task_similarity=0, quantile=0)
-    assert chapter.is_personal(ready(ours.fit(source), 15), target)
+    assert chapter.is_personal(prepare_method(ours.fit(source), 15), target)
 
 
 def swept():
