@@ -524,7 +524,7 @@ def test_a_model_method_that_drew_at_random_falls_back_to_aipw(monkeypatch):
     def in_range(self, model, asked, seen):
         return Estimate(0.99, (0.98, 1.0), level=self.level, how="factor model")
 
-    monkeypatch.setattr(GuardedIRT, "in_range", in_range)
+    monkeypatch.setattr(GuardedIRT, "estimate_in_range", in_range)
     unguarded = "guarded_irt(limit=1.1, misfit_limit=-99.0)"
     run = evaluate(unguarded, errors=False, many=True)
     assert "factor model" in run.conversation.estimate.how
