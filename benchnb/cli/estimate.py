@@ -44,13 +44,13 @@ def of_bundle(
 ) -> "Evaluation":
     "A small benchmark that has been told the results"
     from benchnb.harnesses.harness import get_harness
-    from benchnb.live.answers import guess_format, read_answers, reading
+    from benchnb.live.answers import guess_format, log_choices, read_answers
     from benchnb.live.bundles import find_bundle, load_bundle
 
     live = load_bundle(find_bundle(bundle), shift=shift)
     format = format or guess_format(results)
     answers, name = read_answers(
-        format, [results], live, reading(live, model, repeated)
+        format, [results], live, log_choices(live, model, repeated)
     )
     if not answers:
         raise ValueError(

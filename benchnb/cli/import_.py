@@ -70,7 +70,7 @@ def print_import(
     "What was read, as text"
     from benchnb.data.render import points
     from benchnb.data.untrusted import escaped
-    from benchnb.harnesses.logs import MEASURED, remembered, said
+    from benchnb.harnesses.logs import MEASURED, choices_of_sources, choices_to_dict
 
     for name in ("lowest", "highest"):
         end = figures[name]
@@ -80,7 +80,7 @@ def print_import(
             if len(line + model) < 78
             else f"{line}\n  {escaped(model)}"
         )
-    read = said(remembered(scores.items))
+    read = choices_to_dict(choices_of_sources(scores.items))
     if choices := [f"{n} {x}" for n, x in read.items() if n not in MEASURED]:
         print(f"read with: {', '.join(choices)}")
     for name in filter(scores.items.__contains__, MEASURED):
@@ -150,7 +150,7 @@ def import_command(
     from benchnb.data.sources import load_table
     from benchnb.data.tables import read_columns
     from benchnb.harnesses.harness import get_harness, import_logs
-    from benchnb.harnesses.logs import find_logs, said
+    from benchnb.harnesses.logs import choices_to_dict, find_logs
 
     format, paths, guessed = split_format(format, paths or [])
     harness = get_harness(format)
@@ -178,7 +178,7 @@ def import_command(
         print_layout(scores, first, renamed)
     print_import(scores, figures)
     print(f"\nwritten: {out}")
-    chosen = said(choices) or renamed or columns_are or skip_empty
+    chosen = choices_to_dict(choices) or renamed or columns_are or skip_empty
     if guessed and harness.tables and len(paths) == 1 and not chosen:
         print(f"(no import was needed: every command takes {paths[0]} as it is)")
 

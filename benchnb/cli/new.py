@@ -34,7 +34,7 @@ from benchnb.data.files import (
     write_text,
 )
 from ..evaluation.registry import LIBRARY, installed
-from ..harnesses.parsing import dig
+from ..harnesses.parsing import get_nested
 from ..live.folder import check_new
 
 # %% ../../nbs/cli/new.ipynb #0b5223f4
@@ -267,7 +267,7 @@ def copy_command(
             print('         [project.entry-points."benchnb.methods"], a line for each:')
             project = Path(folder, "pyproject.toml")
             facts = tomllib.loads(project.read_text()) if project.is_file() else {}
-            where = dig(facts, "tool", "nbdev", "lib_path") or "PACKAGE"
+            where = get_nested(facts, "tool", "nbdev", "lib_path") or "PACKAGE"
             module = Path(folder, where, f"{name}.py")
             for method, own in methods.items():
                 cls = LIBRARY[method].partition(":")[2]

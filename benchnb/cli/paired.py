@@ -20,12 +20,17 @@ from ..data.render import labelled_line
 from ..data.scores import Scores
 from ..data.tables import read_frame
 from ..harnesses.harness import get_harness, import_logs
-from ..harnesses.logs import Choices, find_logs, remembered, said_of
+from benchnb.harnesses.logs import (
+    Choices,
+    choices_of_sources,
+    find_logs,
+    stored_choices,
+)
 from benchnb.live.answers import (
+    errors_name_format,
     guess_format,
     imported_table,
-    reading,
-    saying,
+    log_choices,
     table_answers,
 )
 from ..live.evaluation import Evaluation
@@ -50,9 +55,9 @@ def reading_of(
     "How logs are to be read: as the first place that remembers it was read"
     for place in places:
         if holds_evaluation(place):
-            return reading(Evaluation.load(place))
-        if (table := imported_table(place)) and said_of(table.items):
-            return remembered(table.items)
+            return log_choices(Evaluation.load(place))
+        if (table := imported_table(place)) and stored_choices(table.items):
+            return choices_of_sources(table.items)
     return Choices()
 
 
@@ -81,7 +86,7 @@ def read_run(
     if table := imported_table(place):
         return one_model(table, place)
     format = format or guess_format(place)
-    with saying(format, [place]):
+    with errors_name_format(format, [place]):
         return read_logs_of(place, format, choices)
 
 
@@ -117,7 +122,7 @@ def check_documents(
     if len(odd):
         problem = f"item {odd[0]} is another document in A than in B ({len(odd)} of "
         raise ValueError(f"{problem}{len(both)} differ): name two runs of one task")
-    one, two = said_of(a), said_of(b)
+    one, two = stored_choices(a), stored_choices(b)
     for name in ("metric", "filter"):
         if name in one and name in two and one[name] != two[name]:
             raise ValueError(

@@ -252,7 +252,7 @@ def plan_command(
 ) -> None:
     "Choose the items that a new model runs, and begin its evaluation"
     from benchnb.harnesses.harness import BLANK, make_subset
-    from benchnb.harnesses.lm_eval import include_words, own_tasks
+    from benchnb.harnesses.lm_eval import include_path_args, own_tasks
     from benchnb.live.evaluation import Evaluation
     from benchnb.live.folder import Plan, check_new, holds_evaluation
 
@@ -296,7 +296,7 @@ def plan_command(
     if not json:
         print(textwrap.fill(expectation(live), 79), end="\n\n")
         calls = make_subset(live.items, live.ask()).calls
-        if live.plan.harness == "lm-eval" and not include_words([*calls.values()]):
+        if live.plan.harness == "lm-eval" and not include_path_args([*calls.values()]):
             if own := own_tasks(calls):
                 print(textwrap.fill(f"note: {own}", 79), end="\n\n")
     from benchnb.cli.tell import print_next

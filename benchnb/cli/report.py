@@ -40,7 +40,7 @@ from benchnb.evaluation.method import (
 )
 from ..evaluation.simulate import finalize_estimate
 from ..harnesses.harness import BLANK, get_harness
-from ..harnesses.logs import remembered, said
+from ..harnesses.logs import choices_of_sources, choices_to_dict
 from ..live.certificate import figures_text, measured_text, valid_for
 from ..live.evaluation import Evaluation
 from ..live.report import FEW, UNLIKE_SOURCES, make_report, measured
@@ -400,7 +400,7 @@ def reading_options(live: Evaluation) -> list[str]:
     "The options of benchnb import by which the logs of the sources were read"
     read = measured(live.items, live.plan.choices)
     words = {name: read[name] for name in ("metric", "filter") if name in read}
-    words |= said(remembered(live.items))
+    words |= choices_to_dict(choices_of_sources(live.items))
     pairs = words.pop("values", [])
     options = [word for n, value in words.items() for word in (f"--{n}", str(value))]
     for name, value in pairs:

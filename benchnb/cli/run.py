@@ -237,7 +237,7 @@ def run_command(
     "Run a harness, round by round, until the estimate is there"
     from benchnb.cli.report import format_report
     from benchnb.harnesses.harness import get_harness, program_harness, running_harness
-    from benchnb.live.answers import reading
+    from benchnb.live.answers import log_choices
     from benchnb.live.evaluation import Evaluation
     from benchnb.live.folder import holds_evaluation, running
 
@@ -247,7 +247,7 @@ def run_command(
         usual = own.name if own else live.plan.harness or "list"
         known = (live.plan.choices or {}).get("format")
         program = running_harness(own.name, live.items) if own else get_harness("list")
-        choices = reading(live, model)
+        choices = log_choices(live, model)
         rounds = Rounds(live, harness, program, format or known or usual, choices)
         if format:
             live.remember(format=format)

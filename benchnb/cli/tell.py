@@ -74,7 +74,12 @@ def tell_logs(
 ) -> tuple[dict, str | None, dict]:  # answers; the model; what to remember of reading
     "Read logs as the sources were read"
     from benchnb.harnesses.harness import get_harness
-    from benchnb.live.answers import guess_format, read_logged, reading, saying
+    from benchnb.live.answers import (
+        errors_name_format,
+        guess_format,
+        log_choices,
+        read_logged,
+    )
 
     usual = get_harness(live.plan.harness or "list")
     first, known = Path(logs[0]), (live.plan.choices or {}).get("format")
@@ -89,8 +94,8 @@ def tell_logs(
     ):
         format = format or guess_format(logs[0], usual.name)
     format = format or known or usual.name
-    with saying(format, logs):
-        choices = reading(live, model, repeated)
+    with errors_name_format(format, logs):
+        choices = log_choices(live, model, repeated)
         answers, name, read = read_logged(format, logs, live, choices, other_metric)
     return answers, name, read | new
 
@@ -136,10 +141,10 @@ def tell_command(
         live.remember(**read)  # how the logs are read, for the next ones
     stands = None
     if against or within is not None:
-        from benchnb.live.stopping import standing_beside
+        from benchnb.live.stopping import status_vs
 
         near = None if within is None else in_points("within", within)
-        stands = standing_beside(live, against, near)
+        stands = status_vs(live, against, near)
     if not json:
         if stands:
             print(textwrap.fill(stands.sentence(dir, str(against)), 79), end="\n\n")

@@ -19,12 +19,12 @@ from ..data.files import AmbiguousFile, FileError
 from ..data.scores import Scores
 from ..data.untrusted import check_memory
 from .harness import Harness, doc_ids
-from .logs import ASK, Choices, Failure, Log, choose, skipped
+from .logs import ASK, Choices, Failure, Log, choose, skip_interrupted
 from benchnb.harnesses.parsing import (
     as_cost,
     as_hashes,
     as_ids,
-    dig,
+    get_nested,
     read_json,
     timestamp,
     typed_lines,
@@ -66,9 +66,9 @@ def eee_rows(
         if not VERSION.fullmatch(row.schema_version):
             problem = f"{str(path)!r} has the schema {row.schema_version[:40]!r}"
             raise FileError(f"{problem}: the versions 0.2 and 0.3 are read")
-        cost = as_cost(dig(row.token_usage, "total_tokens"))
+        cost = as_cost(get_nested(row.token_usage, "total_tokens"))
         if unit == "seconds":
-            cost = as_cost(dig(row.performance, "latency_ms")) / 1000
+            cost = as_cost(get_nested(row.performance, "latency_ms")) / 1000
         about = row.model_id, row.evaluation_name, row.sample_id
         scored = row.evaluation.score, row.evaluation.is_correct, cost, row.error
         (hashed,) = as_hashes([row.sample_hash])
@@ -102,12 +102,14 @@ def eee_about(
     "When it was evaluated; a metric that is better when lower is refused"
     beside = path.with_name(path.name.replace("_samples.jsonl", ".json"))
     raw = read_json(beside) if beside.is_file() and beside != path else {}
-    results = dig(raw, "evaluation_results")
+    results = get_nested(raw, "evaluation_results")
     for result in results if isinstance(results, list) else []:
-        if dig(result, "metric_config", "lower_is_better") is True:
-            problem = f"{dig(result, 'evaluation_name')!r} of {str(path)!r} is better"
+        if get_nested(result, "metric_config", "lower_is_better") is True:
+            problem = (
+                f"{get_nested(result, 'evaluation_name')!r} of {str(path)!r} is better"
+            )
             raise AmbiguousFile(f"{problem} when lower: choose another", "metric", [])
-    text = dig(raw, "evaluation_timestamp")
+    text = get_nested(raw, "evaluation_timestamp")
     digits = isinstance(text, str) and text.isascii() and text.isdigit()
     date = float(text[:12]) if digits else timestamp(text)
     return {"evaluated": date} if date and 0 < date < 4e9 else {}
@@ -138,7 +140,7 @@ class EveryEvalEver(Harness):
         rows = one_metric(eee_rows(path, choices.cost), choices, where)
         if failed := int(rows["error"].notna().sum()):
             why = f"has {failed:,} samples that ended in an error"
-            if skipped(where, why, choices):
+            if skip_interrupted(where, why, choices):
                 rows.loc[rows["error"].notna(), "value"] = np.nan
         logs = []
         for (model, task), part in rows.groupby(["model", "task"], sort=False):

@@ -15,14 +15,22 @@ from ..data.files import naming
 from ..data.scores import COST_UNITS
 from .harness import Harness, Round, Subset
 from .logs import ASK, Choices, Failure, Log
-from .parsing import as_cost, as_number, dig, read_json, timestamp
+from benchnb.harnesses.parsing import (
+    as_cost,
+    as_number,
+    get_nested,
+    read_json,
+    timestamp,
+)
 
 # %% ../../nbs/harnesses/harbor.ipynb #33fdc3f2
 def trial_reward(
     trial: dict,  # of Harbor's result.json, or of an entry of tb's results.json
 ) -> float:  # NaN: no reward
     "The reward of one trial"
-    rewards, reward = dig(trial, "verifier_result", "rewards"), trial.get("is_resolved")
+    rewards, reward = get_nested(trial, "verifier_result", "rewards"), trial.get(
+        "is_resolved"
+    )
     if isinstance(rewards, dict) and rewards:
         reward = rewards.get("reward", next(iter(rewards.values())))
     number = as_number(reward)
@@ -46,7 +54,9 @@ def trial_failure(
     trial: dict,
 ) -> str:  # a Failure; "": the trial names none
     "Why a trial may have no reward"
-    raised = dig(trial, "exception_info", "exception_type") or trial.get("failure_mode")
+    raised = get_nested(trial, "exception_info", "exception_type") or trial.get(
+        "failure_mode"
+    )
     named = raised not in (None, "none", "unset")
     return FAILURES.get(str(raised), Failure.ERROR) if named else ""
 
@@ -55,8 +65,8 @@ def trial_agent(
     trial: dict,
 ) -> str | None:  # None where it is not given
     "The agent of a trial: its scaffold and its language model"
-    scaffold = dig(trial, "agent_info", "name")
-    llm = dig(trial, "agent_info", "model_info", "name")
+    scaffold = get_nested(trial, "agent_info", "name")
+    llm = get_nested(trial, "agent_info", "model_info", "name")
     return " ".join(filter(None, map(str, filter(None, [scaffold, llm])))) or None
 
 
@@ -65,19 +75,21 @@ def trial_cost(
     unit: str = "tokens",  # or seconds, usd
 ) -> float:  # NaN: unknown
     "What the agent used up in one trial"
-    used, work = dig(trial, "agent_result"), dig(trial, "agent_execution")
+    used, work = get_nested(trial, "agent_result"), get_nested(trial, "agent_execution")
     if unit == "usd":
-        return as_cost(dig(used, "cost_usd"))
+        return as_cost(get_nested(used, "cost_usd"))
     if unit == "tokens":
-        new = [dig(used, f"n_{way}_tokens") for way in ("input", "output")]
-        old = [dig(trial, f"total_{way}_tokens") for way in ("input", "output")]
+        new = [get_nested(used, f"n_{way}_tokens") for way in ("input", "output")]
+        old = [get_nested(trial, f"total_{way}_tokens") for way in ("input", "output")]
         return sum(map(as_cost, new if isinstance(used, dict) else old))
     for place, first, last in (
         (work, "started_at", "finished_at"),
         (trial, "agent_started_at", "agent_ended_at"),
         (trial, "started_at", "finished_at"),
     ):
-        start, end = timestamp(dig(place, first)), timestamp(dig(place, last))
+        start, end = timestamp(get_nested(place, first)), timestamp(
+            get_nested(place, last)
+        )
         if start is not None and end is not None:
             return as_cost(end - start)
     return np.nan

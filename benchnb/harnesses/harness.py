@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['BLANK', 'HARNESSES', 'doc_ids', 'Subset', 'make_subset', 'Round', 'Harness', 'TableFile', 'ItemList', 'read_logs',
-           'import_logs', 'subset_files', 'task_word', 'keep_out', 'list_harnesses', 'get_harness', 'running_harnesses',
-           'running_harness', 'program_harness', 'guess_harness', 'export_scores']
+           'import_logs', 'subset_files', 'task_word', 'forbid_options', 'list_harnesses', 'get_harness',
+           'running_harnesses', 'running_harness', 'program_harness', 'guess_harness', 'export_scores']
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0003
 import hashlib
@@ -23,7 +23,14 @@ from ..data.files import replace_file, unknown_name
 from ..data.render import progress_bar
 from ..data.scores import Scores
 from ..data.tables import TABLE, read_tables
-from .logs import ASK, Choices, Log, find_logs, join_logs, remember
+from benchnb.harnesses.logs import (
+    ASK,
+    Choices,
+    Log,
+    find_logs,
+    join_logs,
+    store_choices,
+)
 from .parsing import read_json
 
 # %% ../../nbs/harnesses/harness.ipynb #8f8bcb5f
@@ -236,13 +243,13 @@ def import_logs(
         scores = read_tables(
             files, choices.repeated, choices.task, model=choices.model, **columns
         )
-        scores.items = remember(scores.items, choices)
+        scores.items = store_choices(scores.items, choices)
         return scores
     logs = read_logs(harness, files, choices, n_jobs, progress)
     if not logs:
         raise ValueError(f"nothing is left of {len(files)} logs ({files[0].name!r}...)")
     scores = join_logs(logs, choices)
-    scores.items = remember(scores.items, choices)
+    scores.items = store_choices(scores.items, choices)
     if harness.runs_items:
         scores.items["harness"] = harness.name  # a plan from this table is for it
     return scores
@@ -276,7 +283,7 @@ def task_word(
     return name
 
 
-def keep_out(
+def forbid_options(
     typed: list[str],  # a command
     *options: str,  # that choose items
 ) -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 from ..data.files import AmbiguousFile, naming
 from .harness import Harness
 from .logs import ASK, Choices, Log, choose
-from .parsing import as_ids, dig, read_json, text_hash
+from .parsing import as_ids, get_nested, read_json, text_hash
 
 # %% ../../nbs/harnesses/helm.ipynb #e31975c5
 BOOKKEEPING = (
@@ -81,7 +81,7 @@ class Helm(Harness):
         "Model and task of a run, without the model's name in the task"
         spec = folder / "run_spec.json"
         raw = read_json(spec) if spec.is_file() else {}
-        name = str(dig(raw, "name") or Path(os.path.abspath(folder)).name)
+        name = str(get_nested(raw, "name") or Path(os.path.abspath(folder)).name)
         head, _, rest = name.partition(":")
         if not rest and "-model=" in head:
             head, _, rest = head.replace("-model=", ":model=").partition(":")
@@ -89,7 +89,7 @@ class Helm(Harness):
         given = dict(part.partition("=")[::2] for part in parts)
         kept = ",".join(part for part in parts if not part.startswith("model"))
         named = given.get("model", "").replace("_", "/", 1)
-        model = choices.model or dig(raw, "adapter_spec", "model") or named
+        model = choices.model or get_nested(raw, "adapter_spec", "model") or named
         if not model:
             problem = f"{str(folder)!r} names no model: say model='...'"
             raise AmbiguousFile(problem, "model", [])
@@ -104,7 +104,7 @@ class Helm(Harness):
             if not isinstance(given, dict):
                 return record
             if not given.get("perturbation"):
-                found[given.get("id")] = text_hash(dig(given, "input", "text"))
+                found[given.get("id")] = text_hash(get_nested(given, "input", "text"))
 
         read_json(path, keep)
         return found

@@ -29,14 +29,14 @@ from benchnb.data.untrusted import (
     parse_json,
     read_stream,
 )
-from .harness import Harness, Round, Subset, keep_out, task_word
-from .logs import ASK, Choices, Failure, Log, choose, skipped
+from .harness import Harness, Round, Subset, forbid_options, task_word
+from .logs import ASK, Choices, Failure, Log, choose, skip_interrupted
 from benchnb.harnesses.parsing import (
     as_cost,
     as_ids,
     as_number,
     as_word,
-    dig,
+    get_nested,
     read_json,
     text_hash,
     timestamp,
@@ -86,10 +86,10 @@ def sample_failure(
     sample: dict,  # of a log or of its summaries
 ) -> str:  # a Failure; "": the log names none
     "Why a sample may have no score"
-    limit, made = sample.get("limit"), dig(sample, "output", "choices")
-    if (dig(limit, "type") or limit) in ("time", "working"):
+    limit, made = sample.get("limit"), get_nested(sample, "output", "choices")
+    if (get_nested(limit, "type") or limit) in ("time", "working"):
         return Failure.TIMEOUT
-    if any(dig(one, "stop_reason") == "content_filter" for one in made or ()):
+    if any(get_nested(one, "stop_reason") == "content_filter" for one in made or ()):
         return Failure.REFUSED
     return Failure.ERROR if limit or sample.get("error") else ""
 
@@ -191,7 +191,7 @@ def sample_scores(
     metric = choose(names, choices.metric, "metric", where, own)
     named, wanted = ["mean"], (choices.reducer,) if choices.reducer else ()
     if wanted or max(map(len, samples.values())) > 1:
-        named = dig(header, "eval", "config", "epochs_reducer") or named
+        named = get_nested(header, "eval", "config", "epochs_reducer") or named
         named = dict.fromkeys([*named, *({"mean"} & {*wanted})])
     reducer = choose(list(named), wanted, "reducer", where)
     if reducer != "mean":
@@ -236,29 +236,29 @@ class Inspect(Harness):
                 hashes.setdefault(name, sample.get("hash", 0))
                 failed[name] = failed.get(name) or sample.get("failure", "")
             status = header.get("status")
-            asked = dig(header, "results", "total_samples")
+            asked = get_nested(header, "results", "total_samples")
             short = isinstance(asked, int) and len(samples) < asked
             if status not in ("success", None) or not found or short:
                 why = f"is not whole (status {status}, {len(found)} samples)"
-                if skipped(where, why, choices) or not found:
+                if skip_interrupted(where, why, choices) or not found:
                     return []
-            model = choices.model or dig(header, "eval", "model")
-            task = choices.task or dig(header, "eval", "task")
+            model = choices.model or get_nested(header, "eval", "model")
+            task = choices.task or get_nested(header, "eval", "task")
             if not isinstance(model, str) or not isinstance(task, str):
                 problem = "it names no model and task"
                 raise ValueError(f"{problem}: say model='NAME', task='NAME'")
             own = choices.tasks.get(task, {}).get("metric", ())
             made = sample_scores(header, found, reductions, where, choices, own)
             metric, scores = made
-            date = timestamp(dig(header, "eval", "created"))
+            date = timestamp(get_nested(header, "eval", "created"))
             facts = {"evaluated": date} if date else {}
             ids, hashes = as_ids(list(found)), list(hashes.values())
             cost = [np.sum(counts) for counts in costs.values()]
             about = model, task, ids, scores, hashes, cost, facts, where
             log = Log(*about, failures=[*failed.values()])
             log.metric = metric
-            log.version = as_word(dig(header, "eval", "task_version"))
-            file = dig(header, "eval", "task_file")
+            log.version = as_word(get_nested(header, "eval", "task_version"))
+            file = get_nested(header, "eval", "task_file")
             if isinstance(file, str) and file and "/" not in task:
                 log.call = f"{file}@{task}"
             return [log]
@@ -281,7 +281,7 @@ class Inspect(Harness):
         "All rounds in one run, or what goes on where one was killed"
         if typed[1:2] != ["eval"] or len(typed) < 3 or typed[2].startswith("-"):
             raise ValueError("after -- say inspect eval TASK, then its options")
-        keep_out(typed, "--limit", "--sample-id")
+        forbid_options(typed, "--limit", "--sample-id")
         for path in sorted(Path(place["logs"]).glob("*.eval"), reverse=True):
             return [typed[0], "eval-retry", str(path), "--log-dir", place["logs"]]
         small = [typed[0], "eval", "benchnb/small", "-T", f"task={typed[2]}"]

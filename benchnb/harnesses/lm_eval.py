@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['metric_names', 'row_kind', 'doc_hash', 'read_samples', 'read_results', 'model_name', 'sample_run', 'task_source',
-           'original_documents', 'own_tasks', 'include_words', 'shot_words', 'LMEval']
+           'original_documents', 'own_tasks', 'include_path_args', 'fewshot_args', 'LMEval']
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #5f086b10
 import hashlib
@@ -20,15 +20,15 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import AmbiguousFile, FileError, naming
-from .harness import Harness, Round, Subset, keep_out, task_word
-from .logs import ASK, Choices, Log, choose, skipped
+from .harness import Harness, Round, Subset, forbid_options, task_word
+from .logs import ASK, Choices, Log, choose, skip_interrupted
 from benchnb.harnesses.parsing import (
     CutShort,
     as_hashes,
     as_ids,
     as_number,
     as_word,
-    dig,
+    get_nested,
     read_json,
     typed_lines,
 )
@@ -115,10 +115,10 @@ def model_name(
     path: str,  # of the samples
 ) -> str:
     "The model by its results file, with its revision; else by its folder's name"
-    name = results.get("model_name") or dig(results, "config", "model")
+    name = results.get("model_name") or get_nested(results, "config", "model")
     if not isinstance(name, str) or not name:
         return Path(os.path.abspath(path)).parent.name.replace("__", "/")
-    given = dig(results, "config", "model_args")
+    given = get_nested(results, "config", "model_args")
     if isinstance(given, dict):
         revision = given.get("revision")
     else:
@@ -141,7 +141,7 @@ def sample_run(
         beside = f"results_{name['time']}.json"
     if (beside := Path(path).with_name(beside)).is_file():
         results = read_results(str(beside), beside.stat().st_mtime_ns)
-    size = dig(results, "config", "model_num_parameters")
+    size = get_nested(results, "config", "model_num_parameters")
     facts, date = {}, results.get("date")
     for key, value, most in (("evaluated", date, 4e9), ("n_params", size, 1e18)):
         if isinstance(value, (int, float)) and 0 < value < most:
@@ -155,7 +155,7 @@ def task_source(
     task: str,
 ) -> str:  # "": the task is the harness's own, or older versions do not say it
     "The file of a task that lies outside the harness"
-    path = dig(results, "configs", task, "metadata", "config_source")
+    path = get_nested(results, "configs", task, "metadata", "config_source")
     known = isinstance(path, str) and path.endswith(".yaml")
     return path if known and "lm_eval/tasks/" not in Path(path).as_posix() else ""
 
@@ -166,7 +166,7 @@ def original_documents(
     ids: list,  # of its documents
 ) -> dict[str, dict]:  # original task -> place in ids -> id there
     "Of which tasks the documents are, by the names that the sources have"
-    known, found = dig(results, "configs", task, "metadata", "benchnb"), {}
+    known, found = get_nested(results, "configs", task, "metadata", "benchnb"), {}
     if not isinstance(known, dict):
         return {task: dict(enumerate(ids))}
     for place, number in enumerate(ids):
@@ -184,7 +184,7 @@ def own_tasks(
     return f"{what}, and add --include_path FOLDER to the command" if names else ""
 
 
-def include_words(
+def include_path_args(
     calls: list[str],  # how the tasks are called, perhaps by such a file
 ) -> list[str]:
     "The option that finds tasks outside the harness, where their files are here"
@@ -196,7 +196,7 @@ def include_words(
     return ["--include_path", os.path.relpath(os.path.commonpath(folders))]
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #6474d16b
-def shot_words(
+def fewshot_args(
     shots: list[str],  # examples before each question of each task, where known
 ) -> list[str]:  # []: the tasks know, or differ
     "The option with which the new model is asked as the sources were"
@@ -224,15 +224,15 @@ class LMEval(Harness):
             read = read_samples(path, choices, choices.tasks.get(task))
         metric, filter, ids, values, hashes, cut = read
         if not ids:
-            skipped(where, "holds no samples", choices)
+            skip_interrupted(where, "holds no samples", choices)
             return []
-        if dig(results, "higher_is_better", task, metric) is False:
+        if get_nested(results, "higher_is_better", task, metric) is False:
             problem = f"{metric} of {where} is better when lower: choose another"
             raise AmbiguousFile(problem, "metric", [])
-        asked, there = dig(results, "n-samples", task, "effective"), len({*ids})
+        asked, there = get_nested(results, "n-samples", task, "effective"), len({*ids})
         if cut or (isinstance(asked, int) and there < asked):
             why = f"was cut short ({there:,} of {asked or 'unknown'} items are there)"
-            if skipped(where, why, choices):
+            if skip_interrupted(where, why, choices):
                 return []
         scores = [*map(as_number, values)]
         if None in scores:
@@ -246,8 +246,8 @@ class LMEval(Harness):
             log = Log(model, name, *found, facts=facts, file=where)
             log.metric, log.filter, log.call = metric, filter, call
             if name == task:
-                log.shots = as_word(dig(results, "n-shot", task))
-                log.version = as_word(dig(results, "versions", task))
+                log.shots = as_word(get_nested(results, "n-shot", task))
+                log.version = as_word(get_nested(results, "versions", task))
             logs.append(log)
         return logs
 
@@ -268,16 +268,16 @@ class LMEval(Harness):
         file = str(round.folder / self.items.format(round.suffix))
         words = ["lm_eval", "--model", kind, "--model_args", args]
         words += ["--tasks", ",".join(map(task_word, subset.ids)), "--samples", file]
-        words += include_words([*subset.calls.values()])
-        words += shot_words([*subset.shots.values()])
+        words += include_path_args([*subset.calls.values()])
+        words += fewshot_args([*subset.shots.values()])
         return shlex.join([*words, "--log_samples", "--output_path", round.logs])
 
     def round_words(self, typed: list[str], place: dict[str, str]) -> list[str]:
         "What was typed, with the documents of this round"
-        keep_out(typed, "--limit", "-L", "--samples", "-E")
+        forbid_options(typed, "--limit", "-L", "--samples", "-E")
         if not any(word.startswith("--include_path") for word in typed):
-            typed = [*typed, *include_words(place["call"].splitlines())]
+            typed = [*typed, *include_path_args(place["call"].splitlines())]
         if not any(re.match("--num_fewshot|-f", word) for word in typed):
-            typed = [*typed, *shot_words(place["shots"].splitlines())]
+            typed = [*typed, *fewshot_args(place["shots"].splitlines())]
         end = ["--tasks", place["tasks"], "--samples", place["items"], "--log_samples"]
         return [*typed, *end, "--output_path", place["logs"]]

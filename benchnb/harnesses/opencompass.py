@@ -13,7 +13,7 @@ import numpy as np
 from ..data.files import naming
 from .harness import Harness
 from .logs import ASK, Choices, Log, choose
-from .parsing import as_ids, as_number, dig, read_json
+from .parsing import as_ids, as_number, get_nested, read_json
 
 # %% ../../nbs/harnesses/opencompass.ipynb #1c10561f
 RIGHT = ("correct", "is_correct", "cascade_correct")
@@ -23,7 +23,7 @@ def detail_rows(
     raw: object,  # of JSON
 ) -> dict[str, dict]:  # number of the question -> what is known of it
     "The details of a result file, in order"
-    details = dig(raw, "details")
+    details = get_nested(raw, "details")
     if isinstance(details, list):
         details = {str(number): row for number, row in enumerate(details)}
     if not isinstance(details, dict):
@@ -60,7 +60,11 @@ class OpenCompass(Harness):
             rows = detail_rows(raw)
             found = [n for n in RIGHT if any(n in row for row in rows.values())]
             if not found:
-                kind = dig(raw, "type") or dig(raw, "details", "type") or "these"
+                kind = (
+                    get_nested(raw, "type")
+                    or get_nested(raw, "details", "type")
+                    or "these"
+                )
                 raise ValueError(f"{kind} details have no 'correct', only texts")
             name = choose(found, choices.metric, "metric", where)
             verdicts = [share_right(row.get(name)) for row in rows.values()]

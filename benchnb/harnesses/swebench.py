@@ -17,7 +17,7 @@ from ..data.sources import load
 from ..data.untrusted import parse_json
 from .harness import Harness, Round, Subset
 from .logs import ASK, Choices, Failure, Log
-from .parsing import dig, read_json
+from .parsing import get_nested, read_json
 
 # %% ../../nbs/harnesses/swebench.ipynb #1e6fed88
 OUTCOMES = {  # list of instances -> their score; later ones win
@@ -54,7 +54,7 @@ def report_scores(
 ) -> dict[str, float]:  # instance -> 1 resolved, 0 not, NaN: not scored
     "Which instances were resolved"
     if "resolved_ids" not in report:
-        one = {name: dig(part, "resolved") for name, part in report.items()}
+        one = {name: get_nested(part, "resolved") for name, part in report.items()}
         if not one or not all(isinstance(part, bool) for part in one.values()):
             raise ValueError("it has no resolved_ids")
         return {name: float(part) for name, part in one.items()}
@@ -78,7 +78,7 @@ def instances_run(
     folder, found = folder.parent if folder.name == "results" else folder, set()
     if (preds := folder / "all_preds.jsonl").is_file():
         with naming(preds), open(preds, "rb") as file:
-            found = {dig(parse_json(line), "instance_id") for line in file}
+            found = {get_nested(parse_json(line), "instance_id") for line in file}
     elif (preds := folder / "preds.json").is_file() and isinstance(
         raw := read_json(preds), dict
     ):

@@ -29,7 +29,7 @@ from ..evaluation.method import Estimate, parameters
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import prepare_method
 from ..harnesses.inspect import named_scores, score_value
-from ..harnesses.logs import Choices, choose, record, recorded
+from ..harnesses.logs import Choices, choose, source_settings, store_settings
 from ..harnesses.parsing import text_hash
 from .answers import names_by_id
 from .budgets import draws_in_order
@@ -37,7 +37,7 @@ from .bundles import load_bundle
 from .evaluation import Evaluation
 from .folder import holds_evaluation
 from .report import log_metrics, rounded
-from .stopping import standing_beside
+from .stopping import status_vs
 
 # %% ../../nbs/live/in_inspect.ipynb #9e44859b
 @lru_cache(maxsize=2)
@@ -149,7 +149,7 @@ class Feed:
         metric: str | None = None,  # scorer, or scorer/key; None: the only one
         tokens: float | None = None,  # ask for no more once so many are spent
         dollars: float | None = None,  # the same for money
-        decide: tuple = (),  # against and within, of standing_beside
+        decide: tuple = (),  # against and within, of status_vs
     ):
         self.fresh, self.samples, self.metric, self.decide = (
             fresh,
@@ -191,7 +191,7 @@ class Feed:
         if one.tokens >= self.most[0] or one.dollars >= self.most[1]:
             return "the cap of tokens or dollars is reached"
         if any(self.decide):
-            stands = standing_beside(one.live, *self.decide)
+            stands = status_vs(one.live, *self.decide)
             if stands.decided:
                 return stands.sentence("this model", str(self.decide[0]))
         if one.live.ask():
@@ -492,13 +492,13 @@ def small(
         live = fresh()
         decide = (against, None if within is None else within / 100)
         if any(decide):
-            standing_beside(live, *decide)  # refused where it cannot be decided
+            status_vs(live, *decide)  # refused where it cannot be decided
         early = live.plan.width, *decide, tokens, dollars
         if stops := draws_in_order(live.method) and any(early):
             fresh(first=1)  # refused where the method has no sources to draw anew
-        items = record(live.items, Choices((metric,) if metric else ()))
+        items = store_settings(live.items, Choices((metric,) if metric else ()))
         samples = task_samples(original, items)
-        for own in recorded(items).values():  # of the only task
+        for own in source_settings(items).values():  # of the only task
             metric = metric or own.get("metric", (None,))[0]
         own = full_score(sources, original.name, **how, stops=stops)
         add_metric(original, metric, own)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ..evaluation.method import Method
 from ..harnesses.harness import Subset, make_subset, task_word
-from ..harnesses.logs import choose, recorded
+from ..harnesses.logs import choose, source_settings
 from ..harnesses.parsing import as_number
 from .bundles import load_bundle, read_bundle
 from .report import log_metrics
@@ -256,7 +256,7 @@ class SmallTask:
         kind = type(parts[0])
         made = object.__new__(type(f"Small{kind.__name__}", (Small, kind), {}))
         vars(made).update(vars(parts[0]))
-        made.parts, made.folder, known = parts, folder, recorded(items)
+        made.parts, made.folder, known = parts, folder, source_settings(items)
         said = {n: (config[n],) for n in ("metric", "filter") if config.get(n)}
         made.read = [task_choices(p, known.get(p.task_name, {}) | said) for p in parts]
         made.names = [name for part in subset.names.values() for name in part]

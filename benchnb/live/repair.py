@@ -18,7 +18,7 @@ from ..evaluation.registry import load_method
 from ..harnesses.harness import get_harness, guess_harness
 from ..harnesses.logs import Choices
 from . import folder as disk
-from .answers import read_answers, reading
+from .answers import log_choices, read_answers
 from .evaluation import Evaluation
 
 # %% ../../nbs/live/repair.ipynb #7e2d7754
@@ -73,7 +73,7 @@ def log_faults(
 ) -> Generator[tuple[Path, Exception]]:
     "Rounds of logs that cannot be read, or that contradict what was told"
     format, known = (live.plan.choices or {}).get("format"), live.told.results
-    choices = replace(reading(live), interrupted="skip")
+    choices = replace(log_choices(live), interrupted="skip")
     for path in whole_rounds(live.folder):
         harness = guess_harness(path)
         usual = harness.name if harness else live.plan.harness or "list"
