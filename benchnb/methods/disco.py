@@ -23,13 +23,12 @@ def disagreement(
     values: np.ndarray,  # scores in [0, 1], sources x items, NaN where not evaluated
 ) -> np.ndarray:  # in nats, at most ln 2, shape (items,)
     "Jensen-Shannon divergence of the sources' scores on each item (equation 1)"
-    known = ~np.isnan(values)
-    own = np.where(known, entr(values) + entr(1 - values), 0).sum(axis=0)
+    scored = ~np.isnan(values)
+    count = scored.sum(axis=0)
+    own = np.where(scored, entr(values) + entr(1 - values), 0).sum(axis=0)
     mean = item_means(values)
     mixed = entr(mean) + entr(1 - mean)
-    return np.where(
-        known.any(axis=0), mixed - own / np.maximum(known.sum(axis=0), 1), 0
-    )
+    return np.where(count > 0, mixed - own / np.maximum(count, 1), 0)
 
 # %% ../../nbs/methods/disco.ipynb #fc66c847
 class Forest(NamedTuple):
@@ -47,12 +46,15 @@ class Forest(NamedTuple):
         x: np.ndarray,  # coordinates, models x columns
     ) -> np.ndarray:  # shape (models,)
         "Mean prediction of the trees"
-        x, row = x.astype(np.float32), np.arange(len(x))[:, np.newaxis]
-        node, before = np.tile(self.roots, (len(x), 1)), None
-        while before is None or (node != before).any():
-            before, low = node, x[row, self.column[node]] <= self.threshold[node]
-            node = np.where(low, self.left[node], self.right[node])
-        return self.value[node].mean(axis=1)
+        x = x.astype(np.float32)
+        row = np.arange(len(x))[:, np.newaxis]
+        node = np.tile(self.roots, (len(x), 1))
+        while True:
+            low = x[row, self.column[node]] <= self.threshold[node]
+            child = np.where(low, self.left[node], self.right[node])
+            if (child == node).all():
+                return self.value[node].mean(axis=1)
+            node = child
 
 
 def grow_forest(
@@ -64,19 +66,26 @@ def grow_forest(
     "scikit-learn's random forest, as arrays"
     from sklearn.ensemble import RandomForestRegressor
 
-    grown = RandomForestRegressor(trees, random_state=seed).fit(x, y).estimators_
-    grown = [one.tree_ for one in grown]
-    sizes = np.array([one.node_count for one in grown])
+    fitted = RandomForestRegressor(trees, random_state=seed).fit(x, y)
+    grown = [estimator.tree_ for estimator in fitted.estimators_]
+    sizes = np.array([tree.node_count for tree in grown])
     roots = np.cumsum(sizes) - sizes
-    parts = [
-        (one.feature, one.threshold, one.children_left, one.children_right)
-        for one in grown
-    ]
-    column, threshold, left, right = map(np.concatenate, zip(*parts, strict=True))
-    value = np.concatenate([one.value[:, 0, 0] for one in grown])
-    own, shift = np.arange(len(left)), np.repeat(roots, sizes)
-    left, right = (np.where(c < 0, own, c + shift) for c in (left, right))
-    return Forest(roots, np.maximum(column, 0), threshold, left, right, value)
+    shift = np.repeat(roots, sizes)
+    own = np.arange(sizes.sum())
+
+    def children(positions: list[np.ndarray]) -> np.ndarray:
+        child = np.concatenate(positions)
+        return np.where(child < 0, own, child + shift)  # below 0: a leaf
+
+    column = np.concatenate([tree.feature for tree in grown])
+    return Forest(
+        roots,
+        column=np.maximum(column, 0),
+        threshold=np.concatenate([tree.threshold for tree in grown]),
+        left=children([tree.children_left for tree in grown]),
+        right=children([tree.children_right for tree in grown]),
+        value=np.concatenate([tree.value[:, 0, 0] for tree in grown]),
+    )
 
 # %% ../../nbs/methods/disco.ipynb #6b85e3a2
 class Signatures(NamedTuple):
@@ -88,7 +97,7 @@ class Signatures(NamedTuple):
     axes: np.ndarray  # principal components, n x components
     points: np.ndarray  # the sources' coordinates; empty: there is a forest
     scores: np.ndarray  # the sources' scores; empty: there is a forest
-    forest: list  # the arrays of a Forest; empty: the nearest source
+    forest: list[np.ndarray]  # the arrays of a Forest; empty: the nearest source
 
     def predict(
         self,
@@ -97,10 +106,11 @@ class Signatures(NamedTuple):
         "The forest's prediction, or the score of the most similar source"
         x = (level_filled(answers, self.easiness) - self.mean) @ self.axes
         if self.forest:
-            return Forest(*self.forest)(x)
-        length = [np.linalg.norm(p, axis=1, keepdims=True) for p in (x, self.points)]
-        unit, other = x / (length[0] + 1e-9), self.points / (length[1] + 1e-9)
-        return self.scores[(unit @ other.T).argmax(axis=1)]
+            return Forest._make(self.forest)(x)
+        models = x / (np.linalg.norm(x, axis=1, keepdims=True) + 1e-9)
+        length = np.linalg.norm(self.points, axis=1, keepdims=True)
+        sources = self.points / (length + 1e-9)
+        return self.scores[(models @ sources.T).argmax(axis=1)]
 
 
 @register
@@ -128,13 +138,25 @@ class Disco(PatternCoreset):
         items = np.sort(np.lexsort((ties, -np.round(worth, 9)))[: self.budget_])
         easiness = item_means(values)[items]
         answers = level_filled(values[:, items], easiness)
-        some = ~np.isnan(answers).any(axis=1)
-        answers, truth = answers[some], truth[some]
+        usable = ~np.isnan(answers).any(axis=1)
+        answers = answers[usable]
+        truth = truth[usable]
         mean = answers.mean(axis=0)
         axes = np.linalg.svd(answers - mean, full_matrices=False)[2].T
         axes = axes[:, : self.components]
-        x, seed = (answers - mean) @ axes, int(rng.integers(2**31))
+        x = (answers - mean) @ axes
+        seed = int(rng.integers(2**31))
         if self.predictor == "knn":
-            return Signatures(items, easiness, mean, axes, x, truth, [])
-        forest, none = grow_forest(x, truth, self.trees, seed), np.zeros(0)
-        return Signatures(items, easiness, mean, axes, none, none, [*forest])
+            return Signatures(
+                items, easiness, mean, axes, points=x, scores=truth, forest=[]
+            )
+        forest = grow_forest(x, truth, self.trees, seed)
+        return Signatures(
+            items,
+            easiness,
+            mean,
+            axes,
+            points=np.zeros(0),
+            scores=np.zeros(0),
+            forest=list(forest),
+        )

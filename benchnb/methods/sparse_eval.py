@@ -25,15 +25,17 @@ from ..stats.irt import MIN_SOURCES
 class Network:
     "A perceptron with GELU units and a sigmoid at the end (equation 1)"
 
-    layers: list  # weights (inputs x units) and offsets (units,), in turn
+    layers: list[np.ndarray]  # weights (inputs x units), offsets (units,), in turn
 
     def forward(
         self,
         x: np.ndarray,  # models x inputs
-        masks: list | None = None,  # factors of the units, models x units; None: 1
-    ) -> tuple[list, list]:  # inputs of every layer and the result; sums in each layer
-        "What every layer receives"
-        inputs, sums, count = [x], [], len(self.layers) // 2
+        masks: list[np.ndarray] | None = None,  # factors of the units, models x units
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        "The inputs of every layer and the result; the sums in each layer"
+        inputs = [x]
+        sums: list[np.ndarray] = []
+        count = len(self.layers) // 2
         for k in range(count):
             sums.append(inputs[-1] @ self.layers[2 * k] + self.layers[2 * k + 1])
             out = expit(sums[k]) if k == count - 1 else sums[k] * ndtr(sums[k])
@@ -48,20 +50,21 @@ class Network:
         self,
         x: np.ndarray,  # models x inputs
         y: np.ndarray,  # their scores, shape (models,)
-        masks: list | None = None,  # as for forward
-    ) -> tuple[list, np.ndarray]:  # by the layers, like them; by x, models x inputs
+        masks: list[np.ndarray] | None = None,  # as for forward
+    ) -> tuple[list[np.ndarray], np.ndarray]:  # by the layers, like them; by x
         "Gradient of the mean squared error"
         inputs, sums = self.forward(x, masks)
-        out, parts = inputs[-1], []
+        out = inputs[-1]
+        gradients: list[np.ndarray] = []
         back = 2 / len(y) * (out - y[:, np.newaxis]) * out * (1 - out)
         for k in range(len(sums) - 1, -1, -1):
-            parts = [inputs[k].T @ back, back.sum(axis=0), *parts]
+            gradients = [inputs[k].T @ back, back.sum(axis=0), *gradients]
             back = back @ self.layers[2 * k].T
             if k:
                 z = sums[k - 1]
                 back *= ndtr(z) + z * np.exp(-(z**2) / 2) * z.dtype.type(0.3989423)
                 back = back * masks[k - 1] if masks else back
-        return parts, back
+        return gradients, back
 
 
 WIDTHS = (128, 64, 32)  # units of the hidden layers
@@ -78,7 +81,7 @@ def new_network(
         layers += [rng.normal(0, size**-0.5, (size, units)), np.zeros(units)]
     layers[-2] *= 0.1
     layers[-1] += logit(np.clip(mean, 0.01, 0.99))
-    return Network([part.astype(np.float32) for part in layers])
+    return Network([layer.astype(np.float32) for layer in layers])
 
 # %% ../../nbs/methods/sparse_eval.ipynb #54e17834
 def descend(
@@ -87,33 +90,39 @@ def descend(
     y: np.ndarray,  # their scores
     steps: int,
     rng: np.random.Generator,
-    check: np.ndarray = (),  # positions of models that only say where to stop
+    check: np.ndarray | None = None,  # positions of models that only say where to stop
     rate: float = 2e-3,  # of Adam
     dropout: float = 0.1,  # share of the units left out of a step
     most: int = 1000,  # models in a step
 ) -> Network:
     "Adam on the mean squared error; the best network on the models set apart"
-    flat = np.concatenate([part.ravel() for part in network.layers])
-    ends = np.cumsum([part.size for part in network.layers])[:-1]
+    flat = np.concatenate([layer.ravel() for layer in network.layers])
+    ends = np.cumsum([layer.size for layer in network.layers])[:-1]
     pairs = zip(np.split(flat, ends), network.layers, strict=True)
-    layers = [view.reshape(part.shape) for view, part in pairs]  # of one vector
-    best, least, rows = flat, np.inf, np.setdiff1d(np.arange(len(y)), check)
+    layers = [view.reshape(layer.shape) for view, layer in pairs]  # of one vector
+    best = flat
+    least = np.inf
+    rows = np.arange(len(y))
+    if check is not None:
+        rows = np.setdiff1d(rows, check)
     share = flat.dtype.type(1 - dropout)
-    first, second = np.zeros_like(flat), np.zeros_like(flat)
+    mean = np.zeros_like(flat)  # of the gradient
+    square = np.zeros_like(flat)  # mean square of the gradient
     for step in range(1, steps + 1):
-        some = rows if len(rows) <= most else rng.choice(rows, most, replace=False)
-        keep = [rng.random((len(some), n), np.float32) >= dropout for n in WIDTHS]
+        batch = rows if len(rows) <= most else rng.choice(rows, most, replace=False)
+        keep = [rng.random((len(batch), n), np.float32) >= dropout for n in WIDTHS]
         masks = [mask / share for mask in keep]
-        parts = Network(layers).gradient(x[some], y[some], masks)[0]
-        slope = np.concatenate([part.ravel() for part in parts])
-        first += 0.1 * (slope - first)
-        second += 0.001 * (slope**2 - second)
-        size = np.sqrt(second / (1 - 0.999**step)) + 1e-8
-        flat -= rate / (1 - 0.9**step) * first / size
-        if len(check) and (step % 20 == 0 or step == steps):
+        gradients = Network(layers).gradient(x[batch], y[batch], masks)[0]
+        gradient = np.concatenate([part.ravel() for part in gradients])
+        mean += 0.1 * (gradient - mean)
+        square += 0.001 * (gradient**2 - square)
+        size = np.sqrt(square / (1 - 0.999**step)) + 1e-8
+        flat -= rate / (1 - 0.9**step) * mean / size
+        if check is not None and len(check) and (step % 20 == 0 or step == steps):
             loss = ((Network(layers)(x[check]) - y[check]) ** 2).mean()
             if loss < least:
-                best, least = flat.copy(), loss
+                best = flat.copy()
+                least = loss
     flat[:] = best
     return Network(layers)
 
@@ -129,7 +138,8 @@ def exchange(
     "The least important anchor, and the most promising item (equation 2)"
     importance = np.abs(network.gradient(x, truth)[1]).mean(axis=0)
     promise = np.abs((filled - 0.5).T @ (network(x) - truth))
-    promise[anchors], promise[~allowed] = -1, -1
+    promise[anchors] = -1
+    promise[~allowed] = -1
     return int(importance.argmin()), int(promise.argmax())
 
 # %% ../../nbs/methods/sparse_eval.ipynb #26bd0864
@@ -138,7 +148,7 @@ class NetworkAnchors(NamedTuple):
 
     items: np.ndarray  # item positions, shape (n,)
     easiness: np.ndarray  # their means over the sources
-    layers: list  # of the network
+    layers: list[np.ndarray]  # of the network
 
     def predict(
         self,
@@ -162,11 +172,17 @@ class SparseEval(PatternCoreset):
     pattern = NetworkAnchors
     least_sources = MIN_SOURCES
 
-    def learn(self, values, truth, rng) -> NetworkAnchors:
+    def learn(
+        self,
+        values: np.ndarray,  # sources x items
+        truth: np.ndarray,  # their full scores
+        rng: np.random.Generator,
+    ) -> NetworkAnchors:
         "Choose anchors, exchange the weakest, train the network"
         mean = item_means(values).astype(np.float32)
         filled = level_filled(values, mean).astype(np.float32)
-        truth, allowed = truth.astype(np.float32), self.weights_ > 0
+        truth = truth.astype(np.float32)
+        allowed = self.weights_ > 0
         points = 2 * filled.T - 1
         points /= np.linalg.norm(points, axis=1, keepdims=True) + 1e-9
         items = k_means_anchors(points, self.budget_, rng, self.weights_).items
