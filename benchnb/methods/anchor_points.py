@@ -29,6 +29,11 @@ class AnchorPoints(MedoidCoreset):
     def choose(self, values: np.ndarray, rng: np.random.Generator) -> Medoids:
         "The medoids of the items, as these models see them"
         table = standardize(values) if self.distance == "manhattan" else values
-        weights = self.weights_ * len(self.weights_)
-        settings = dict(weights=weights, exact_up_to=self.exact_up_to)
-        return cluster_items(table, self.budget_, rng, self.distance, **settings)
+        return cluster_items(
+            table,
+            self.budget_,
+            rng,
+            metric=self.distance,
+            weights=self.weights_ * len(self.weights_),
+            exact_up_to=self.exact_up_to,
+        )

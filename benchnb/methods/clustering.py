@@ -52,28 +52,35 @@ def k_means_items(
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    points, rng = np.asarray(points, dtype=np.float32), np.random.default_rng(rng)
+    points = np.asarray(points, dtype=np.float32)
+    rng = np.random.default_rng(rng)
     if not 1 <= k <= points.shape[1]:
         raise ValueError(f"cannot choose k={k} items from {points.shape[1]}")
-    kinds, kind = distinct_columns(points)
-    labels, away = kind, np.zeros(len(kind))  # one item of each kind, and copies
+    kinds, labels = distinct_columns(points)  # one item of each kind, and copies
+    distance = np.zeros(len(labels))
     if len(kinds) > k:
         means = KMeans(k, n_init=n_init, random_state=int(rng.integers(2**31 - 1)))
-        some = rng.permutation(points.shape[1])[:sample]
+        sampled = rng.permutation(points.shape[1])[:sample]
         # one thread, so that results do not depend on their number
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # copies of one item
-            share = None if weights is None else weights[some]
-            means.fit(points.T[some], sample_weight=share)
-            distance = means.transform(points.T)
-        labels, away = distance.argmin(axis=1), distance.min(axis=1)
-    medoids, labels = nearest_to_centroids(labels, away, k, rng)
-    return Medoids(medoids, labels, float(np.average(away**2, weights=weights)))
+            share = None if weights is None else weights[sampled]
+            means.fit(points.T[sampled], sample_weight=share)
+            distances = means.transform(points.T)
+        labels = distances.argmin(axis=1)
+        distance = distances.min(axis=1)
+    medoids, labels = nearest_to_centroids(labels, distance, k, rng)
+    loss = np.average(distance**2, weights=weights)
+    return Medoids(medoids, labels, float(loss))
 
 # %% ../../nbs/methods/clustering.ipynb #dbc91236
-def _item_points(space, source, side):
+def _item_points(
+    space: str,  # text or side
+    source: Scores,
+    side: object,  # None, an array of items x features, or a frame with a row per item
+) -> np.ndarray:  # features x items
     "Points of the items, from their texts or from `side`"
-    names, points = source.items.index, side
+    names = source.items.index
     if space == "text" and side is None:
         if "text" not in source.items:
             raise ValueError(
@@ -85,8 +92,8 @@ def _item_points(space, source, side):
         missing = names.difference(side.index)
         if len(missing):
             raise ValueError(f"side has no row for item {missing[0]!r}: add it")
-        points = side.loc[names]
-    points = np.zeros(0) if points is None else np.asarray(points, dtype=np.float32)
+        side = side.loc[names]
+    points = np.zeros(0) if side is None else np.asarray(side, dtype=np.float32)
     if points.ndim != 2 or len(points) != len(names):
         raise ValueError(
             f"side must be an array of {len(names)} items x features, got the shape "
