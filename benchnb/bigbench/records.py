@@ -245,7 +245,7 @@ class RecordFeatures(TransformerMixin, BaseEstimator):
 # %% ../../nbs/bigbench/records.ipynb #544ab65f
 def describe_records(
     records: pd.DataFrame,  # checked records
-) -> dict[str, object]:  # counts, and what the shots are
+) -> dict:  # counts, and what the shots are
     "How many records, families, models, tasks and parts there are, and which shots"
     names = dict(families=["family"], models=["family", "model"])
     names |= dict(tasks=["task"], parts=["subtask"])

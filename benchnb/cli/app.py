@@ -14,12 +14,16 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from shlex import join, quote, split
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import benchnb
 from .commands import COMMANDS, TYPED, Call, as_callback, plain_layout
+
+if TYPE_CHECKING:
+    from benchnb.data.files import AmbiguousFile
 
 # %% ../../nbs/cli/app.ipynb #cmdgrou1
 GROUPS = {  # group -> command -> what it does, as its docstring says
@@ -105,8 +109,7 @@ def check_command(name: str) -> None:  # as it was typed
         return
     from difflib import get_close_matches
 
-    known = [*ORDER, *SYNONYMS]
-    near = get_close_matches(name.lower(), known, 1)
+    near = get_close_matches(name.lower(), [*ORDER, *SYNONYMS], 1)
     hint = "benchnb --help lists all"
     if near:
         hint = f"did you mean 'benchnb {SYNONYMS.get(near[0], near[0])}'?"
@@ -152,15 +155,18 @@ def make_app(
     app.callback()(options if own_options else lambda: None)
     for group, lines in GROUPS.items():
         for name, line in lines.items():
-            settings = {"short_help": line, "rich_help_panel": group, "cls": Command}
+            add = partial(
+                app.command, name, cls=Command, short_help=line, rich_help_panel=group
+            )
             if name not in names:
-                app.command(name, **settings)(lambda: None)
+                add()(lambda: None)
                 continue
             importlib.import_module(f"benchnb.cli.{MODULES.get(name, name)}")
-            known = COMMANDS[name]
-            text = "\n\n".join(filter(None, [known.run.__doc__, known.more]))
-            example = ("" if rich else "\b\n") + f"example:\n  {known.example}"
-            app.command(name, help=text, epilog=example, **settings)(as_callback(known))
+            command = COMMANDS[name]
+            paragraphs = [command.run.__doc__, command.more]
+            text = "\n\n".join(filter(None, paragraphs))
+            example = ("" if rich else "\b\n") + f"example:\n  {command.example}"
+            add(help=text, epilog=example)(as_callback(command))
     return app
 
 
@@ -209,8 +215,8 @@ def load_plugins(
     "Import the files, and those that BENCHNB_PLUGIN names; each registers a method"
     from benchnb.evaluation.registry import registered
 
-    named = os.environ.get("BENCHNB_PLUGIN", "").split(os.pathsep)
-    for file in dict.fromkeys([*files, *filter(None, named)]):
+    more = os.environ.get("BENCHNB_PLUGIN", "").split(os.pathsep)
+    for file in dict.fromkeys([*files, *filter(None, more)]):
         path = Path(file)
         if path.suffix != ".py" or not path.is_file():
             raise ValueError(f"no plugin {file!r}: name a Python file that exists")
@@ -232,14 +238,15 @@ def as_flag(name: str) -> str:  # of a parameter
 
 
 def settling_option(
-    error: Exception,  # AmbiguousFile
+    error: "AmbiguousFile",
     names: Collection[str],  # parameters of the command
 ) -> str:  # such as --metric acc
     "The option that settles what a file leaves open; most are those of the import"
+    parameter = error.option
     choices = error.choices if len(error.choices) < 4 else error.choices[:1]
-    word = " or ".join(choices) or error.option.upper()
-    option = f"{as_flag(error.option)} {word}"
-    if FLAGS.get(error.option, error.option) in names or not error.read:
+    word = " or ".join(choices) or parameter.upper()
+    option = f"{as_flag(parameter)} {word}"
+    if FLAGS.get(parameter, parameter) in names or not error.read:
         return option
     format, *files = map(str, error.read)
     if format == "list":  # a table of one model, which it need not name
@@ -256,48 +263,70 @@ def user_error_text(
     "What the user did wrong, in one line, with the option that helps"
     if isinstance(error, UsageError):
         return str(error)
-    from benchnb.data.costs import Unit, UnknownCosts
     from benchnb.data.files import AmbiguousFile
     from benchnb.evaluation.method import EXTRAS, install_hint
-    from benchnb.evaluation.registry import UnknownMethod
 
     if isinstance(error.__context__, AmbiguousFile):  # it names no parameter yet
         read = getattr(error, "read", ())
         error = error.__context__
         error.read = error.read or read
-    text, kind = (str(error).strip().splitlines() or [""])[0], type(error).__name__
+    text = (str(error).strip().splitlines() or [""])[0]
+    kind = type(error).__name__
     method, module = getattr(error, "method", ("", "benchnb"))  # as compare marks it
     if module.partition(".")[0] != "benchnb":
-        text = f"the method {method!r} of {module}.py failed ({kind}: {text})"
-        return f"{text}: BENCHNB_TRACEBACK=1 shows where"
+        return (
+            f"the method {method!r} of {module}.py failed ({kind}: {text}): "
+            "BENCHNB_TRACEBACK=1 shows where"
+        )
     if not isinstance(error, MISTAKES):
         return None
     if isinstance(error, ImportError) and error.name in EXTRAS:
         return install_hint(error.name)
-    if "skip_empty" not in names:  # it is said at the import
+    parameters = {*names, *(n for n, flag in FLAGS.items() if flag in names)}
+    if isinstance(error, AmbiguousFile):  # benchnb import has an option for it
+        parameters.add(error.option)
+    return _with_options(text, parameters) + _remedy(error, names) or kind
+
+
+def _with_options(
+    text: str,  # of an error
+    parameters: Collection[str],  # of the command
+) -> str:
+    "A message of the library in which parameters are the options that set them"
+    if "skip_empty" not in parameters:  # it is said at the import
         line = "benchnb import FILE --skip-empty --out scores.parquet"
         text = re.sub(r"load_table\(\.\.\., skip_empty.True\)", line, text)
-    known = {*names, *(n for n, flag in FLAGS.items() if flag in names)}
-    if isinstance(error, AmbiguousFile):  # benchnb import has an option for it
-        known.add(error.option)
-    some = f"({'|'.join(known) or '(?!)'})"
-    value = rf"(?<![\w.-]){some}=(?=['\"{{\d])"  # such as match='hash'
-    text = re.sub(value, lambda found: f"{as_flag(found[1])} ", text)
-    value = rf"(?:load_table\(\.\.\., |\b){some}=True\)?"  # such as skip_empty
-    text = re.sub(value, lambda found: as_flag(found[1]), text)
-    begun = rf"^{some}(?= (must|is|are|lies?) )"  # such as level must lie in
-    text = re.sub(begun, lambda found: as_flag(found[1]), text)
+    name = f"({'|'.join(parameters) or '(?!)'})"
+    value = rf"(?<![\w.-]){name}=(?=['\"{{\d])"  # such as match='hash'
+    text = re.sub(value, lambda match: f"{as_flag(match[1])} ", text)
+    switch = rf"(?:load_table\(\.\.\., |\b){name}=True\)?"  # such as skip_empty
+    text = re.sub(switch, lambda match: as_flag(match[1]), text)
+    subject = rf"^{name}(?= (must|is|are|lies?) )"  # such as level must lie in
+    return re.sub(subject, lambda match: as_flag(match[1]), text)
+
+
+def _remedy(
+    error: Exception,
+    names: Collection[str],  # parameters of the command
+) -> str:  # empty: there is none
+    "What to add to the command, for some kinds of errors"
+    from benchnb.data.costs import Unit, UnknownCosts
+    from benchnb.data.files import AmbiguousFile
+    from benchnb.evaluation.registry import UnknownMethod
+
+    folder = getattr(error, "repair", None)  # of an evaluation
+    repair = f" (benchnb estimate {quote(str(folder))} --repair sets it aside)"
     if isinstance(error, UnknownMethod):
-        text += ": name its file with --plugin F.py"
+        option = ": name its file with --plugin F.py"
     elif isinstance(error, UnknownCosts) and error.unit is Unit.USD:
-        text += " (--dollars 0.5 or 3/Mtokens)"
+        option = " (--dollars 0.5 or 3/Mtokens)"
     elif isinstance(error, UnknownCosts) and error.unit is not None:
-        text += f" (--cost {error.unit})"
+        option = f" (--cost {error.unit})"
     elif isinstance(error, AmbiguousFile) and not hasattr(error, "repair"):
-        text += f" ({settling_option(error, names)})"
-    if folder := getattr(error, "repair", None):
-        text += f" (benchnb estimate {quote(str(folder))} --repair sets it aside)"
-    return text or kind
+        option = f" ({settling_option(error, names)})"
+    else:
+        option = ""
+    return option + (repair if folder else "")
 
 # %% ../../nbs/cli/app.ipynb #dc74f99c
 def plain_warnings() -> None:
@@ -357,29 +386,32 @@ def run_call(call: Call) -> int:  # exit code
     import threading
     import warnings
 
-    given, jobs = dict(call.given), contextlib.nullcontext()
-    if (given.get("seed") or 0) < 0:
-        raise ValueError(f"--seed is a whole number from 0, got {given['seed']}")
-    if given.get("jobs", 1) == 0:
+    arguments = dict(call.arguments)
+    if (arguments.get("seed") or 0) < 0:
+        raise ValueError(f"--seed is a whole number from 0, got {arguments['seed']}")
+    n_jobs = arguments.get("jobs", 1)
+    if n_jobs == 0:
         raise ValueError("--jobs is 1 or more, or -1 for all processors, got 0")
-    if given.get("jobs", 1) != 1:
+    processes: contextlib.AbstractContextManager = contextlib.nullcontext()
+    if n_jobs != 1:
         from joblib import parallel_config
 
-        jobs = parallel_config(backend="loky", initializer=plain_warnings)
-    shown = contextlib.redirect_stdout(Printable(sys.stdout))
-    before, threading.excepthook = threading.excepthook, lambda failure: None
-    with shown, jobs, warnings.catch_warnings():
+        processes = parallel_config(backend="loky", initializer=plain_warnings)
+    printed = contextlib.redirect_stdout(Printable(sys.stdout))
+    report_thread = threading.excepthook
+    threading.excepthook = lambda failure: None
+    with printed, processes, warnings.catch_warnings():
         plain_warnings()
         logging.getLogger("benchnb").setLevel(logging.INFO)
         try:
             if call.command.plugins:
-                load_plugins(given.pop("plugin"))
-            return call.command.run(**given) or 0
+                load_plugins(arguments.pop("plugin"))
+            return call.command.run(**arguments) or 0
         except KeyboardInterrupt:
-            before = threading.excepthook  # threads may outlive this call: stay quiet
+            report_thread = threading.excepthook  # threads may outlive this call
             raise
         finally:
-            threading.excepthook = before
+            threading.excepthook = report_thread
             flush()
 
 
@@ -393,7 +425,7 @@ def main(
             setattr(sys, name, open(os.devnull, "w"))
         if hasattr(stream := getattr(sys, name), "reconfigure"):
             stream.reconfigure(errors="replace")
-    call = code = 0
+    call: Call | int = 0  # a number where nothing is left to be done
     argv = sys.argv[1:] if argv is None else argv
     line = TYPED.set(join(["benchnb", *argv]))
     os.environ.setdefault("PYTHONSAFEPATH", "benchnb")  # of child processes
@@ -402,9 +434,9 @@ def main(
             print(f"benchnb {benchnb.__version__}")
         else:
             call = parse(argv)
-        if isinstance(call, Call):
-            code = run_call(call)
+        code = run_call(call) if isinstance(call, Call) else call
         flush()
+        return code
     except BrokenPipeError:  # nobody reads on, as after | head
         return 0
     except SystemExit as stop:  # Typer ends so when it shows the help to nobody
@@ -412,7 +444,7 @@ def main(
             return 0
         raise
     except Exception as error:
-        names = call.given if isinstance(call, Call) else ()
+        names = call.arguments if isinstance(call, Call) else ()
         message = user_error_text(error, names)
         if message is None or os.environ.get("BENCHNB_TRACEBACK"):
             raise
@@ -422,16 +454,14 @@ def main(
         print(head + printable(message), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        kept = isinstance(call, Call) and call.command.resumes
-        kept = kept and (call.given.get("out") or call.given.get("rows"))
-        more = "; the same command goes on from here" if kept else ""
-        print(f"benchnb: stopped{more}", file=sys.stderr)
+        goes_on = isinstance(call, Call) and call.goes_on
+        hint = "; the same command goes on from here" if goes_on else ""
+        print(f"benchnb: stopped{hint}", file=sys.stderr)
         return 130
     finally:
         TYPED.reset(line)
         if os.environ.get("PYTHONSAFEPATH") == "benchnb":
             del os.environ["PYTHONSAFEPATH"]
-    return code if isinstance(call, Call) else call
 
 
 def terminal(
@@ -445,10 +475,13 @@ def terminal(
         if command != "benchnb":
             raise ValueError(f"this terminal knows benchnb only, not {command!r}")
         printed = io.StringIO()
-        out, err = contextlib.redirect_stdout, contextlib.redirect_stderr
-        with contextlib.chdir(folder), out(printed), err(printed):
-            with contextlib.suppress(SystemExit):
-                main(words)
+        with (
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
+            contextlib.suppress(SystemExit),
+        ):
+            main(words)
         print(f"$ {line}\n{printed.getvalue().rstrip()}")
 
     return give

@@ -46,18 +46,18 @@ def audit_command(
     if first < 0:
         raise ValueError(f"--first is a number of items, got {first}")
     table = read_scores(scores)
-    found = audit(table, after, level, similar)
-    effects = left_out(table, found)
+    items = audit(table, after, level, similar)
+    effects = left_out(table, items)
     if out:
-        rows = found.reset_index()
+        rows = items.reset_index()
         replace_file(out, lambda draft: write_csv(rows, draft, index=False))
     if json:
-        return print_json({"without": effects, "items": found})
+        return print_json({"without": effects, "items": items})
     print(about_table(scores, table), end="\n\n")
     if len(table) < MIN_SOURCES:
         print(f"{about_sources(table)}\n")
     print(render(effects.round(3).reset_index(), right=[*effects]))
-    head = found[["classes", "solved", "r", "r_error"]].head(first).round(3)
+    head = items[["classes", "solved", "r", "r_error"]].head(first).round(3)
     print(f"\nto read first:\n{render(head.reset_index(), right=[*head][1:])}")
-    flagged = f"{(found['classes'] != '').sum():,} of {len(found):,} items have a class"
-    print(f"\n{flagged}" + f", written: {out}" * bool(out))
+    flagged = f"{(items['classes'] != '').sum():,} of {len(items):,} items have a class"
+    print(f"\n{flagged}, written: {out}" if out else f"\n{flagged}")

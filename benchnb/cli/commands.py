@@ -38,22 +38,28 @@ class Call:
     "A command and the arguments that were typed"
 
     command: Command
-    given: dict
+    arguments: dict
+
+    @property
+    def goes_on(self) -> bool:
+        "Does the same command go on where this one was stopped?"
+        written = self.arguments.get("out") or self.arguments.get("rows")
+        return self.command.resumes and bool(written)
 
 
 COMMANDS: dict[str, Command] = {}  # by name
-TYPED = ContextVar("TYPED", default=None)  # the line that is being carried out
+TYPED: ContextVar[str | None] = ContextVar("TYPED", default=None)  # the line that runs
 
 
 def command(
     name: str,  # as it is typed
     example: str,  # a call of it
-    **more,  # other fields of Command
+    **fields,  # others of Command
 ) -> Callable:  # a decorator
     "Make a documented function a command"
 
     def register(run):
-        COMMANDS[name] = Command(run, example, **more)
+        COMMANDS[name] = Command(run, example, **fields)
         return run
 
     return register
@@ -69,35 +75,53 @@ def as_callback(command: Command) -> Callable:  # returns a Call, and runs nothi
     import typer
     from fastcore.docments import docments
 
-    comments, options, rare = docments(command.run, full=True), [], command.rare.split()
+    comments = docments(command.run, full=True)
+    rare = command.rare.split()
+    parameters = []
     for name, part in inspect.signature(command.run, eval_str=True).parameters.items():
-        made = typer.Argument(help=comments[name].docment)
+        comment = comments[name].docment
         if part.kind is part.KEYWORD_ONLY:
+            types = getattr(part.annotation, "__args__", [part.annotation])
             made = typer.Option(
                 "--" + name.replace("_", "-"),
-                help=made.help,
+                help=comment,
+                metavar=METAVARS.get(types[0], "TEXT"),
                 show_default=bool(part.default),
                 rich_help_panel=RARE if name in rare else None,
             )
-            types = getattr(part.annotation, "__args__", [part.annotation])
-            made.metavar = METAVARS.get(types[0], "TEXT")
         else:
-            made.metavar = name.upper()
-        kind = Annotated[part.annotation, made]
-        options.append(part.replace(annotation=kind, kind=part.KEYWORD_ONLY))
+            made = typer.Argument(help=comment, metavar=name.upper())
+        parameters.append(_typed(part, made))
     if command.plugins:
         made = typer.Option(
             "--plugin", help=PLUGIN, metavar="FILE", rich_help_panel=RARE
         )
-        last = inspect.Parameter("plugin", part.KEYWORD_ONLY, default=[])
-        options.append(last.replace(annotation=Annotated[list[str], made]))
+        plugin = inspect.Parameter(
+            "plugin",
+            inspect.Parameter.KEYWORD_ONLY,
+            default=[],
+            annotation=list[str],
+        )
+        parameters.append(_typed(plugin, made))
 
-    def callback(**given):
-        return Call(command, given)
+    def callback(**arguments):
+        return Call(command, arguments)
 
-    callback.__signature__ = inspect.Signature(options)
-    callback.__annotations__ = {part.name: part.annotation for part in options}
+    signature = inspect.Signature(parameters)
+    vars(callback)["__signature__"] = signature  # where Typer looks
+    callback.__annotations__ = {part.name: part.annotation for part in parameters}
     return callback
+
+
+def _typed(
+    part: inspect.Parameter,
+    option: object,  # of Typer
+) -> inspect.Parameter:
+    "A parameter with Typer's option in its annotation, given by name"
+    return part.replace(
+        annotation=Annotated[part.annotation, option],
+        kind=inspect.Parameter.KEYWORD_ONLY,
+    )
 
 
 def plain_layout() -> tuple[type, type]:  # of the group of all commands; of a command
@@ -146,7 +170,8 @@ def split_commas(
     "The words of an option; a comma in parentheses belongs to its word"
     if text is None:
         return None
-    depth, pieces = 0, [""]
+    depth = 0
+    pieces = [""]
     for letter in text:
         depth += (letter == "(") - (letter == ")")
         if letter == "," and not depth:
@@ -181,14 +206,16 @@ def open_table(
     if os.path.isdir(scores):
         from benchnb.harnesses.harness import guess_harness
 
-        kind = guess_harness(scores)
-        kind = "table" if kind and kind.tables else kind.name if kind else "FORMAT"
-        words = f"benchnb import {kind} {shlex.quote(scores)} --out scores.parquet"
-        raise ValueError(f"{scores!r} is a folder of logs, import them first: {words}")
+        harness = guess_harness(scores)
+        format = "FORMAT"
+        if harness is not None:
+            format = "table" if harness.tables else harness.name
+        line = f"benchnb import {format} {shlex.quote(scores)} --out scores.parquet"
+        raise ValueError(f"{scores!r} is a folder of logs, import them first: {line}")
     try:
         table = load_table(scores, columns_are=columns_are)
     except AmbiguousFile as error:
-        error.read = "table", scores
+        error.read = ("table", scores)
         raise
     if dollars:
         table = copy.copy(table)
@@ -203,12 +230,16 @@ def about_table(
     "What was read: its size and its gaps"
     import numpy as np
 
-    text = f"{name}: {str(table).removeprefix('Scores: ')}"
+    size = f"{name}: {str(table).removeprefix('Scores: ')}"
     gaps = np.isnan(table.values).sum(axis=1)
+    with_gaps = ""
     if gaps.any():
-        models, most = count(int((gaps > 0).sum()), "model"), gaps.argmax()
-        text += f" ({models} with gaps, most in {table.models.index[most]})"
-    return textwrap.fill(text, 79, subsequent_indent="  ", break_on_hyphens=False)
+        models = count(int((gaps > 0).sum()), "model")
+        worst = table.models.index[gaps.argmax()]
+        with_gaps = f" ({models} with gaps, most in {worst})"
+    return textwrap.fill(
+        size + with_gaps, 79, subsequent_indent="  ", break_on_hyphens=False
+    )
 
 
 def about_sources(
@@ -217,10 +248,10 @@ def about_sources(
     "How many, how old and how alike the sources are, in words"
     from benchnb.stats.irt import FEW_SOURCES, MIN_SOURCES
 
-    text = textwrap.fill(f"sources: {table.likeness()}", 78, subsequent_indent="  ")
-    if len(table) < MIN_SOURCES:
-        text += "\n" + textwrap.fill(FEW_SOURCES.format(len(table)), 78)
-    return text
+    likeness = textwrap.fill(f"sources: {table.likeness()}", 78, subsequent_indent="  ")
+    if len(table) >= MIN_SOURCES:
+        return likeness
+    return f"{likeness}\n{textwrap.fill(FEW_SOURCES.format(len(table)), 78)}"
 
 # %% ../../nbs/cli/commands.ipynb #52b4b695
 def read_choices(
@@ -249,10 +280,19 @@ def read_choices(
             raise ValueError(
                 f"--value {text!r} is not WORD=NUMBER, as GOOD=1"
             ) from error
-    names = (tuple(split_commas(text) or ()) for text in (metric, filter))
-    how = {"reducer": reducer, "values": tuple(values), "repeated": repeated}
-    how |= {"interrupted": interrupted, "match": match, "model": model}
-    return Choices(*names, split, **how, task=task, cost=cost)
+    return Choices(
+        tuple(split_commas(metric) or ()),
+        tuple(split_commas(filter) or ()),
+        split,
+        reducer=reducer,
+        values=tuple(values),
+        repeated=repeated,
+        interrupted=interrupted,
+        match=match,
+        model=model,
+        task=task,
+        cost=cost,
+    )
 
 # %% ../../nbs/cli/commands.ipynb #b54469f7
 def read_budget(
@@ -278,14 +318,15 @@ def in_points(
 
 # %% ../../nbs/cli/commands.ipynb #7da9ba76
 def check_outputs(
-    *given: str,  # what is read: files, or names
-    **files: str | None,  # out, rows, plot: the files that will be written
+    *inputs: str,  # what is read: files, or names
+    **outputs: str | None,  # out, rows, plot: the files that will be written
 ) -> None:
     "Fail before the work, not after it, if a result has no place of its own"
     from benchnb.data.files import check_place
 
-    taken, pictures = {*map(os.path.realpath, given)}, (".png", ".pdf", ".svg")
-    for name, path in files.items():
+    pictures = (".png", ".pdf", ".svg")
+    taken = {*map(os.path.realpath, inputs)}
+    for name, path in outputs.items():
         if path is None:
             continue
         check_place(path)
@@ -313,7 +354,8 @@ def save_plot(
     import matplotlib.pyplot as plt
 
     set_style()
-    figure, kind = draw(), path.rpartition(".")[2].lower()
+    figure = draw()
+    kind = path.rpartition(".")[2].lower()
     replace_file(path, lambda name: figure.savefig(name, format=kind))
     plt.close(figure)
 
@@ -326,11 +368,12 @@ def named_method(
     from benchnb.evaluation.method import parameters
     from benchnb.evaluation.registry import get_method
 
+    name = name or "bento_sim"
     if transfer is None:
         return get_method(name)
-    if "transfer" not in parameters(get_method(name or "bento_sim")):
+    if "transfer" not in parameters(get_method(name)):
         raise ValueError(f"--transfer is for bento_sim and bento_le, not for {name}")
-    return get_method(name or "bento_sim", transfer=transfer)
+    return get_method(name, transfer=transfer)
 
 # %% ../../nbs/cli/commands.ipynb #c0d1b397
 def print_json(

@@ -38,8 +38,10 @@ class FirstTrial:
         trials: int,  # of the comparison
         wait: float = 5.0,  # seconds before anything is shown
     ):
-        self.trials, self.wait = trials, wait
+        self.trials = trials
+        self.wait = wait
         self.begun = time.monotonic()
+        self.head = ""  # of the table; empty: nothing came yet
         self.lines: list[str] = []  # that wait
 
     def __call__(
@@ -49,7 +51,7 @@ class FirstTrial:
         "Take the first trial of a method"
         off = (rows["score"] - rows["truth"]).abs()
         errors = off.groupby(rows["budget"], sort=False).mean()
-        if not self.lines and not hasattr(self, "head"):
+        if not self.head:
             unit = rows["unit"].iloc[0] if "unit" in rows else Unit.ITEMS
             self.head = f"points off, 1 of {self.trials} trials"
             budgets = "".join(f"{in_words(b, unit):>8}" for b in errors.index)
@@ -63,12 +65,11 @@ class FirstTrial:
         "Write what waits, without breaking a bar"
         from tqdm import tqdm
 
-        lines, self.lines = self.lines, []
-        if os.environ.get("BENCHNB_PROGRESS") == "0":
-            return
-        for line in lines:
-            tqdm.write(line, file=sys.stderr)
-        sys.stderr.flush()
+        if os.environ.get("BENCHNB_PROGRESS") != "0":
+            for line in self.lines:
+                tqdm.write(line, file=sys.stderr)
+            sys.stderr.flush()
+        self.lines = []
 
 # %% ../../nbs/cli/compare.ipynb #160e4b90
 def clearly_less(
@@ -100,22 +101,22 @@ def conclusion(
     counted = f" {unit}" if unit in (Unit.ITEMS, Unit.TOKENS) else ""
     parts = []
     for (names, clear), budgets in leads.items():
-        more = "" if clear else ", though these trials do not decide it"
+        remark = "" if clear else ", though these trials do not decide it"
         if len(names) > 1:
-            more = ", equal to each other"
+            remark = ", equal to each other"
         *before, last = budgets
-        listed_budgets = f"{', '.join(before)} and {last}" if before else last
-        parts.append(f"{' and '.join(names)} at {listed_budgets}{counted}{more}")
-    text = f"Least error: {'; '.join(parts)}."
+        at = f"{', '.join(before)} and {last}" if before else last
+        parts.append(f"{' and '.join(names)} at {at}{counted}{remark}")
+    sentences = [f"Least error: {'; '.join(parts)}."]
     for name in dict.fromkeys(name for names, _ in leads for name in names):
         method = get_method(name)
         if method.guarded or method.design_based or name == RECOMMENDED:
             continue
-        text += (
-            f" {name} is not what we recommend: it can be far off where a new model "
+        sentences.append(
+            f"{name} is not what we recommend: it can be far off where a new model "
             f"is stronger than all earlier ones; {RECOMMENDED} notices this."
         )
-    return text
+    return " ".join(sentences)
 
 
 def noted(
@@ -145,11 +146,15 @@ def comparison_lines(
     if comparison.cost_unit is Unit.USD:
         costs = known_costs(table.items)
         each = "each" if costs.min() == costs.max() else "each on average"
-        total, mean = in_words(costs.sum(), Unit.USD), in_words(costs.mean(), Unit.USD)
+        total = in_words(costs.sum(), Unit.USD)
+        mean = in_words(costs.mean(), Unit.USD)
         yield f"all items cost {total}: {mean} {each}"
-    by_trial = frame.groupby("trial")["target"].nunique()
-    size, trials = by_trial.iloc[0], count(len(by_trial), "trial")
-    yield f"{split} split, {size} targets a trial, {trials}; ± is the standard error"
+    targets = frame.groupby("trial")["target"].nunique()
+    trials = count(len(targets), "trial")
+    yield (
+        f"{split} split, {targets.iloc[0]} targets a trial, {trials}; "
+        "± is the standard error"
+    )
     yield f"\n{comparison}\n"
     yield "error: mean absolute error in points. cover: share of 95% intervals that"
     yield "hold the truth; interval: half their width, in points (-: no interval)."
@@ -228,14 +233,15 @@ def compare_command(
 ) -> None:
     "Compare methods: how far off are their estimates of models that you know?"
     commands.check_outputs(scores, out=out, rows=rows, plot=plot)
-    table, side = read_scores(scores, **kwargs), None
+    table = read_scores(scores, **kwargs)
+    side = None
     if transfer is not None:
         from benchnb.bento.transfer import read_matrix
 
         side = read_matrix(transfer)
     journal = f"{rows or out}.journal" if rows or out else None
     names = method_names(methods, table)
-    sizes = split_commas(budgets)
+    sizes = split_commas(budgets) or []
     comparison = compare(
         table,
         names,

@@ -24,14 +24,16 @@ def repair_report(
     from benchnb.live.evaluation import Evaluation
     from benchnb.live.repair import repair
 
-    lines = [f"renamed to {name}: {why}" for name, why in repair(Path(folder))]
+    lines = [f"renamed to {name}: {reason}" for name, reason in repair(Path(folder))]
     live = Evaluation.load(folder)
     lines.append(
         f"{len(live.answers):,} of {len(live.items):,} items are answered, "
         f"{len(live.ask()):,} are asked: evaluation, records and logs agree"
     )
-    how = {"subsequent_indent": "  ", "break_on_hyphens": False}
-    return [textwrap.fill(line, 79, **how) for line in lines]
+    return [
+        textwrap.fill(line, 79, subsequent_indent="  ", break_on_hyphens=False)
+        for line in lines
+    ]
 
 
 def of_bundle(

@@ -28,14 +28,20 @@ def fetch_command(
     from benchnb.data.sources import CATALOG, fetch_source, plan_fetch
 
     if name is None:
-        lines, how = [], {"initial_indent": "  ", "subsequent_indent": "    "}
-        how |= {"break_long_words": False, "break_on_hyphens": False}
+        layout = textwrap.TextWrapper(
+            78,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
         for name, row in CATALOG.iterrows():
-            facts = [row[fact] for fact in ("items", "size", "licence") if row[fact]]
             models = f"{row['models']} models x " if row["models"] else ""
-            lines += [name, textwrap.fill(models + ", ".join(facts), 78, **how)]
-            lines += [textwrap.fill(row["get"], 78, **how)]
-        return print("\n".join(lines))
+            size = [row[column] for column in ("items", "size", "licence")]
+            print(name)
+            print(layout.fill(models + ", ".join(filter(None, size))))
+            print(layout.fill(row["get"]))
+        return
     plan = plan_fetch(name, part)
     print(plan)
     if out is not None:

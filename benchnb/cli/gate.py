@@ -63,14 +63,14 @@ def scored_by(
 ) -> dict[str, float]:  # by task
     "One figure for each task (equation 2 of the gate)"
     rates = run.values[0].astype(float)
-    found = re.fullmatch(r"pass([@^])(\d+)", measure)
-    if measure != "mean" and not (found and int(found[2])):
+    match = re.fullmatch(r"pass([@^])(\d+)", measure)
+    if measure != "mean" and not (match and int(match[2])):
         raise ValueError(
             f"--measure {measure!r} is none: mean, pass^3 or pass@3, any number"
         )
-    if found:
+    if match:
         trials = np.ones(len(rates)) if run.trials is None else run.trials[0]
-        rates = repeated_score(rates, trials, int(found[2]), found[1] == "^")
+        rates = repeated_score(rates, trials, int(match[2]), match[1] == "^")
     return dict(zip(run.items.index, rates, strict=True))
 
 # %% ../../nbs/cli/gate.ipynb #6cb24aa0
@@ -94,35 +94,50 @@ def gate_runs(
 ) -> tuple[GateResult, list[str]]:  # the result; tasks to run next
     "The gate on the tasks of two versions"
     if not old.keys() & new.keys():
-        names = min(old, default=None), min(new, default=None)
+        old_task = min(old, default=None)
+        new_task = min(new, default=None)
         raise ValueError(
-            f"the two versions have no task in common (such as {names[0]!r} and "
-            f"{names[1]!r}): name two runs of one benchmark"
+            f"the two versions have no task in common (such as {old_task!r} and "
+            f"{new_task!r}): name two runs of one benchmark"
         )
-    for name, one in (("old", old), ("new", new)):
-        if all(map(math.isnan, one.values())):
+    for name, scores in (("old", old), ("new", new)):
+        if all(map(math.isnan, scores.values())):
             raise ValueError(f"no task of the {name} version has a score: did it run?")
     order = task_order([*old], seed)
     ready = next((k for k, name in enumerate(order) if name not in new), len(order))
-    first, left = order[:ready], order[ready:]
-    scores = (np.array([run[n] for n in first], float) for run in (old, new))
-    more = {"repeatable": repeatable}
+    first = order[:ready]
+    left = order[ready:]
+    source_values = None
     if source is not None:
         columns = source.items.index.get_indexer(order)
         if (lost := columns < 0).any():
             name = order[int(lost.argmax())]
-            text = f"the table of earlier models has no task {name!r}"
-            raise ValueError(f"{text}: name one with all tasks in --data")
-        more |= {"source": source.values[:, columns], "order": np.arange(ready)}
-    result = gate(*scores, len(order), margin, level, **more)
+            raise ValueError(
+                f"the table of earlier models has no task {name!r}: name one with all "
+                "tasks in --data"
+            )
+        source_values = source.values[:, columns]
+    result = gate(
+        np.array([old[name] for name in first], float),
+        np.array([new[name] for name in first], float),
+        len(order),
+        margin,
+        level,
+        repeatable=repeatable,
+        source=source_values,
+        order=None if source is None else np.arange(ready),
+    )
     notes = [result.note] if result.note else []
-    if other := len(new.keys() - old.keys()):
-        notes.append(f"Tasks that the old version lacks: {other}")
+    if unknown := len(new.keys() - old.keys()):
+        notes.append(f"Tasks that the old version lacks: {unknown}")
     total = len(order) if repeatable else math.inf
-    common = common_tasks(old, new, level, total)
-    waiting = sum(name in new for name in left)
-    note = ". ".join(notes)
-    return replace(result, note=note, common=common, waiting=waiting), left
+    result = replace(
+        result,
+        note=". ".join(notes),
+        common=common_tasks(old, new, level, total),
+        waiting=sum(name in new for name in left),
+    )
+    return result, left
 
 
 def what_next(
@@ -139,15 +154,17 @@ def what_next(
         line = f"benchnb paired {shlex.quote(old)} {shlex.quote(new)}"
         return f"Next: `{line}` estimates the difference on the whole benchmark"
     if not left:
-        text = "All tasks are run, and do not settle it: a second run of each may"
-        return f"{text} (the margin is set before the results are seen)"
+        return (
+            "All tasks are run, and do not settle it: a second run of each may (the "
+            "margin is set before the results are seen)"
+        )
     line = f"benchnb gate {shlex.quote(old)} {shlex.quote(new)} --next 20"
-    text = f"Next: the new version must run the tasks that `{line}` prints"
-    if result.waiting:
-        tasks = count(result.waiting, "task")
-        verb = "is" if result.waiting == 1 else "are"
-        text += f"; {tasks} that you ran {verb} not among the first"
-    return text
+    next_tasks = f"Next: the new version must run the tasks that `{line}` prints"
+    if not result.waiting:
+        return next_tasks
+    tasks = count(result.waiting, "task")
+    verb = "is" if result.waiting == 1 else "are"
+    return f"{next_tasks}; {tasks} that you ran {verb} not among the first"
 
 # %% ../../nbs/cli/gate.ipynb #f7166a2a
 CODES = {GateOutcome.PASS: 0, GateOutcome.FAIL: 1, GateOutcome.INCONCLUSIVE: 3}
@@ -189,31 +206,68 @@ def print_tasks_to_run(
 
 
 def junit_xml(
-    found: GateResult,
+    result: GateResult,
     more: str = "",  # what_next, and what the versions are called
 ) -> str:
     "The result as a test report of JUnit: a failure, or a test that was skipped"
-    text = ". ".join(filter(None, [found.sentence(), more]))
-    return junit_test(found.outcome, text)
+    text = ". ".join(filter(None, [result.sentence(), more]))
+    return junit_test(result.outcome, text)
 
 
 def markdown(
-    found: GateResult,
+    result: GateResult,
     more: str = "",  # what_next, and what the versions are called
 ) -> str:
     "The result as a heading, sentences and a table"
-    text = f"## {found.outcome}\n\n{found.decision()}\n\n"
-    text += "| points of 100 | tasks | old | new | new - old |\n|:--|--:|--:|--:|:-:|\n"
-    if found.common is not None:
-        both = found.common
-        apart = score_with_interval(both.difference, *both.interval)
-        text += f"| all tasks that both have | {both.tasks:,} | {points(both.old)} | "
-        text += f"{points(both.new)} | {apart.replace(' points', '')} |\n"
-    low, high = (points(end) for end in found.interval)
-    text += f"| the gate looked at | {found.tasks:,} of {found.total:,} | "
-    text += f"{points(found.old)} | {points(found.new)} | {low} to {high} |\n"
-    notes = ". ".join(filter(None, [found.note, more]))
-    return f"{text}\n{notes}\n" if notes else text
+    lines = [
+        f"## {result.outcome}\n",
+        f"{result.decision()}\n",
+        "| points of 100 | tasks | old | new | new - old |",
+        "|:--|--:|--:|--:|:-:|",
+    ]
+    if result.common is not None:
+        both = result.common
+        difference = score_with_interval(both.difference, *both.interval)
+        lines.append(
+            f"| all tasks that both have | {both.tasks:,} | {points(both.old)} | "
+            f"{points(both.new)} | {difference.replace(' points', '')} |"
+        )
+    low, high = (points(end) for end in result.interval)
+    lines.append(
+        f"| the gate looked at | {result.tasks:,} of {result.total:,} | "
+        f"{points(result.old)} | {points(result.new)} | {low} to {high} |"
+    )
+    if notes := ". ".join(filter(None, [result.note, more])):
+        lines.append(f"\n{notes}")
+    return "\n".join(lines) + "\n"
+
+
+def _write_result(
+    result: GateResult,
+    more: str,  # what_next, and what the versions are called
+    junit: str | None,  # a file for the test report of JUnit
+    summary: str | None,  # a file for the result in Markdown
+    page: str | None,  # a file that the result is added to; not if there is a summary
+) -> None:
+    "Write the result to files"
+    if junit:
+        write_text(junit, junit_xml(result, more))
+    if summary:
+        write_text(summary, markdown(result, more))
+    elif page:
+        with open(page, "a", encoding="utf-8") as file:
+            file.write(markdown(result, more))
+
+
+def _print_result(
+    result: GateResult,
+    more: str,  # what_next, and what the versions are called
+) -> None:
+    "Print the result in lines of at most 79 columns"
+    common = "" if result.common is None else result.common.sentence()
+    lines = [result.decision(), common, "", result.looked_at(), result.note, more]
+    for line in filter(None, lines):
+        print(textwrap.fill(line, 79, break_on_hyphens=False, break_long_words=False))
 
 # %% ../../nbs/cli/gate.ipynb #857a56f4
 def holds_file(place: Path) -> bool:  # a file, or a folder with one in it
@@ -249,10 +303,10 @@ def drive(
         scores = read()
         left = order
         if scores is not None:
-            found, left = judge(scores)
-            undecided = found.outcome is GateOutcome.INCONCLUSIVE
+            result, left = judge(scores)
+            undecided = result.outcome is GateOutcome.INCONCLUSIVE
             if not (words and undecided and left):
-                return found, left
+                return result, left
         if len(left) == left_before:
             raise ValueError(f"the command logged nothing new in {new!r}: see its log")
         left_before = len(left)
@@ -267,7 +321,8 @@ def chosen_part(
     if not holds_evaluation(place):
         return ""
     run = Evaluation.load(place)
-    asked, total = len(run.told.results), len(run.items)
+    asked = len(run.told.results)
+    total = len(run.items)
     if asked == total:
         return ""
     return (
@@ -329,7 +384,7 @@ def gate_command(
     "Test whether a new version is not worse than the old one"
     if batch < 1 or (next is not None and next < 1):
         raise ValueError("--batch and --next count tasks: give 1 or more")
-    if next and (harness or json or junit or summary):
+    if next and any([harness, json, junit, summary]):
         raise ValueError("--next only prints tasks: leave out what reports or runs")
     if Path(old).resolve() == Path(new).resolve():
         raise ValueError(f"both versions are {old!r}: name two runs")
@@ -364,29 +419,19 @@ def gate_command(
         if next:
             print_tasks_to_run(order, read() or {}, next)
             return 0
-        found, left = drive(read, judge, harness or [], order, batch, new)
+        result, left = drive(read, judge, harness or [], order, batch, new)
     except (ValueError, OSError) as error:
         if junit:
             write_text(junit, junit_test(None, str(error)))
         raise
     parts = [chosen_part(place) for place in (old, new)]
-    notes = [found.note, several_runs(runs, measure), *parts]
-    found = replace(found, note=". ".join(filter(None, notes)))
-    following = what_next(found, left, old, new, whole=not any(parts))
+    notes = [result.note, several_runs(runs, measure), *parts]
+    result = replace(result, note=". ".join(filter(None, notes)))
+    following = what_next(result, left, old, new, whole=not any(parts))
     more = ". ".join(filter(None, [following, f"Old: {old!r}; new: {new!r}"]))
-    if junit:
-        write_text(junit, junit_xml(found, more))
-    if summary:
-        write_text(summary, markdown(found, more))
-    elif page:
-        with open(page, "a", encoding="utf-8") as file:
-            file.write(markdown(found, more))
+    _write_result(result, more, junit, summary, page)
     if json:
-        print_json(found.values() | {"next": following})
+        print_json(result.values() | {"next": following})
     else:
-        lines = [found.decision(), "", "", found.looked_at(), found.note, more]
-        if found.common is not None:
-            lines[1] = found.common.sentence()
-        how = {"break_on_hyphens": False, "break_long_words": False}
-        print(*(textwrap.fill(line, 79, **how) for line in lines if line), sep="\n")
-    return CODES[found.outcome]
+        _print_result(result, more)
+    return CODES[result.outcome]

@@ -25,15 +25,20 @@ def import_figures(
     "What was read: its size, its ends, and what is known of the items"
     from benchnb.data.costs import cost_unit
 
-    means, items = scores.performance(), scores.items
-    ends = {"lowest": means.idxmin(), "highest": means.idxmax()}
-    known = {n: items[n].notna().mean() if n in items else 0 for n in ("cost", "hash")}
+    items = scores.items
+    means = scores.performance()
+    lowest = means.idxmin()
+    highest = means.idxmax()
     return {
         "models": len(scores),
         "items": len(items),
         "tasks": items["task"].nunique(),
-        **{name: {"model": at, "score": float(means[at])} for name, at in ends.items()},
-        "known": {name: float(share) for name, share in known.items()},
+        "lowest": {"model": lowest, "score": float(means[lowest])},
+        "highest": {"model": highest, "score": float(means[highest])},
+        "known": {
+            name: float(items[name].notna().mean()) if name in items else 0.0
+            for name in ("cost", "hash")
+        },
         "cost_unit": cost_unit(items),
         "written": out,
     }
@@ -55,7 +60,8 @@ def split_format(
 
         hint = f"there are {', '.join(list_harnesses())}; and no file has this name"
         raise unknown_name("harness", format, list_harnesses(), hint)
-    paths, harness = [format, *paths], guess_harness(format)
+    paths = [format, *paths]
+    harness = guess_harness(format)
     if harness is None:
         line = f"benchnb import FORMAT {shlex.join(paths)} --out scores.parquet"
         kinds = ", ".join(list_harnesses())
@@ -73,22 +79,21 @@ def print_import(
     from benchnb.harnesses.logs import MEASURED, choices_of_sources, choices_to_dict
 
     for name in ("lowest", "highest"):
-        end = figures[name]
-        line, model = f"{name} score: {points(end['score'])} points", end["model"]
-        print(
-            f"{line} ({model})"
-            if len(line + model) < 78
-            else f"{line}\n  {escaped(model)}"
-        )
+        model = figures[name]["model"]
+        line = f"{name} score: {points(figures[name]['score'])} points"
+        if len(line + model) < 78:
+            print(f"{line} ({model})")
+        else:
+            print(f"{line}\n  {escaped(model)}")
     read = choices_to_dict(choices_of_sources(scores.items))
     if choices := [f"{n} {x}" for n, x in read.items() if n not in MEASURED]:
         print(f"read with: {', '.join(choices)}")
     for name in filter(scores.items.__contains__, MEASURED):
         print(f"{name}: {', '.join(scores.items[name].dropna().unique())}")
     costs = f"costs in {figures['cost_unit']}" if figures["cost_unit"] else "costs"
-    for name, what in (("cost", costs), ("hash", "hashes of documents")):
+    for name, label in (("cost", costs), ("hash", "hashes of documents")):
         share = figures["known"][name]
-        print(f"{what}: {f'{share:.0%} of the items' if share else 'none'}")
+        print(f"{label}: {f'{share:.0%} of the items' if share else 'none'}")
     if not figures["known"]["hash"] and "text" not in scores.items:
         print("  so whether a later log holds the same questions cannot be checked")
 
@@ -108,8 +113,8 @@ def print_layout(
     wide = "wide table: a row is {}, a column {}".format(*sides)
     long = {"model", "item"} <= columns
     print(f"read as a {'long table: a row is a score' if long else wide}")
-    known = scores.values[~np.isnan(scores.values)]
-    if long and (share := ((known > 0) & (known < 1)).mean()) > 0.9:
+    values = scores.values[~np.isnan(scores.values)]
+    if long and (share := ((values > 0) & (values < 1)).mean()) > 0.9:
         print(f"{share:.0%} of the scores lie between 0 and 1: partial credit is")
         print("fine, confidences in the answers are not right or wrong")
 
@@ -159,11 +164,14 @@ def import_command(
     check_place(out)
     renamed = read_columns(columns)
     choices = read_choices(**kwargs)
-    layout = {"columns": renamed, "columns_are": columns_are}
-    scores = import_logs(format, paths, choices, jobs, True, **layout)
+    files: list[str | Path] = [*paths]
+    scores = import_logs(
+        format, files, choices, jobs, True, columns=renamed, columns_are=columns_are
+    )
     if scores.performance().isna().all():
-        why = "no item was scored in these logs: was there a scorer?"
-        raise ValueError(f"{why} Nothing was written")
+        raise ValueError(
+            "no item was scored in these logs: was there a scorer? Nothing was written"
+        )
     if skip_empty:
         scores = load_table(scores, skip_empty=True)
     scores.to_parquet(out)
@@ -174,7 +182,7 @@ def import_command(
         print(f"format: {format} (guessed from the files)")
     print(str(scores).removeprefix("Scores: "))
     if harness.tables:
-        first = find_logs(paths, harness.belongs, harness.logs)[0]
+        first = find_logs(files, harness.belongs, harness.logs)[0]
         print_layout(scores, first, renamed)
     print_import(scores, figures)
     print(f"\nwritten: {out}")

@@ -43,11 +43,12 @@ def print_method(
     "One method as text"
     from benchnb.data.render import line_width
 
-    fixed, width = facts["subset"] == "fixed", line_width() - 1
+    width = line_width() - 1
     print(textwrap.fill(f"{facts['name']}: {facts['what']}", width))
-    print(
-        "\none subset for all models" if fixed else "\nquestions depend on the answers"
-    )
+    if facts["subset"] == "fixed":
+        print("\none subset for all models")
+    else:
+        print("\nquestions depend on the answers")
     print(f"needs: {', '.join(['scores', *facts['needs']])}")
     if facts["parameters"]:
         print("\nparameters, with their defaults")
@@ -119,9 +120,16 @@ def bundle_facts() -> "pd.DataFrame":  # a row for each
     rows = []
     for name, place in shipped().items():
         bundle = read_bundle(place)
-        row = {"name": name, "items": bundle.budget_, "of": len(bundle.items_)}
-        row |= {"models": len(bundle.source_scores_), "method": bundle.name}
-        rows.append(row | {"folder": str(place)})
+        rows.append(
+            {
+                "name": name,
+                "items": bundle.budget_,
+                "of": len(bundle.items_),
+                "models": len(bundle.source_scores_),
+                "method": bundle.name,
+                "folder": str(place),
+            }
+        )
     return pd.DataFrame(rows)
 
 # %% ../../nbs/cli/list_.ipynb #listbun2
@@ -177,8 +185,12 @@ def counts() -> dict[str, int]:  # kind -> how many
     from benchnb.live.bundles import shipped
     from benchnb.papers.published import PAPERS
 
-    names = registry.list_methods(), SOURCES, shipped(), PAPERS
-    return {kind: len(known) for kind, known in zip(KINDS, names, strict=True)}
+    return {
+        "methods": len(registry.list_methods()),
+        "data": len(SOURCES),
+        "bundles": len(shipped()),
+        "papers": len(PAPERS),
+    }
 
 # %% ../../nbs/cli/list_.ipynb #listkin2
 @command(

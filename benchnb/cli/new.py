@@ -18,7 +18,7 @@ import sys
 import tarfile
 import textwrap
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -81,12 +81,18 @@ def new_command(
     from copier import run_copy
 
     check_new(folder)
-    given = {"title": title, "author": author, "user": user, "year": date.today().year}
-    given["package"] = package_name(folder)
-    texts = {
-        name: str(x).replace('"', "'") for name, x in given.items() if x is not None
+    answers = {
+        "title": title,
+        "author": author,
+        "user": user,
+        "year": str(date.today().year),
+        "package": package_name(folder),
     }
-    data = {name: " ".join(text.split()) for name, text in texts.items()}
+    data = {
+        name: " ".join(text.replace('"', "'").split())
+        for name, text in answers.items()
+        if text is not None
+    }
     data["source"] = TEMPLATE_SOURCE
     with new_folder(folder) as place:  # it appears whole or not at all
         run_copy(str(resource_path("project")), place, data, defaults=True, quiet=True)
@@ -102,31 +108,36 @@ def read_chapters() -> dict[str, list]:  # such as methods/sampling -> its cells
     packed = resource_path("chapters.tar.xz")
     if packed.is_file():
         with tarfile.open(packed) as archive:
-            return {m.name: json.load(archive.extractfile(m)) for m in archive}
-    nbs, found = Path(benchnb.__file__).parents[1] / "nbs", {}
+            files = {member.name: archive.extractfile(member) for member in archive}
+            return {name: json.load(file) for name, file in files.items() if file}
+    nbs = Path(benchnb.__file__).parents[1] / "nbs"
+    chapters = {}
     for path in sorted(nbs.rglob("[!_.]*.ipynb")):
         cells = json.loads(path.read_text("utf-8"))["cells"]
         name = path.relative_to(nbs).with_suffix("").as_posix()
-        found[name] = [(c["cell_type"], "".join(c["source"])) for c in cells]
-    return found
+        chapters[name] = [(c["cell_type"], "".join(c["source"])) for c in cells]
+    return chapters
 
 
 def find_chapter(
     name: str,  # guarded_irt, methods/guarded_irt, aipw: a chapter's or a method's
-    known: Iterable[str],  # chapters
+    chapters: Collection[str],
 ) -> str:
     "The chapter of this name"
-    place = LIBRARY.get(name, name).partition(":")[0]  # of a method: module:class
-    asked = place.removesuffix(".ipynb").replace(".", "/").strip("/")
-    found = [one for one in known if f"/{one}".endswith(f"/{asked}")]
-    found = [one for one in found if not one.startswith("course/")] or found
-    if len(found) > 1:
-        raise ValueError(f"{name!r} names several chapters: write {' or '.join(found)}")
-    if not found:
-        words = [*known, *(one.rpartition("/")[2] for one in known), *LIBRARY]
-        more = "take the last word of a page's address, or a method's name"
-        raise unknown_name("chapter", name, words, more)
-    return found[0]
+    module = LIBRARY.get(name, name).partition(":")[0]  # of a method: module:class
+    ending = "/" + module.removesuffix(".ipynb").replace(".", "/").strip("/")
+    matches = [chapter for chapter in chapters if f"/{chapter}".endswith(ending)]
+    outside = [chapter for chapter in matches if not chapter.startswith("course/")]
+    matches = outside or matches
+    if len(matches) > 1:
+        raise ValueError(
+            f"{name!r} names several chapters: write {' or '.join(matches)}"
+        )
+    if not matches:
+        last_words = [chapter.rpartition("/")[2] for chapter in chapters]
+        hint = "take the last word of a page's address, or a method's name"
+        raise unknown_name("chapter", name, [*chapters, *last_words, *LIBRARY], hint)
+    return matches[0]
 
 # %% ../../nbs/cli/new.ipynb #78f5c662
 def new_names(
@@ -134,9 +145,10 @@ def new_names(
     name: str,  # of the copy, such as my_sampling
 ) -> dict[str, str]:  # registered name -> that of the copy
     "The methods of a chapter, and what they are called in a copy of it"
-    module, stem = chapter.replace("/", "."), posixpath.basename(chapter)
+    module = chapter.replace("/", ".")
     own = [n for n, where in LIBRARY.items() if where.partition(":")[0] == module]
-    stem = name.removeprefix("my_") if name.removeprefix("my_") in own else stem
+    copied = name.removeprefix("my_")
+    stem = copied if copied in own else posixpath.basename(chapter)
     return {n: n.replace(stem, name) if stem in n else f"{name}_{n}" for n in own}
 
 
@@ -159,9 +171,9 @@ def rename_methods(
 ) -> str:
     "Another name in the module than in the notebook, with the same random numbers"
 
-    def both(found):
-        line = f'{found[0]} if __name__ == "__main__" else "{names[found[1]]}"'
-        return f'{line}\n    rng_name = "{found[1]}"  # so that only a change counts'
+    def both(match):
+        line = f'{match[0]} if __name__ == "__main__" else "{names[match[1]]}"'
+        return f'{line}\n    rng_name = "{match[1]}"  # so that only a change counts'
 
     return re.sub(rf'(?m)^    name = "({"|".join(names) or "(?!)"})"', both, source)
 
@@ -187,11 +199,12 @@ def own_cells(
     def page(title, chapter, part=""):  # a link to the site, if it has an address
         return f"[{title}]({SITE}/{chapter}.html{part})" if SITE else title
 
-    def link(found):  # between chapters
-        path = posixpath.join(posixpath.dirname(chapter), found[2])
-        return page(found[1], posixpath.normpath(path), found[3])
+    def link(match):  # between chapters
+        path = posixpath.join(posixpath.dirname(chapter), match[2])
+        return page(match[1], posixpath.normpath(path), match[3])
 
-    names, made = new_names(chapter, name), []
+    names = new_names(chapter, name)
+    made = []
     for kind, text in cells:
         if kind == "code" and BOOK_ONLY.search(text):
             continue
@@ -204,12 +217,16 @@ def own_cells(
         if kind == "code" and FLAGGED.search(text) and not with_data:
             kind, text = "markdown", f"```python\n{text}\n```"
         made.append((kind, text))
-    origin = f"From benchnb {benchnb.__version__} (Apache 2.0): "
-    origin += f"{page(chapter, chapter)}."
+    origin = (
+        f"From benchnb {benchnb.__version__} (Apache 2.0): {page(chapter, chapter)}."
+    )
     if names:
-        here, there = (", ".join(f"`{n}`" for n in x) for x in (names, names.values()))
-        origin += f" In this notebook {here} stands for the class below, not for the "
-        origin += f"library's; in the module `{name}` the name is {there}."
+        in_notebook = ", ".join(f"`{n}`" for n in names)
+        in_module = ", ".join(f"`{n}`" for n in names.values())
+        origin = (
+            f"{origin} In this notebook {in_notebook} stands for the class below, not "
+            f"for the library's; in the module `{name}` the name is {in_module}."
+        )
     made.insert(1, ("markdown", origin))
     if any(kind == "code" and EXPORTED.search(text) for kind, text in made):
         made.append(("code", EXPORT.format(name=name)))
@@ -233,9 +250,9 @@ def copy_command(
 ) -> None:
     "Copy a chapter into a notebook of your own, to change its method"
     book = read_chapters()
-    asked = chapter if chapter in LIBRARY else None
-    chapter = find_chapter(chapter, [one for one in book if one != "index"])
-    default = f"my_{asked or posixpath.basename(chapter)}"
+    typed_method = chapter if chapter in LIBRARY else None
+    chapter = find_chapter(chapter, [name for name in book if name != "index"])
+    default = f"my_{typed_method or posixpath.basename(chapter)}"
     name = name or default
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"--name {name!r} is no name of a module: use letters and _")
@@ -245,37 +262,62 @@ def copy_command(
     if Path(folder).is_file():
         raise FileExistsError(f"{folder!r} is a file: name a folder")
     nbs = Path(folder, "nbs")  # of a project of nbdev
-    place = (nbs if nbs.is_dir() else Path(folder)) / f"{name}.ipynb"
-    if place.exists():
-        raise FileExistsError(f"{str(place)!r} exists: give the copy another --name")
-    kernel = {"display_name": "python3", "language": "python", "name": "python3"}
-    made = {"metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    made["cells"] = []
-    for kind, text in own_cells(book[chapter], chapter, name, with_data):
-        cell = {"cell_type": kind, "id": f"cell-{len(made['cells'])}", "metadata": {}}
-        more = {"execution_count": None, "outputs": []} if kind == "code" else {}
-        made["cells"].append(cell | more | {"source": text.splitlines(keepends=True)})
-    place.parent.mkdir(parents=True, exist_ok=True)
-    write_text(place, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
-    print(f"written: {place}")
-    module = place.with_suffix(".py")  # once it is exported
+    path = (nbs if nbs.is_dir() else Path(folder)) / f"{name}.ipynb"
+    if path.exists():
+        raise FileExistsError(f"{str(path)!r} exists: give the copy another --name")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cells = own_cells(book[chapter], chapter, name, with_data)
+    write_text(path, _notebook_text(cells))
+    print(f"written: {path}")
+    module = path.with_suffix(".py")  # once it is exported
     if methods:
-        text = f"methods: {', '.join(methods.values())} (in the module {name})"
-        print(textwrap.fill(text, 79, subsequent_indent=" " * 9))
-        if place.parent == nbs:
-            print("         every command knows them once pyproject.toml has, under")
-            print('         [project.entry-points."benchnb.methods"], a line for each:')
-            project = Path(folder, "pyproject.toml")
-            facts = tomllib.loads(project.read_text()) if project.is_file() else {}
-            where = get_nested(facts, "tool", "nbdev", "lib_path") or "PACKAGE"
-            module = Path(folder, where, f"{name}.py")
-            for method, own in methods.items():
-                cls = LIBRARY[method].partition(":")[2]
-                print(f'         {own} = "{where}.{name}:{cls}"')
+        line = f"methods: {', '.join(methods.values())} (in the module {name})"
+        print(textwrap.fill(line, 79, subsequent_indent=" " * 9))
+        if path.parent == nbs:
+            module = _print_entry_points(folder, name, methods)
     print('then:    pip install jupyter "nbdev<3" seaborn')
-    print(f"         jupyter lab {shlex.quote(str(place))}")
+    print(f"         jupyter lab {shlex.quote(str(path))}")
     if methods:
-        own = methods[asked] if asked in methods else next(iter(methods.values()))
+        method = next(iter(methods))
+        if typed_method in methods:
+            method = typed_method
         print("and when the notebook has run, which writes the module:")
-        print(f"         benchnb compare DATA --methods random,{own} \\")
+        print(f"         benchnb compare DATA --methods random,{methods[method]} \\")
         print(f"             --plugin {shlex.quote(str(module))}")
+
+
+def _notebook_text(
+    cells: list[tuple[str, str]],  # kind and text of each
+) -> str:
+    "A notebook as it stands in its file"
+    kernel = {"display_name": "python3", "language": "python", "name": "python3"}
+    parts: list[dict] = []
+    for kind, text in cells:
+        cell: dict = {"cell_type": kind, "id": f"cell-{len(parts)}", "metadata": {}}
+        if kind == "code":
+            cell |= {"execution_count": None, "outputs": []}
+        parts.append(cell | {"source": text.splitlines(keepends=True)})
+    notebook = {
+        "metadata": {"kernelspec": kernel},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "cells": parts,
+    }
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def _print_entry_points(
+    folder: str,  # of a project of nbdev
+    name: str,  # of the module
+    methods: dict[str, str],  # registered name -> that of the copy
+) -> Path:  # of the module
+    "Print the lines of pyproject.toml by which every command finds the methods"
+    print("         every command knows them once pyproject.toml has, under")
+    print('         [project.entry-points."benchnb.methods"], a line for each:')
+    project = Path(folder, "pyproject.toml")
+    settings = tomllib.loads(project.read_text()) if project.is_file() else {}
+    package = str(get_nested(settings, "tool", "nbdev", "lib_path") or "PACKAGE")
+    for method, copied in methods.items():
+        cls = LIBRARY[method].partition(":")[2]
+        print(f'         {copied} = "{package}.{name}:{cls}"')
+    return Path(folder, package, f"{name}.py")

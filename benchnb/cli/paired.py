@@ -43,7 +43,7 @@ def one_row(
 ) -> Scores:
     "Answers of one model as a table, with the number of runs"
     scores, runs, _ = check_answers(answers)
-    sizes = {item: sum(n for _, n in one.values()) for item, one in runs.items()}
+    sizes = {item: sum(n for _, n in parts.values()) for item, parts in runs.items()}
     values = np.array([[*scores.values()]], dtype=float).reshape(1, -1)
     trials = np.array([[sizes.get(item, 1) for item in scores]]) if runs else None
     return Scores(values, [*scores], ["model"], trials)
@@ -103,8 +103,8 @@ def read_logs_of(
     harness = get_harness(format)
     files = find_logs([place], harness.belongs, harness.logs)
     with naming(files[0]):
-        listed = harness.tables and "item" in read_frame(files[0], rows=1)
-    if listed:
+        is_list = harness.tables and "item" in read_frame(files[0], rows=1)
+    if is_list:
         answers = table_answers([*map(str, files)], None, choices)[0]
         if not answers:
             raise ValueError(f"{place!r} has no rows: write item and score in each")
@@ -117,17 +117,22 @@ def check_documents(
     b: pd.DataFrame,  # those of the other
 ) -> None:
     "Refuse other documents under the same names"
-    both = pd.concat([one.get("hash", pd.Series()) for one in (a, b)], axis=1).dropna()
-    odd = both.index[both.iloc[:, 0] != both.iloc[:, 1]]
-    if len(odd):
-        problem = f"item {odd[0]} is another document in A than in B ({len(odd)} of "
-        raise ValueError(f"{problem}{len(both)} differ): name two runs of one task")
-    one, two = stored_choices(a), stored_choices(b)
+    hashes = pd.concat(
+        [items.get("hash", pd.Series()) for items in (a, b)], axis=1
+    ).dropna()
+    differing = hashes.index[hashes.iloc[:, 0] != hashes.iloc[:, 1]]
+    if len(differing):
+        raise ValueError(
+            f"item {differing[0]} is another document in A than in B ({len(differing)} "
+            f"of {len(hashes)} differ): name two runs of one task"
+        )
+    read_a = stored_choices(a)
+    read_b = stored_choices(b)
     for name in ("metric", "filter"):
-        if name in one and name in two and one[name] != two[name]:
+        if name in read_a and name in read_b and read_a[name] != read_b[name]:
             raise ValueError(
-                f"A was read by the {name} {one[name]!r}, B by {two[name]!r}: import "
-                "both by the same"
+                f"A was read by the {name} {read_a[name]!r}, B by {read_b[name]!r}: "
+                "import both by the same"
             )
 
 
@@ -160,21 +165,32 @@ def paired_command(
     if Path(a).resolve() == Path(b).resolve():
         raise ValueError(f"A and B are both {a!r}: name two different models")
     choices = reading_of((a, b))
-    runs = [read_run(place, format, choices) for place in (a, b)]
-    check_documents(runs[0].items, runs[1].items)
-    for n, one in enumerate(runs):
-        if isinstance(one, Scores):
-            runs[n] = dict(zip(one.items.index, map(float, one.values[0]), strict=True))
-    found = paired_runs(*runs, level)
-    tables = {one.method.fingerprint_ for one in runs if isinstance(one, Evaluation)}
+    run_a = read_run(a, format, choices)
+    run_b = read_run(b, format, choices)
+    check_documents(run_a.items, run_b.items)
+    result = paired_runs(
+        _evaluation_or_scores(run_a), _evaluation_or_scores(run_b), level
+    )
+    sentence = result.sentence(a, b)
     if json:
-        sentence = {"sentence": found.sentence(a, b)}
-        return print_json(dataclasses.asdict(found) | sentence)
+        return print_json(dataclasses.asdict(result) | {"sentence": sentence})
     print(labelled_line("A", a), labelled_line("B", b), "", sep="\n")
-    print(textwrap.fill(found.sentence(a, b), 79), end="\n\n")
-    facts = {"items": f"{found.items:,} in common", "interval": found.how}
-    if len(tables) > 1:
-        facts["sources"] = "two tables of sources: are the items of one name the same?"
-    for name, text in (facts | {"note": found.note}).items():
-        if text:
-            print(labelled_line(name, text))
+    print(textwrap.fill(sentence, 79), end="\n\n")
+    print(labelled_line("items", f"{result.items:,} in common"))
+    if result.how:
+        print(labelled_line("interval", result.how))
+    evaluations = [run for run in (run_a, run_b) if isinstance(run, Evaluation)]
+    if len({run.method.fingerprint_ for run in evaluations}) > 1:
+        question = "two tables of sources: are the items of one name the same?"
+        print(labelled_line("sources", question))
+    if result.note:
+        print(labelled_line("note", result.note))
+
+
+def _evaluation_or_scores(
+    run: Evaluation | Scores,  # one row
+) -> Evaluation | dict[str, float]:  # item -> score
+    "A run as `paired_runs` takes it"
+    if isinstance(run, Evaluation):
+        return run
+    return dict(zip(run.items.index, map(float, run.values[0]), strict=True))

@@ -49,10 +49,10 @@ def choose_harness(
         subset_files,
     )
 
-    known = {*items["harness"].dropna()} if "harness" in items else set()
+    logged = {*items["harness"].dropna()} if "harness" in items else set()
     runs = running_harnesses()
-    if not harness and len(known) == 1 and known <= {*runs}:
-        harness = known.pop()  # the table was made from its logs
+    if not harness and len(logged) == 1 and logged <= {*runs}:
+        harness = logged.pop()  # the table was made from its logs
     if not harness:  # one that counts documents takes any table of numbers
         numbers = (re.fullmatch(r"0|[1-9]\d*", text) for text in doc_ids(items))
         counting = [name for name in runs if get_harness(name).numbers]
@@ -80,11 +80,13 @@ def calibrate(
     from benchnb.evaluation.left_out import left_out_errors
 
     if not json:
-        parts = min(folds, len(table))
-        text = f"calibration: {method.name} is fitted {parts} times more, each time "
-        text += "without a part of the models: to notice a model unlike them, and for "
-        text += "an interval if the method makes none of its own (--folds 0: without)"
-        print(textwrap.fill(text, 79), end="\n\n")
+        announcement = (
+            f"calibration: {method.name} is fitted {min(folds, len(table))} times "
+            "more, each time without a part of the models: to notice a model unlike "
+            "them, and for an interval if the method makes none of its own (--folds 0: "
+            "without)"
+        )
+        print(textwrap.fill(announcement, 79), end="\n\n")
     try:
         return left_out_errors(method, table, budget, folds, seed, progress=True)
     except ValueError as error:  # too few models
@@ -109,7 +111,7 @@ def fit_on_table(
     table: "Scores",
     method: str | None,  # None: guarded_irt; with few sources stratified
     folds: int,  # parts without which it is fitted; 0: none
-    how: dict,  # of the evaluation; gets the sources and their errors
+    settings: dict,  # of the evaluation; gets the sources and their errors
     json: bool = False,  # print nothing
     transfer: str | None = None,  # a transfer matrix, for methods that choose by it
 ) -> "Method":  # fitted
@@ -120,13 +122,14 @@ def fit_on_table(
     from benchnb.evaluation.simulate import paid_number
     from benchnb.stats.irt import MIN_SOURCES
 
-    budget = how["budget"]
+    budget = settings["budget"]
     if isinstance(budget, Amount):
         known_costs(table.items, budget.unit)  # or the budget is refused
     elif budget is not None:
         check_budget(budget, table.shape[1])
-    how["harness"], how["source"] = choose_harness(how["harness"], table.items), table
-    how["about"] = str(table.likeness())
+    settings["harness"] = choose_harness(settings["harness"], table.items)
+    settings["source"] = table
+    settings["about"] = str(table.likeness())
     if len(table) < MIN_SOURCES and not json:
         print(f"{about_sources(table)}\n")
     if method is None and transfer is None:
@@ -135,21 +138,23 @@ def fit_on_table(
         method, note = default_method(table)
         if note and not json:
             print(f"{note}\n")
-    fresh, fitted = (named_method(method, transfer) for _ in range(2))
+    fresh = named_method(method, transfer)
+    fitted = named_method(method, transfer)
     fitted.fit(table)
-    if how["level"] is not None:
-        set_level(fresh, how["level"])
+    seed = settings["seed"]
+    if settings["level"] is not None:
+        set_level(fresh, settings["level"])
     if isinstance(budget, Amount) and fitted.static:
-        budget = paid_number(fitted, budget, how["seed"])
-    if budget and folds and how["width"] is None:
-        how["errors"] = calibrate(fresh, table, budget, folds, how["seed"], json)
+        budget = paid_number(fitted, budget, seed)
+    if budget and folds and settings["width"] is None:
+        settings["errors"] = calibrate(fresh, table, budget, folds, seed, json)
     return fitted
 
 
 def open_bundle(
     scores: str,  # a table, or the folder of a bundle
     method: str | None,
-    how: dict,  # of the evaluation; gets what the bundle fixes
+    settings: dict,  # of the evaluation; gets what the bundle fixes
 ) -> "Method | None":  # None: it is no bundle
     "The fitted method of a bundle; options cannot change it"
     from benchnb.live.bundles import bundle_plan, find_bundle, read_bundle, shipped
@@ -158,19 +163,23 @@ def open_bundle(
     if not any((place / name).is_file() for name in ("method.json", "subset.json")):
         return None
     fitted = read_bundle(place)
-    if how["budget"] == fitted.budget_:
-        how["budget"] = None
-    given = {"method": method, "plus-minus": how["width"], "budget": how["budget"]}
-    level = how["level"]
+    if settings["budget"] == fitted.budget_:
+        settings["budget"] = None
+    fixed = {
+        "method": method,
+        "plus-minus": settings["width"],
+        "budget": settings["budget"],
+    }
+    level = settings["level"]
     if not fitted.design_based and level != getattr(fitted, "level", level):
-        given["level"] = level
-    if options := [f"--{name}" for name, value in given.items() if value is not None]:
+        fixed["level"] = level
+    if options := [f"--{name}" for name, value in fixed.items() if value is not None]:
         raise ValueError(
             f"{scores!r} is a bundle of {count(fitted.budget_, 'item')} with "
             f"{fitted.name}: leave {options[0]} out (its maker can publish another)"
         )
-    how["harness"] = choose_harness(how["harness"], fitted.items_)
-    how |= bundle_plan(place, fitted)
+    settings["harness"] = choose_harness(settings["harness"], fitted.items_)
+    settings |= bundle_plan(place, fitted)
     return fitted
 
 
@@ -178,40 +187,68 @@ def expectation(
     live: "Evaluation",  # that has just begun
 ) -> str:
     "The method, the items, the rounds, and the precision to expect"
+    return f"{_items_to_run(live)}; {_expected_precision(live)}"
+
+
+def _items_to_run(
+    live: "Evaluation",  # that has just begun
+) -> str:
+    "The method, and how many items it asks in how many rounds"
+    from benchnb.live.budgets import most_rounds
+
+    method = live.method
+    first = f"{method.name}, {count(live.ask(), 'item')} to run"
+    if live.plan.width is not None:
+        return f"{first} first"
+    if live.plan.batch is not None:
+        text = f"{first} first, {method.budget_:,} at most, in batches"
+    elif method.static:
+        text = f"{first} in one round"
+    else:
+        text = f"{first} first"
+    if live.source is None or method.static:
+        return text
+    rounds = most_rounds(method, live.source)
+    if rounds <= 1:
+        return text
+    return f"{text}, {method.budget_:,} in up to {rounds} rounds"
+
+
+def _expected_precision(
+    live: "Evaluation",  # that has just begun
+) -> str:
+    "How wide the interval will be, as far as that is known"
     from benchnb.data.render import points
     from benchnb.evaluation.left_out import expected_width
     from benchnb.evaluation.method import Estimate
-    from benchnb.live.budgets import most_rounds
     from benchnb.live.report import without_empty
 
-    method, first = live.method, len(live.ask())
-    text = f"{method.name}, {count(first, 'item')} to run first"
+    method = live.method
     if live.plan.width is not None:
-        most = f", {live.plan.most:,} at most" * (live.plan.most < len(live.items))
         half = points(live.plan.width / 2)
-        return f"{text}; then more, until the interval is ± {half} points{most}"
-    if live.plan.batch is not None:
-        text += f", {method.budget_:,} at most, in batches"
-    elif method.static:
-        text = f"{method.name}, {count(first, 'item')} to run in one round"
-    if live.source is not None and not method.static:
-        rounds = most_rounds(method, live.source)
-        text += f", {method.budget_:,} in up to {rounds} rounds" * (rounds > 1)
-    if (errors := live.left_out(method.budget_)) is None:
+        max_items = live.plan.most
+        limit = ""
+        if max_items is not None and max_items < len(live.items):
+            limit = f", {max_items:,} at most"
+        return f"then more, until the interval is ± {half} points{limit}"
+    errors = live.left_out(method.budget_)
+    if errors is None:
         return (
-            f"{text}; how wide the interval will be is not known beforehand: no "
-            "sources were left out"
+            "how wide the interval will be is not known beforehand: no sources were "
+            "left out"
         )
-    level = live.plan.level or getattr(method, "level", 0.95)
+    level = live.plan.level
+    if level is None:
+        level = getattr(method, "level", 0.95)
     width = expected_width(errors, method, level, live.plan.shift)
     if width > 0.999:
-        known = errors[["truth"]].to_numpy()
-        empty = Estimate(0.5, (0, 1), level=level, source_scores=known)
-        return f"{text}; {without_empty(empty).notes[0]}"
-    text += f"; the interval will be about ± {points(width / 2, 0)} points"
-    if not method.design_based:
-        text += ", wider for a model unlike the earlier ones"
-    return text
+        true_scores = errors[["truth"]].to_numpy()
+        empty = Estimate(0.5, (0, 1), level=level, source_scores=true_scores)
+        return without_empty(empty).notes[0]
+    unlike = (
+        "" if method.design_based else ", wider for a model unlike the earlier ones"
+    )
+    return f"the interval will be about ± {points(width / 2, 0)} points{unlike}"
 
 
 SECRET = re.compile(
@@ -257,14 +294,25 @@ def plan_command(
     from benchnb.live.folder import Plan, check_new, holds_evaluation
 
     if secret := SECRET.search(model_args or ""):
-        problem = f"--model-args holds {secret[1]}: leave it out, it would be stored;"
-        raise ValueError(f"{problem} lm-eval finds it in OPENAI_API_KEY or HF_TOKEN")
+        raise ValueError(
+            f"--model-args holds {secret[1]}: leave it out, it would be stored; "
+            "lm-eval finds it in OPENAI_API_KEY or HF_TOKEN"
+        )
     model = model or BLANK
     half = None if plus_minus is None else in_points("plus_minus", plus_minus)
-    how = {"width": half and 2 * half, "seed": seed, "level": level, "shift": shift}
-    how |= {"model": model, "model_type": model_type, "model_args": model_args}
-    how |= {"harness": harness, "batch": batch, "budget": read_budget(budget)}
-    how["command"] = TYPED.get()
+    settings: dict = {
+        "width": half and 2 * half,
+        "seed": seed,
+        "level": level,
+        "shift": shift,
+        "model": model,
+        "model_type": model_type,
+        "model_args": model_args,
+        "harness": harness,
+        "batch": batch,
+        "command": TYPED.get(),
+    }
+    paid = read_budget(budget)
     method = in_rounds(method, rounds)
     check_new(out)
     if holds_evaluation(scores):
@@ -272,12 +320,13 @@ def plan_command(
             f"{scores!r} is an evaluation that has begun: plan from its table, or "
             f"go on with benchnb tell {shlex.quote(scores)}"
         )
-    Plan(**{name: how[name] for name in how.keys() - {"budget"}})  # may refuse
+    Plan(**settings)  # what contradicts is refused
+    settings["budget"] = paid
     check_folds(folds)
     if method is not None or transfer is not None:
         named_method(method, transfer)  # an unknown name is refused
-    fitted = open_bundle(scores, method, how)
-    if fitted is None and how["budget"] is None and half is None:
+    fitted = open_bundle(scores, method, settings)
+    if fitted is None and paid is None and half is None:
         if not Path(scores).exists():
             read_scores(scores)  # a slip in its name is refused first
         raise ValueError(
@@ -287,18 +336,19 @@ def plan_command(
     if fitted is None:
         table = read_scores(scores, dollars=dollars)
         if model.strip() in table.models.index.str.strip():
-            problem = f"the model {model!r} is among the sources"
-            raise ValueError(f"{problem}: leave it out of the table")
+            raise ValueError(
+                f"the model {model!r} is among the sources: leave it out of the table"
+            )
         if not json:
             print(about_table(scores, table), flush=True)
-        fitted = fit_on_table(table, method, folds, how, json, transfer)
-    live = Evaluation(fitted, folder=out, **how)
+        fitted = fit_on_table(table, method, folds, settings, json, transfer)
+    live = Evaluation(fitted, folder=out, **settings)
     if not json:
         print(textwrap.fill(expectation(live), 79), end="\n\n")
         calls = make_subset(live.items, live.ask()).calls
         if live.plan.harness == "lm-eval" and not include_path_args([*calls.values()]):
-            if own := own_tasks(calls):
-                print(textwrap.fill(f"note: {own}", 79), end="\n\n")
+            if advice := own_tasks(calls):
+                print(textwrap.fill(f"note: {advice}", 79), end="\n\n")
     from benchnb.cli.tell import print_next
 
     print_next(live, out, json)

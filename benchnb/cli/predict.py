@@ -27,6 +27,23 @@ PREDICT = (
 )
 
 
+_LINE = ""  # the column that has each record's line in the file
+
+
+def _not_held_out(
+    kind: str,  # what such a row has no score of, as model; empty: it is a single gap
+    number: int,  # of such rows
+    gaps: int,  # rows to predict, of all kinds
+) -> str:
+    "Why some predictions have no interval, and the option that helps"
+    rows = f"of a {kind} without any score" if kind else "single gaps"
+    split = (kind or "record").split()[0]
+    return (
+        f"{number:,} of {gaps:,} rows to predict are {rows}. Nothing like them was "
+        f"held out, so they have no interval: --split {split}"
+    )
+
+
 @command(
     "predict",
     "benchnb predict records.csv --out filled.csv",
@@ -60,69 +77,73 @@ def predict_command(
     from benchnb.bigbench.regressors import get_predictor
 
     commands.check_outputs(records, out=out, plot=plot)
-    names, own = split_commas(predictors), split_commas(features) or []
+    names = split_commas(predictors)
+    more_columns = split_commas(features) or []
     for name in names or ():
         get_predictor(name)  # an unknown name is refused
     renamed = read_columns(columns)
-    texts = tuple(renamed.get(name, name) for name in RECORD_NAMES)
+    names_to_read = tuple(renamed.get(name, name) for name in RECORD_NAMES)
     with naming(records, "is no table of records"):
-        given = read_frame(records, texts)
-        given.index += 1 if records.endswith((".jsonl", ".parquet")) else 2  # lines
-        frame = rename_columns(given, renamed, COLUMNS)
-    there = ["record", *(n for n in frame if n != "score"), *held_out.SPLIT_SETTINGS]
-    if split not in (None, *there):
-        raise ValueError(f"--split is one of {', '.join(there)}, not {split!r}")
-    parts = [name for name in [split or "split"] if name in frame]
-    kept = [*own, *(name for name in parts if name not in [*COLUMNS, *own])]
-    whole = {"model", "task", "score", *own} <= {*frame}
-    line = {"": given.index} if whole else {}  # of the file, for each record
-    how = scale, duplicates, [*kept, *line]
-    checked = held_out.own_records(frame.assign(**line), *how)
+        typed = read_frame(records, names_to_read)
+        typed.index += 1 if records.endswith((".jsonl", ".parquet")) else 2  # lines
+        frame = rename_columns(typed, renamed, COLUMNS)
+    splits = ["record", *(n for n in frame if n != "score"), *held_out.SPLIT_SETTINGS]
+    if split not in (None, *splits):
+        raise ValueError(f"--split is one of {', '.join(splits)}, not {split!r}")
+    extra_columns = list(more_columns)
+    split_column = split or "split"
+    if split_column in frame and split_column not in [*COLUMNS, *more_columns]:
+        extra_columns.append(split_column)
+    if {"model", "task", "score", *more_columns} <= {*frame}:
+        frame = frame.assign(**{_LINE: typed.index})
+        extra_columns.append(_LINE)
+    checked = held_out.own_records(frame, scale, duplicates, extra_columns)
     split = split or held_out.usual_split(checked)
     scored = checked.dropna(subset="score").reset_index(drop=True)
     gaps = len(checked) - len(scored)
-    facts = describe_records(checked)
-    lacks = [n for n in ("family", "total_params", "metric", "shots") if n not in frame]
-    parted = held_out.group_folds(scored, split, folds, seed)
+    summary = describe_records(checked)
+    parts = held_out.group_folds(scored, split, folds, seed)
     if not json:
-        sizes = " on ".join(
-            count(facts[f"{name}s"], name) for name in ("model", "task")
-        )
-        print(f"{records}: {count(len(scored), 'score')} of {sizes}, ", end="")
+        print(f"{records}: {count(len(scored), 'score')} of", end=" ")
+        print(f"{count(summary['models'], 'model')} on", end=" ")
+        print(f"{count(summary['tasks'], 'task')},", end=" ")
         print(f"{count(gaps, 'row')} without a score\n")
-        print(labelled_line("held out", f"by {split}, in {count(len(parted), 'part')}"))
-        if lacks:
-            print(labelled_line("not given", ", ".join(lacks)))
-    how = {"features": own, "n_jobs": jobs, "progress": True}
-    found = held_out.predict_held_out(scored, parted, names, **how)
-    errors = held_out.predictor_errors(found)
+        print(labelled_line("held out", f"by {split}, in {count(len(parts), 'part')}"))
+        optional = ("family", "total_params", "metric", "shots")
+        if absent := [name for name in optional if name not in frame]:
+            print(labelled_line("not given", ", ".join(absent)))
+    predictions = held_out.predict_held_out(
+        scored, parts, names, features=more_columns, n_jobs=jobs, progress=True
+    )
+    errors = held_out.predictor_errors(predictions)
     best = errors.index[0]
-    filled = held_out.predict_gaps(checked, found, best, own)
-    ends = ["predicted", "low", "high"]
+    filled = held_out.predict_gaps(checked, predictions, best, more_columns)
+    columns_out = ["predicted", "low", "high"]
     worth = unit_scores(0 * filled["predicted"] + 100, filled["metric"], scale)
-    filled[ends] = filled[ends].mul(100 / worth, axis=0)  # in the scale of the input
+    in_scale = filled[columns_out].mul(100 / worth, axis=0)  # that of the input
+    filled[columns_out] = in_scale
     filled = filled[[n for n in filled if n in frame or n not in COLUMNS]]
-    ends = ["new", *ends] if (filled["new"] != "").any() else ends
-    rows = given.loc[filled[""]].drop(columns=renamed.get("score", "score"))
-    rows = rows.assign(**{name: filled[name].to_numpy() for name in ends})
+    if (filled["new"] != "").any():
+        columns_out = ["new", *columns_out]
+    rows = typed.loc[filled[_LINE]].drop(columns=renamed.get("score", "score"))
+    rows = rows.assign(**{name: filled[name].to_numpy() for name in columns_out})
     if json:
-        more = {"errors": errors, "predictions": rows.reset_index(drop=True)}
-        commands.print_json(facts | {"split": split, "best": best} | more)
+        results = {"split": split, "best": best, "errors": errors}
+        results["predictions"] = rows.reset_index(drop=True)
+        commands.print_json(summary | results)
     else:
         print()
         print_errors(errors)
-        for name, number in filled["new"].value_counts().items():
-            if name not in {*found["new"]}:
-                what = f"of a {name} without any score" if name else "single gaps"
-                text = f"{number:,} of {gaps:,} rows to predict are {what}. Nothing "
-                text += "like them was held out, so they have no interval: --split "
-                print(labelled_line("note", text + (name or "record").split()[0]))
+        held = {*predictions["new"]}
+        for kind, number in filled["new"].value_counts().items():
+            if kind not in held:
+                print(labelled_line("note", _not_held_out(str(kind), number, gaps)))
         if gaps:
             print_gaps(filled, out)
     if out:
         replace_file(out, lambda name: write_csv(rows, name, index=False))
     if plot:
-        commands.save_plot(plot, lambda: held_out.plot_predictors(errors, found))
+        commands.save_plot(plot, lambda: held_out.plot_predictors(errors, predictions))
     if not json and (written := [path for path in (out, plot) if path]):
         print(f"\nwritten: {', '.join(written)}")
 
@@ -142,13 +163,14 @@ def print_errors(
     table = render(shown, {"r2": "{:.3f}"}, right=["error", "more than the best"])
     print(f"{table}\n")
     trials = int(errors["trials"].iloc[0])
-    text = (
-        f"mean absolute error of held-out scores, in points; {count(trials, 'trial')}"
-    )
-    print(labelled_line("error", text + ", ± standard error" * (trials > 1)))
+    measure = "mean absolute error of held-out scores, in points"
+    precision = ", ± standard error" if trials > 1 else ""
+    print(labelled_line("error", f"{measure}; {count(trials, 'trial')}{precision}"))
+    best = errors.index[0]
     equal = errors.index[1:][(errors["more"] <= 2 * errors["more_se"])[1:]]
-    text = f"; as good, within two standard errors: {', '.join(equal)}"
-    print(labelled_line("best", errors.index[0] + text * bool(len(equal))))
+    if len(equal):
+        best += f"; as good, within two standard errors: {', '.join(equal)}"
+    print(labelled_line("best", best))
     if errors["r2"].iloc[0] <= 0:
         print(
             labelled_line("note", "no better than the mean of all scores (r2 below 0)")
@@ -164,11 +186,12 @@ def print_gaps(
     names = [n for n in ("model", "task", "subtask", "metric", "shots") if n in filled]
     varied = (n for n in names[2:] if filled[n].nunique() > 1)
     names = names[:2] + [n for n in varied if not filled[n].equals(filled["task"])]
-    ends = zip(filled["low"], filled["high"], strict=True)
     form = "{:.1f}" if (filled["predicted"] > 1).any() else "{:.3f}"
-    text = f"{form} to {form}".format
-    ends = [text(low, high) if low == low else None for low, high in ends]
-    shown = filled[[*names, "predicted"]].assign(**{"95% interval": ends})
+    intervals = [
+        f"{form.format(low)} to {form.format(high)}" if low == low else None
+        for low, high in zip(filled["low"], filled["high"], strict=True)
+    ]
+    shown = filled[[*names, "predicted"]].assign(**{"95% interval": intervals})
     print(f"\n{render(shown[:most], {'predicted': form})}")
     if len(filled) > most:
         hint = "" if out else ": --out filled.csv writes all"

@@ -83,15 +83,14 @@ def publish_command(
         method, note = default_method(table)
         if note and not json:
             print(f"{note}\n", flush=True)
-    fresh, fitted = (named_method(method, transfer) for _ in range(2))
-    fitted = prepare_method(fitted.fit(table), paid, seed)
+    fresh = named_method(method, transfer)
+    fitted = prepare_method(named_method(method, transfer).fit(table), paid, seed)
     errors = certificate = None
     if folds:
         errors = calibrate(fresh, table, fitted.budget_, folds, fitted.seed_, json)
     if errors is not None:
-        certificate = certify(
-            fitted, table, errors, min(folds, len(table)), progress=True
-        )
+        parts = min(folds, len(table))
+        certificate = certify(fitted, table, errors, parts, progress=True)
     files = {}
     if harness:
         from benchnb.live.in_lm_eval import task_file

@@ -31,10 +31,13 @@ def race_folders(
     if len({*places}) < len(places):
         raise ValueError("a folder is named twice: every candidate has its own")
     runs = {place: Evaluation.load(place) for place in places}
-    enough, source = None, runs[places[0]].sources()
-    if learn and source is None:
-        raise ValueError("--learn needs the sources: plan with --batch from a table")
+    source = runs[places[0]].sources()
+    enough = None
     if learn:
+        if source is None:
+            raise ValueError(
+                "--learn needs the sources: plan with --batch from a table"
+            )
         enough = learned_capital(source, len(runs), within, level)
     beaten, winner = standing_race(runs, within, level, enough)
     stays = [name for name in runs if beaten[name] is None]
@@ -46,19 +49,22 @@ def race_folders(
     frame = pd.DataFrame({"candidate": places, "items": items, "": state})
     print(f"{render(frame)}\n")
     if winner is not None:
-        text = f"{winner} is the best, or within {margin_text(within)} of it"
-        how = " by a heuristic" * learn
-        return print(labelled_line("winner", f"{text} ({level:.0%}{how})"))
-    todos = {name: runs[name].command() for name in stays}
-    if not any(todos.values()):
-        text = "all budgets are spent; benchnb paired says by how much two of them "
-        return print(
-            labelled_line("open", f"{text}differ, or plan anew with a larger --budget")
+        sentence = f"{winner} is the best, or within {margin_text(within)} of it"
+        basis = " by a heuristic" if learn else ""
+        return print(labelled_line("winner", f"{sentence} ({level:.0%}{basis})"))
+    commands = {name: runs[name].command() for name in stays}
+    if not any(commands.values()):
+        advice = (
+            "all budgets are spent; benchnb paired says by how much two of them "
+            "differ, or plan anew with a larger --budget"
         )
+        return print(labelled_line("open", advice))
     print(f"not decided: {count(stays, 'candidate')} to go on with\n")
-    for name, todo in todos.items():
-        more = f"{todo}\n{next_command(runs[name], name, True)}"
-        print(more if todo else f"{name}: finished")
+    for name, run_line in commands.items():
+        if run_line:
+            print(f"{run_line}\n{next_command(runs[name], name, True)}")
+        else:
+            print(f"{name}: finished")
 
 
 RACE = (
@@ -89,18 +95,20 @@ def race_command(
         return race_folders(places, margin, level, learn, json)
     if len(places) != 1:
         raise ValueError("with --models name one table; without it, folders")
-    table, names, enough = load_table(places[0]), split_commas(models), None
+    table = load_table(places[0])
+    names = split_commas(models) or []
     for name in {*names} - {*table.models.index}:
         first = f"the first one is {table.models.index[0]!r}"
         raise unknown_name("model", name, table.models.index, first)
+    enough = None
     if learn:
         rest = table.select(models=~table.models.index.isin(names))
         enough = learned_capital(rest, len(names), margin, level)
-    found = race(table.select(models=names), margin, level, seed=seed, enough=enough)
+    result = race(table.select(models=names), margin, level, seed=seed, enough=enough)
     if json:
-        return print_json(dataclasses.asdict(found) | {"share": found.share})
-    frame = pd.DataFrame(found.items.items(), columns=["candidate", "items"])
+        return print_json(dataclasses.asdict(result) | {"share": result.share})
+    frame = pd.DataFrame(result.items.items(), columns=["candidate", "items"])
     frame = frame.sort_values("items", ascending=False, kind="stable")
     frame[""] = (frame["items"] < frame["items"].max()).map({True: "out", False: ""})
-    frame.loc[frame["candidate"] == found.best, ""] = "won"
-    print(f"{render(frame)}\n\n{labelled_line('winner', found.sentence())}")
+    frame.loc[frame["candidate"] == result.best, ""] = "won"
+    print(f"{render(frame)}\n\n{labelled_line('winner', result.sentence())}")

@@ -39,37 +39,43 @@ def print_tasks(
     from benchnb.evaluation.compare import plus_minus
     from benchnb.evaluation.recommend import recommend_tasks
 
-    found = recommend_tasks(table, number, trials, seed, True, transfer)
+    advice = recommend_tasks(table, number, trials, seed, True, transfer)
     if json:
-        return commands.print_json(found | {"likeness": asdict(table.likeness())})
+        return commands.print_json(advice | {"likeness": asdict(table.likeness())})
     print(commands.about_sources(table))
-    tasks = len(found["keep"]) + len(found["drop"])
-    sizes = (len(table), "model"), (tasks, "task"), (found["trials"], "trial")
-    print(", ".join(count(*size) for size in sizes), end="; ")
-    least, most = found["held_out"], found["most_held_out"]
-    held = f"{least} to " * (most > least) + f"{most} models"
+    tasks = len(advice["keep"]) + len(advice["drop"])
+    print(f"{count(len(table), 'model')}, {count(tasks, 'task')},", end=" ")
+    print(count(advice["trials"], "trial"), end="; ")
+    least = advice["held_out"]
+    most = advice["most_held_out"]
+    held = f"{least} to {most} models" if most > least else f"{most} models"
     print(f"{held} held out in each")
     print("mean absolute error of the mean over all tasks, in points;", end=" ")
     print("± standard error\n")
-    errors = found["errors"]
-    names = ["chosen", "random", *["transfer"] * ("transfer" in errors)]
+    errors = advice["errors"]
+    names = ["chosen", "random"]
+    if "transfer" in errors:
+        names.append("transfer")
     for name in names:
         pairs = zip(errors[name], errors[f"{name}_se"], strict=True)
         errors[name] = [f"{mean:.2f} ± {error:.2f}" for mean, error in pairs]
     pairs = zip(errors["kendall"], errors["kendall_se"], strict=True)
     errors["kendall"] = [plus_minus(mean, error, 3) for mean, error in pairs]
-    heads = {"kendall": "rank agreement", "random": "at random"}
-    heads |= {"transfer": "by transfer"}
+    heads = {
+        "kendall": "rank agreement",
+        "random": "at random",
+        "transfer": "by transfer",
+    }
     frame = errors[["tasks", "chosen", "kendall", *names[1:]]].rename(columns=heads)
     print(render(frame, right=[*frame][1:]))
     print("\nchosen: tasks whose results resemble those of all others the most")
-    few = ": one pair says little" * (most == 2)
-    print(f"rank agreement: Kendall's tau, of {held} at a time{few}")
+    warning = ": one pair says little" if most == 2 else ""
+    print(f"rank agreement: Kendall's tau, of {held} at a time{warning}")
     if number is None:
         print("kept: the fewest tried with an error of at most 1 point, else the most")
-    for name in ("keep", "drop"):
-        text = f"{name} {len(found[name])}: {', '.join(found[name])}"
-        print("\n" + textwrap.fill(text, 79, subsequent_indent="  "))
+    for verb in ("keep", "drop"):
+        line = f"{verb} {len(advice[verb])}: {', '.join(advice[verb])}"
+        print("\n" + textwrap.fill(line, 79, subsequent_indent="  "))
 
 # %% ../../nbs/cli/recommend.ipynb #recfore2
 def forecast_score(
@@ -89,47 +95,53 @@ def forecast_score(
     goal = f"a score to ± {100 * half_width:g} points"
     if mae is not None:
         goal = f"a mean error of {100 * mae:g} points"
-    first, items = curve.iloc[0], planning.items_needed(curve, half_width, mae)["text"]
+    items = planning.items_needed(curve, half_width, mae)["text"]
     yield f"\nitems for {goal}"
     yield str(render(items.rename("items").rename_axis("method").reset_index()))
+
+    def errors_in_points(frame):
+        pairs = zip(100 * frame["mae"], 100 * frame["mae_se"], strict=True)
+        return [plus_minus(mean, se, 2) for mean, se in pairs]
+
     enough = planning.sources_needed(fewer)
-    errors = map(
-        plus_minus, 100 * enough["mae"], 100 * enough["mae_se"], [2] * len(enough)
+    frame = pd.DataFrame(
+        {
+            "method": enough.index,
+            "sources": enough["text"],
+            "": [f"error {error} points" for error in errors_in_points(enough)],
+        }
     )
-    frame = {"method": enough.index, "sources": enough["text"]}
-    frame = pd.DataFrame(frame | {"": [f"error {error} points" for error in errors]})
     yield f"\nsource models that are enough, with {fewer['budget'].iloc[0]} items"
     yield str(render(frame))
-    if first["sources"] < 19:
+    sources = curve.iloc[0]["sources"]
+    if sources < 19:
         yield "\nA 95% interval that comes from errors on left-out sources needs 19 of"
-        yield f"them: with {first['sources']}, such methods promise no interval."
+        yield f"them: with {sources}, such methods promise no interval."
     if curve["cost"].isna().any():
         return
-    spend, unit = planning.spend_curve(curve), curve["cost_unit"].iloc[0]
-    errors = map(
-        plus_minus, 100 * spend["mae"], 100 * spend["mae_se"], [2] * len(spend)
-    )
+    spend = planning.spend_curve(curve)
+    unit = curve["cost_unit"].iloc[0]
     frame = spend[["method", "spend", "items"]].assign(
         method=spend["method"].mask(spend["method"].duplicated(), ""),
         spend=[in_words(value, unit) for value in spend["spend"]],
-        error=[*errors],
+        error=errors_in_points(spend),
         difference=100 * spend["visible"],
     )
-    what = "money" if unit == "usd" else unit
-    yield f"\nerror against {what} spent on one model, in points of 100"
+    cost = "money" if unit == "usd" else unit
+    yield f"\nerror against {cost} spent on one model, in points of 100"
     yield str(render(frame, {"difference": "{:.1f}"}, right=["spend", "error"]))
     yield "difference: the smallest between two models, run one by one, that shows with"
     yield "a probability of 80% (95% intervals)"
 
 
 def forecast_difference(
-    found: "pd.DataFrame",  # from items_for_difference
+    needed: "pd.DataFrame",  # from items_for_difference
 ) -> "Table":
     "How many items tell two models apart"
     from benchnb.data.render import render
 
     heads = {"own": "each its own items", "shared": "the same items"}
-    frame = found.rename(columns=heads).rename_axis("method").reset_index()
+    frame = needed.rename(columns=heads).rename_axis("method").reset_index()
     more = "more than " + frame.pop("most").map("{:,.0f}".format)
     for head in heads.values():
         frame[head] = frame[head].map("{:,.0f}".format).where(frame[head].notna(), more)
@@ -174,31 +186,59 @@ def print_items(
     few = min(50, max(1, table.shape[1] // 2))
     names = methods or methods_to_forecast(table, few, seed, jobs)
     chosen = method_names(names, table)
-    how = {"split": split, "trials": trials, "seed": seed, "n_jobs": jobs}
-    how |= {"progress": True}
-    alike, tests = {"likeness": asdict(table.likeness())}, count(trials, "trial")
+    likeness = asdict(table.likeness())
+
+    def over_budgets(curve):
+        return curve(
+            table,
+            chosen,
+            budgets,
+            split=split,
+            trials=trials,
+            seed=seed,
+            n_jobs=jobs,
+            progress=True,
+        )
+
     if difference is not None:
         error = planning.wanted_error(difference, power)
-        curve = planning.power_curve(table, chosen, budgets, **how)
+        curve = over_budgets(planning.power_curve)
         needed = planning.items_for_difference(curve, table, error)
         if json:
-            return commands.print_json({"error": error, "items": needed} | alike)
+            return commands.print_json(
+                {"error": error, "items": needed, "likeness": likeness}
+            )
         print(f"items to find a difference of {100 * difference:g} points with a power")
-        print(f"of {power:.0%}, at a level of 95% ({tests})\n")
+        print(f"of {power:.0%}, at a level of 95% ({count(trials, 'trial')})\n")
         return print(forecast_difference(needed))
-    half_width = half_width_of_error(mae) if half is None else half
+    if half is not None:
+        half_width = half
+    else:
+        assert mae is not None  # one of the three is asked for
+        half_width = half_width_of_error(mae)
     check_share("plus_minus", half_width)
-    curve = planning.items_curve(table, chosen, budgets, **how)
-    fewer = planning.sources_curve(table, chosen, budget=few, **how)
+    curve = over_budgets(planning.items_curve)
+    fewer = planning.sources_curve(
+        table,
+        chosen,
+        budget=few,
+        split=split,
+        trials=trials,
+        seed=seed,
+        n_jobs=jobs,
+        progress=True,
+    )
     if json:
-        values = {"items": planning.items_needed(curve, half_width, mae)}
-        values["sources"] = planning.sources_needed(fewer)
+        values = {
+            "items": planning.items_needed(curve, half_width, mae),
+            "sources": planning.sources_needed(fewer),
+        }
         if curve["cost"].notna().all():
             values["spend"] = planning.spend_curve(curve)
-        return commands.print_json(values | alike)
+        return commands.print_json(values | {"likeness": likeness})
     first = curve.iloc[0]
     print(f"{split} split, about {first['sources']} sources and", end=" ")
-    print(f"{first['targets']} models held out, {tests}")
+    print(f"{first['targets']} models held out, {count(trials, 'trial')}")
     print(*forecast_score(curve, fewer, half_width, mae), sep="\n")
 
 # %% ../../nbs/cli/recommend.ipynb #b8aa478e
@@ -248,19 +288,24 @@ def print_advice(
         n_jobs=jobs,
     )
     if json:
-        words = paid if isinstance(paid, int) else str(paid)
-        values = {"method": advice.method, "budget": words, "table": advice.table}
-        commands.print_json(values | {"likeness": asdict(table.likeness())})
+        commands.print_json(
+            {
+                "method": advice.method,
+                "budget": paid if isinstance(paid, int) else str(paid),
+                "table": advice.table,
+                "likeness": asdict(table.likeness()),
+            }
+        )
     else:
         asked = f"{paid} items" if isinstance(paid, int) else str(paid)
         tests = count(advice.trials, "trial")
         print(f"{asked}, {tests} of each test ({SURE} of {', '.join(INSTANT)});")
         print("± is the standard error\n")
-        words = [shlex.quote(scores), "--method", shlex.quote(advice.method)]
-        words = " ".join([*words, "--budget", str(advice.budget)])
-        print(f"{format_advice(advice)}\n\nthen: benchnb plan {words} --out my_model")
+        method = shlex.quote(advice.method)
+        chosen = f"{shlex.quote(scores)} --method {method} --budget {advice.budget}"
+        print(f"{format_advice(advice)}\n\nthen: benchnb plan {chosen} --out my_model")
         if get_method(advice.method).static:
-            print(f"or:   benchnb publish {words} --out small")
+            print(f"or:   benchnb publish {chosen} --out small")
     if out:
         replace_file(out, lambda name: write_csv(advice.table, name))
         for split in ("random", "ability"):  # the pieces are in this file now
@@ -304,11 +349,13 @@ def recommend_command(
     from benchnb.evaluation.method import check_budget
 
     commands.check_outputs(scores, out=out)
-    goals = {"plus_minus": plus_minus, "difference": difference, "mae": mae}
-    goals = {name: in_points(name, x) for name, x in goals.items() if x is not None}
-    given = [*goals, *["budget"] * (budget is not None and not tasks)]
-    if len(given) + tasks > 1:
-        options = " and ".join("--" + name.replace("_", "-") for name in given)
+    wanted = {"plus_minus": plus_minus, "difference": difference, "mae": mae}
+    goals = {name: in_points(name, x) for name, x in wanted.items() if x is not None}
+    questions = [*goals]
+    if budget is not None and not tasks:
+        questions.append("budget")
+    if len(questions) + tasks > 1:
+        options = " and ".join("--" + name.replace("_", "-") for name in questions)
         raise ValueError(f"{options} are two questions: ask one at a time")
     table = open_table(scores, dollars, "tasks" if tasks else None)
     paid = commands.read_budget(budget)

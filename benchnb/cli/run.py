@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from benchnb.live.evaluation import Evaluation
 
 # %% ../../nbs/cli/run.ipynb #8bed3a80
-END = "read p || exit; read x; kill -TERM -$p; for i in 1 2 3 4 5 6 7 8 9; do "
-END += "kill -0 -$p || exit; sleep 1; done; kill -KILL -$p"  # after its input ended
+END = (  # a shell script that ends a group of processes after its input has ended
+    "read p || exit; read x; kill -TERM -$p; for i in 1 2 3 4 5 6 7 8 9; do "
+    "kill -0 -$p || exit; sleep 1; done; kill -KILL -$p"
+)
 
 
 def run_program(
@@ -43,35 +45,51 @@ def run_program(
     import fcntl
 
     held = os.open(folder, os.O_RDONLY)
-    own = "PYTHONSAFEPATH", "benchnb"  # of `main`, for our child processes
-    env = dict(pair for pair in os.environ.items() if pair != own)
-    how = {"start_new_session": True, "env": env}
+    env = dict(os.environ)
+    if env.get("PYTHONSAFEPATH") == "benchnb":  # `main` sets it for our own processes
+        del env["PYTHONSAFEPATH"]
     try:
         with contextlib.suppress(OSError):  # a disk without locks
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                text = f"the command of an earlier run still runs in {str(folder)!r}"
-                raise ValueError(f"{text}: end it") from None
-        pipes = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
-        pipes["stdin"] = subprocess.PIPE
-        with subprocess.Popen(["sh", "-c", END], **pipes, **how) as guard:
+                raise ValueError(
+                    f"the command of an earlier run still runs in {str(folder)!r}: "
+                    "end it"
+                ) from None
+        #####
+        with subprocess.Popen(
+            ["sh", "-c", END],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env=env,
+        ) as guard:
+            assert guard.stdin is not None  # it is a pipe
+            pipe = guard.stdin
 
             def report():  # in the child, before it is the command
-                os.write(guard.stdin.fileno(), b"%d\n" % os.getpid())
+                os.write(pipe.fileno(), b"%d\n" % os.getpid())
 
-            how |= {"stdout": 2, "pass_fds": [held], "preexec_fn": report}
             try:
-                with subprocess.Popen(words, **how) as child:
+                with subprocess.Popen(
+                    words,
+                    stdout=2,
+                    start_new_session=True,
+                    env=env,
+                    pass_fds=[held],
+                    preexec_fn=report,
+                ) as child:
                     try:
                         return child.wait()
                     except KeyboardInterrupt:  # as the terminal would tell the command
                         os.killpg(child.pid, signal.SIGINT)
                         raise
                     finally:
-                        guard.stdin.close()
+                        pipe.close()
             finally:
-                guard.stdin.close()
+                pipe.close()
     finally:
         os.close(held)
 
@@ -86,27 +104,37 @@ class Rounds:
     format: str  # of the logs
     choices: "Choices"  # how the logs are read
 
+    @property
+    def folder(self) -> Path:
+        "Where the evaluation is kept"
+        assert self.live.folder is not None  # it was loaded from there
+        return self.live.folder
+
     def words(self, part: Path) -> list[str]:  # part: folder for this round's logs
         "The command of one round, with the file of items that the plan wrote"
         from benchnb.harnesses.harness import get_harness
 
         live = self.live
         live.command()
-        last = max(int(p.stem[7:]) for p in live.folder.glob("subset_*.json"))
+        last = max(int(p.stem[7:]) for p in self.folder.glob("subset_*.json"))
         items = get_harness(live.plan.harness or "list").items.format(f"_{last}")
         asked = live.items.loc[live.ask()].reindex(columns=["task", "call", "shots"])
-        tasks = ",".join(asked["task"].map(str).unique())
-        place = {"items": str(live.folder / items), "tasks": tasks, "logs": str(part)}
-        place |= {"answers": str(part / "answers.csv"), "folder": str(live.folder)}
-        for name in ("call", "shots"):
-            place[name] = "\n".join(asked[name].dropna().unique())
-        return self.harness.round_words(self.typed, place)
+        values = {
+            "items": str(self.folder / items),
+            "tasks": ",".join(asked["task"].map(str).unique()),
+            "logs": str(part),
+            "answers": str(part / "answers.csv"),
+            "folder": str(self.folder),
+            "call": "\n".join(asked["call"].dropna().unique()),
+            "shots": "\n".join(asked["shots"].dropna().unique()),
+        }
+        return self.harness.round_words(self.typed, values)
 
     def whole(self) -> list[Path]:  # in order
         "The logs of the rounds that were run to their end"
         from benchnb.live.repair import whole_rounds
 
-        return whole_rounds(self.live.folder)
+        return whole_rounds(self.folder)
 
     def run_one(self) -> None:
         "Run what is asked; the logs become those of a whole round when it is over"
@@ -116,17 +144,19 @@ class Rounds:
 
         last = max((int(path.name[6:]) for path in self.whole()), default=0)
         name = f"round_{last + 1}.part"
-        part = self.live.folder / "logs" / name
+        part = self.folder / "logs" / name
         if part.exists() and not self.harness.drives_rounds:
             tqdm.write(f"round {last + 1} runs again: it was not finished", sys.stderr)
             shutil.rmtree(part)
         part.mkdir(parents=True, exist_ok=True)
         words = self.words(part)
-        typed, here = shutil.which(words[0]), Path(sys.executable).parent
-        ours = not typed or Path(typed).parent.samefile(here)  # no other environment's
-        if ours and self.harness.in_process and find_spec(self.harness.program):
+        program = shutil.which(words[0])
+        own_folder = Path(sys.executable).parent
+        ours = not program or Path(program).parent.samefile(own_folder)
+        harness = self.harness
+        if ours and harness.in_process and find_spec(harness.program or ""):
             with contextlib.redirect_stdout(sys.stderr):
-                resolve_name(self.harness.in_process)(words[1:])
+                resolve_name(harness.in_process)(words[1:])
             return self.finish(part)
         if status := run_program(words, part.parent):
             raise ValueError(
@@ -155,21 +185,23 @@ class Rounds:
 
         if not self.live.ask():
             return
-        folder = shlex.quote(str(self.live.folder))
+        folder = shlex.quote(str(self.folder))
         try:
             answers, model = self.answers(self.whole())
             if not answers.keys().isdisjoint(self.live.ask()):
                 self.live.tell(answers, model=self.choices.model or model)
         except AmbiguousFile as error:
             if error.option == "repeated":  # as two runs at once may leave it
-                error.repair = self.live.folder
+                error.repair = self.folder
                 raise
-            more = f"tell that table to {folder}, and run the same command again"
-            error.args = (f"{error}; {more}: nothing runs twice",)
+            remedy = f"tell that table to {folder}, and run the same command again"
+            error.args = (f"{error}; {remedy}: nothing runs twice",)
             raise
         except ValueError as error:  # as two runs at once may leave them
-            more = f"benchnb estimate {folder} --repair sets aside what does not agree"
-            raise ValueError(f"{error} ({more})") from error
+            remedy = (
+                f"benchnb estimate {folder} --repair sets aside what does not agree"
+            )
+            raise ValueError(f"{error} ({remedy})") from error
 
     def rescue(self, part: Path) -> None:  # part: folder of a round
         "Tell the answers that a round which was not finished has left in a table"
@@ -180,14 +212,16 @@ class Rounds:
         if self.harness.drives_rounds or not get_harness(self.format).tables:
             return
         for file in part.glob("*.csv"):  # without a line that was cut short
-            text = file.read_bytes()
-            file.write_bytes(text[: text.rfind(b"\n") + 1])
+            lines = file.read_bytes()
+            file.write_bytes(lines[: lines.rfind(b"\n") + 1])
         with contextlib.suppress(ValueError):  # nothing can be read
             answers, model = self.answers([part])
             kept = {n: x for n, x in answers.items() if x == x and n in self.live.ask()}
             self.live.tell(kept, model=self.choices.model or model)
-            text = f"{count(kept, 'answer')} of a round that was not finished are kept"
-            tqdm.write(text, sys.stderr)
+            number = count(len(kept), "answer")
+            tqdm.write(
+                f"{number} of a round that was not finished are kept", sys.stderr
+            )
 
     def run(self) -> None:
         "Run and tell, until nothing is asked"
@@ -195,13 +229,13 @@ class Rounds:
 
         live = self.live
         self.tell()  # what a run that was killed has left
-        for part in live.folder.glob("logs/round_*.part"):
+        for part in self.folder.glob("logs/round_*.part"):
             self.rescue(part)
         with tqdm(desc="items", total=live.method.budget_, disable=None) as bar:
             bar.update(len(live.answers))
             while asked := live.ask():
-                number, items = len(self.whole()) + 1, count(asked, "item")
-                tqdm.write(f"round {number}: {items}", sys.stderr)
+                items = count(asked, "item")
+                tqdm.write(f"round {len(self.whole()) + 1}: {items}", sys.stderr)
                 self.run_one()
                 self.tell()
                 if live.ask() == asked:
@@ -243,12 +277,23 @@ def run_command(
 
     alone = running(Path(dir)) if holds_evaluation(dir) else contextlib.nullcontext()
     with alone:
-        live, own = Evaluation.load(dir), program_harness(harness[0])
-        usual = own.name if own else live.plan.harness or "list"
-        known = (live.plan.choices or {}).get("format")
-        program = running_harness(own.name, live.items) if own else get_harness("list")
+        live = Evaluation.load(dir)
+        named = program_harness(harness[0])  # by the first word of the command
+        if named:
+            program = running_harness(named.name, live.items)
+            usual = named.name
+        else:
+            program = get_harness("list")
+            usual = live.plan.harness or "list"
+        remembered = (live.plan.choices or {}).get("format")
         choices = log_choices(live, model)
-        rounds = Rounds(live, harness, program, format or known or usual, choices)
+        rounds = Rounds(
+            live=live,
+            typed=harness,
+            harness=program,
+            format=format or remembered or usual,
+            choices=choices,
+        )
         if format:
             live.remember(format=format)
         if program.drives_rounds and choices.interrupted == "error":  # beside its retry

@@ -40,15 +40,16 @@ def select_command(
 ) -> None:
     "Choose a few tasks that represent all, from a transfer matrix"
     commands.check_outputs(matrix, out=out, plot=plot)
-    found = read_matrix(matrix)
-    steps, similar = choose_tasks(found, tasks, method)
+    transfer = read_matrix(matrix)
+    steps, similar = choose_tasks(transfer, tasks, method)
     kept = [*steps["task"]]
-    rest = [name for name in found.tasks if name not in kept]
+    rest = [name for name in transfer.tasks if name not in kept]
     if json:
         commands.print_json({"keep": kept, "drop": rest, "steps": steps})
     else:
-        sizes = count(len(found.tasks), "task"), count(len(found.values), "draw")
-        print(f"{matrix}: {', '.join(sizes)}; {method}; exemplars in rows\n")
+        n_tasks = count(len(transfer.tasks), "task")
+        draws = count(len(transfer.values), "draw")
+        print(f"{matrix}: {n_tasks}, {draws}; {method}; exemplars in rows\n")
         shown = steps.assign(stands_for=steps["stands_for"].map(", ".join))
         shown = shown.reset_index(names="").drop(columns="tied")
         shown = shown.rename(columns={"stands_for": "stands for"})

@@ -81,23 +81,19 @@ def tell_logs(
         read_logged,
     )
 
-    usual = get_harness(live.plan.harness or "list")
-    first, known = Path(logs[0]), (live.plan.choices or {}).get("format")
-    new = {"format": format} if format else {}
-    if repeated:
-        new["repeated"] = repeated
-    listed = usual.tables and first.suffix in (".csv", ".tsv")  # nothing to guess
-    if (
-        not listed
-        and first.exists()
-        and (usual.tables or first.is_file() and not usual.belongs(first.name))
-    ):
-        format = format or guess_format(logs[0], usual.name)
-    format = format or known or usual.name
+    planned = get_harness(live.plan.harness or "list")
+    typed = {"format": format, "repeated": repeated}
+    typed = {option: word for option, word in typed.items() if word}
+    first = Path(logs[0])
+    is_list = planned.tables and first.suffix in (".csv", ".tsv")
+    foreign = first.is_file() and not planned.belongs(first.name)
+    if not is_list and first.exists() and (planned.tables or foreign):
+        format = format or guess_format(logs[0], planned.name)
+    format = format or (live.plan.choices or {}).get("format") or planned.name
     with errors_name_format(format, logs):
         choices = log_choices(live, model, repeated)
         answers, name, read = read_logged(format, logs, live, choices, other_metric)
-    return answers, name, read | new
+    return answers, name, read | typed
 
 
 @command(
@@ -126,8 +122,11 @@ def tell_command(
     live = Evaluation.load(dir)
     if not (log or give_up or against or within is not None):
         raise ValueError("name the logs to tell, or say --give-up")
-    before, answers, name, read = live.told.fingerprint(), {}, None, {}
+    before = live.told.fingerprint()
     asked = live.ask()
+    answers: dict = {}
+    name = None
+    read: dict = {}
     if log:
         answers, name, read = tell_logs(
             live, log, format, model, repeated, other_metric
@@ -148,20 +147,28 @@ def tell_command(
     if not json:
         if stands:
             print(textwrap.fill(stands.sentence(dir, str(against)), 79), end="\n\n")
-        new, total = live.told.fingerprint().items() - before.items(), len(live.items)
-        kept = (
-            f"; {len(live.told.unrequested):,} more are kept"
-            if live.told.unrequested
-            else ""
-        )
-        text = f"{len(new)} told, {len(live.answers)} of {total:,} items in all"
-        absent = [name for name in asked if name not in live.answers]
-        if log and absent:
-            missing = f"{len(absent)} of the {len(asked)} asked"
-            kept += f"; not among these results: {missing}"
-        if give_up:
-            blank = sum(x != x for x in live.answers.values())
-            text = f"{len(live.answers) - blank} of {total:,} items answered, "
-            text += f"{blank} given up"
-        print(f"{text}{kept}\n")
+        told = len(live.told.fingerprint().items() - before.items())
+        print(f"{_told_text(live, told, asked if log else [], give_up)}\n")
     print_next(live, dir, json, stands)
+
+
+def _told_text(
+    live: "Evaluation",
+    told: int,  # new results
+    asked: list[str],  # items that the logs should have; empty: there were no logs
+    give_up: bool,
+) -> str:
+    "How many results there are now, and what was not among them"
+    total = len(live.items)
+    if give_up:
+        unscored = sum(x != x for x in live.answers.values())
+        answered = len(live.answers) - unscored
+        parts = [f"{answered} of {total:,} items answered, {unscored} given up"]
+    else:
+        parts = [f"{told} told, {len(live.answers)} of {total:,} items in all"]
+    if live.told.unrequested:
+        parts.append(f"{len(live.told.unrequested):,} more are kept")
+    if absent := [name for name in asked if name not in live.answers]:
+        number = f"{len(absent)} of the {len(asked)} asked"
+        parts.append(f"not among these results: {number}")
+    return "; ".join(parts)

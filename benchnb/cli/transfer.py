@@ -23,8 +23,8 @@ def read_shard(
     text: str | None,  # such as 3/8; None: the whole
 ) -> tuple[int, int]:
     "Which part of how many"
-    found = re.fullmatch(r"(\d+)/(\d+)", text or "1/1")
-    part, parts = map(int, found.groups()) if found else (0, 0)
+    match = re.fullmatch(r"(\d+)/(\d+)", text or "1/1")
+    part, parts = map(int, match.groups()) if match else (0, 0)
     if not 1 <= part <= parts:
         raise ValueError(f"--shard is such as 3/8, counted from 1, got {text!r}")
     return part, parts
@@ -35,7 +35,8 @@ def journal_of(
     shard: tuple[int, int] = (1, 1),
 ) -> Path:
     "The journal of a shard, beside the matrix"
-    ending = ".journal" if shard[1] == 1 else ".{}of{}.journal".format(*shard)
+    part, parts = shard
+    ending = ".journal" if parts == 1 else f".{part}of{parts}.journal"
     return Path(out).with_suffix(ending)
 
 # %% ../../nbs/cli/transfer.ipynb #3dbeb445
@@ -75,8 +76,7 @@ def transfer_command(
     answers: str | None = None,  # write the score of each question to this Parquet file
 ) -> None:
     "Measure how much the examples of each task help with every other task"
-    how = {"exemplars": exemplars, "seeds": seeds, "scoring": scoring}
-    part = read_shard(shard)
+    part, parts = read_shard(shard)
     if not out.endswith(".csv"):
         raise ValueError(f"--out is a CSV file, got {out!r}")
     if prompt not in PROMPTS:
@@ -86,32 +86,51 @@ def transfer_command(
         journals = sorted(whole.parent.glob(f"{whole.stem}.*of*.journal"))
         journals += [whole] if whole.exists() else []
         if not journals:
-            text = f"no journals of shards beside {out!r}: measure them first"
-            raise ValueError(text)
+            raise ValueError(
+                f"no journals of shards beside {out!r}: measure them first"
+            )
         transfer.read_journal(*journals).to_csv(out)
         print(f"{len(journals)} journals, written: {out}")
     else:
-        protocol = transfer.Protocol(prompt=PROMPTS[prompt], **how)
-        journals = [journal_of(out, part)]
-        read = read_tasks(tasks, letters=prompt == "mmlu")
+        protocol = transfer.Protocol(
+            prompt=PROMPTS[prompt], exemplars=exemplars, seeds=seeds, scoring=scoring
+        )
+        journal = journal_of(out, (part, parts))
+        journals = [journal]
+        questions = read_tasks(tasks, letters=prompt == "mmlu")
         if model is None:
             raise ValueError("name a model: --model FOLDER or --model NAME")
-        if url is None:
-            from transformers.utils import logging
-
-            from benchnb.bento.local_model import load_model
-
-            logging.disable_progress_bar()
-            loaded = load_model(model)
-        else:
-            key = os.environ.get("BENCHNB_KEY")
-            loaded = Endpoint(url, model, key=key, tokenizer=tokenizer or model)
-        work = {"batch": batch, "shard": part, "journal": journals[0], "progress": True}
-        done = transfer.transfer_matrix(read, loaded, protocol, started=print, **work)
-        if part[1] > 1:
-            return print(f"shard {part[0]} of {part[1]}, written: {journals[0]}")
-        done.to_csv(out)
-        print(f"{len(read)} tasks, written: {out}")
+        matrix = transfer.transfer_matrix(
+            questions,
+            _open_model(model, url, tokenizer),
+            protocol,
+            batch=batch,
+            shard=(part, parts),
+            journal=journal,
+            progress=True,
+            started=print,
+        )
+        if parts > 1:
+            return print(f"shard {part} of {parts}, written: {journal}")
+        matrix.to_csv(out)
+        print(f"{len(questions)} tasks, written: {out}")
     if answers is not None:
         table = transfer.journal_answers(*journals)
         replace_file(answers, lambda name: table.to_parquet(name, index=False))
+
+
+def _open_model(
+    name: str,  # a folder, or a name on the Hugging Face hub or a server
+    url: str | None,  # of the server; None: it runs here
+    tokenizer: str | None,  # of a model on a server; None: that of its name
+) -> "tuple | Endpoint":
+    "A model that runs here, or one on a server"
+    if url is not None:
+        key = os.environ.get("BENCHNB_KEY")
+        return Endpoint(url, name, key=key, tokenizer=tokenizer or name)
+    from transformers.utils import logging
+
+    from benchnb.bento.local_model import load_model
+
+    logging.disable_progress_bar()
+    return load_model(name)
