@@ -126,7 +126,7 @@ def test_few_sources_are_named_before_the_run(
         ("plan WIDE --budget 5 --out new --method random", "cli.plan.fit_on_table"),
         (
             "publish WIDE --budget 5 --out new --method kmeans",
-            "evaluation.simulate.ready",
+            "evaluation.simulate.prepare_method",
         ),
         ("recommend WIDE --budget 5", "evaluation.recommend.recommend"),
         ("recommend WIDE --tasks", "evaluation.recommend.recommend_tasks"),
