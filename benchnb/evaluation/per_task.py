@@ -9,6 +9,7 @@ __all__ = ['shares', 'ratio_budget', 'short_notes', 'PerTask']
 import copy
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -84,22 +85,17 @@ def short_notes(
 class PerTask(Method):
     "A method run in every task with its share of the budget"
 
-    method: Method = param(None, "not fitted; copied for every task", free=True)
+    method: Method | None = param(None, "not fitted; copied for every task", free=True)
     least: int = param(1, "items that every task should get", low=0, whole=True)
 
     name = "per_task"
 
-    @property
-    def design_based(self) -> bool:
-        "As the method inside"
-        return self.method.design_based
+    def __post_init__(self):
+        if isinstance(self.method, Method):
+            self.design_based = self.method.design_based
+            self.static = self.method.static
 
-    @property
-    def static(self) -> bool:
-        "As the method inside"
-        return self.method.static
-
-    def fit(self, source: Scores, side: object = None) -> "PerTask":
+    def fit(self, source: Scores, side: Any = None) -> "PerTask":
         "Fit a copy of the method on every task"
         if not isinstance(self.method, Method):
             raise TypeError("per_task needs a method inside, as in per_task(random)")
@@ -128,20 +124,23 @@ class PerTask(Method):
 
     def estimates_only(self) -> "PerTask":
         "A copy, not fitted, of which the method inside makes estimates only"
-        return replace(self, method=self.method.estimates_only())
+        inside = self.method and self.method.estimates_only()
+        return replace(self, method=inside)
 
-    def run(self, rng: np.random.Generator) -> Generator:
+    def run(
+        self, rng: np.random.Generator
+    ) -> Generator[np.ndarray, np.ndarray, Estimate]:
         "Talk to the target about all tasks at once, each round in one request"
         seeds = rng.integers(2**63, size=len(self.parts_))
-        conversations = [
+        sessions = [
             AskTellSession(part, np.random.default_rng(seed), newer=self.is_newer())
             for part, seed in zip(self.parts_, seeds, strict=True)
         ]
         while True:
-            pairs = zip(conversations, self.places_, strict=True)
+            pairs = zip(sessions, self.places_, strict=True)
             unfinished = [(t, place) for t, place in pairs if t.estimate is None]
             if not unfinished:
-                return self.add_up([one.estimate for one in conversations])
+                return self.add_up([one.estimate for one in sessions if one.estimate])
             seen = yield np.concatenate([place[t.wanted] for t, place in unfinished])
             ends = np.cumsum([len(one.wanted) for one, _ in unfinished])[:-1]
             parts = zip(unfinished, np.split(seen, ends), strict=True)

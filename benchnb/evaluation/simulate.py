@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Returned', 'ItemDialogue', 'method_rng', 'check_request', 'finalize_estimate', 'AskTellSession', 'run_session',
            'drive_generator', 'single_target', 'estimate_with_imputed', 'worst_case_bounds', 'widen_to_bounds',
-           'add_missing_data_bounds', 'paid_number', 'prepare_method', 'simulate']
+           'add_missing_data_bounds', 'paid_number', 'prepare_method', 'check_same_items', 'simulate']
 
 # %% ../../nbs/evaluation/simulate.ipynb #e09f6428
 import bisect
@@ -52,11 +52,11 @@ def method_rng(
     target: str | None = None,  # counts if the method is fresh per target
 ) -> np.random.Generator:
     "The random numbers of one step of one trial, made anew each time"
-    names = [method.rng_name or method.name, step]
+    name = method.rng_name or method.name
+    entropy = [seed, budget, zlib.crc32(name.encode()), step]
     if method.fresh_per_target and target is not None:
-        names.append(str(target))
-    names = [zlib.crc32(n.encode()) if isinstance(n, str) else n for n in names]
-    return np.random.default_rng([seed, budget, *names])
+        entropy.append(zlib.crc32(str(target).encode()))
+    return np.random.default_rng(entropy)
 
 # %% ../../nbs/evaluation/simulate.ipynb #62ccee5a
 def check_request(
@@ -65,7 +65,8 @@ def check_request(
     method: Method,  # for its budget and the number of items
 ) -> np.ndarray:  # the positions, as whole numbers
     "Refuse a request that no method should make"
-    wanted, total = np.asarray(wanted), len(method.items_)
+    wanted = np.asarray(wanted)
+    total = len(method.items_)
     name = type(method).__name__
     if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
         raise TypeError(f"{name} must yield a list of item positions, got {wanted!r}")
@@ -84,41 +85,59 @@ def check_request(
     return wanted.astype(int)
 
 # %% ../../nbs/evaluation/simulate.ipynb #59016199
-def _by_rules(estimate, method, asked, seen):
-    "Rules 1 and 3: every item was scored, or there is no number"
+def _exact_estimate(estimate, method, asked, seen):
+    "Rule 1: every item was scored"
+    score = float(seen @ method.weights_[asked])
+    predicted = np.full(len(seen), np.nan)
+    if estimate.interval_of is not IntervalOf.RUN:
+        return replace(estimate, score=score, predicted=predicted)
+    return replace(
+        estimate,
+        score=score,
+        predicted=predicted,
+        interval=(score, score),
+        kind=IntervalKind.EXACT,
+        how="exact: every item was asked",
+    )
+
+
+def _source_mean(estimate, method, asked, seen):
+    "Rule 3: there is no number"
     scored = ~np.isnan(seen)
-    if scored.all() and len(asked) == len(method.items_) and not method.partial_:
-        score = float(seen @ method.weights_[asked])
-        found = {"score": score, "predicted": np.full(len(seen), np.nan)}
-        if estimate.interval_of is IntervalOf.RUN:
-            found |= {"interval": (score, score), "kind": IntervalKind.EXACT}
-            found["how"] = "exact: every item was asked"
-        return replace(estimate, **found)
-    if scored.any() and np.isfinite(estimate.score):
-        return estimate
-    flag, how, why = Flag.NOTHING_SCORED, "nothing was scored", "no item was scored"
+    flag = Flag.NOTHING_SCORED
+    how = "nothing was scored"
+    reason = "no item was scored"
     if scored.any():
-        why = "no item of a weight above 0 was scored"
+        reason = "no item of a weight above 0 was scored"
     if method.weights_[asked[scored]].any():
-        flag, how = Flag.NOT_FINITE, f"none, {method.name} returned {estimate.score}"
-        why = f"{method.name} returned {estimate.score}, though {scored.sum():,} of "
-        why += f"{len(seen):,} items were scored"
-    note = f"{why}: this is the mean of the sources"
-    found = {"score": method.source_mean_, "interval": (0.0, 1.0), "predicted": None}
-    found |= {"kind": IntervalKind.NONE, "how": how}
-    found |= {"flags": estimate.flags | {flag}, "notes": (*estimate.notes, note)}
-    return replace(estimate, **found)
+        flag = Flag.NOT_FINITE
+        how = f"none, {method.name} returned {estimate.score}"
+        reason = (
+            f"{method.name} returned {estimate.score}, though {scored.sum():,} of "
+            f"{len(seen):,} items were scored"
+        )
+    return replace(
+        estimate,
+        score=method.source_mean_,
+        interval=(0.0, 1.0),
+        predicted=None,
+        kind=IntervalKind.NONE,
+        how=how,
+        flags=estimate.flags | {flag},
+        notes=(*estimate.notes, f"{reason}: this is the mean of the sources"),
+    )
 
 
 def _with_width(estimate, method, seen):
     "Rule 4: while items are left, no interval is a point"
-    (low, high), total = estimate.interval, len(method.items_)
+    low, high = estimate.interval
+    total = len(method.items_)
     if not high - low < 1e-9 or not 0 < len(seen) < total:
         return estimate
     size = effective_size(len(seen), total)
-    ends = residual_interval(estimate.score, seen, None, size, estimate.level)
+    interval = residual_interval(estimate.score, seen, None, size, estimate.level)
     how = f"as of random items: {estimate.how or method.name} left no width"
-    return replace(estimate, interval=tuple(ends), kind=IntervalKind.MODEL, how=how)
+    return replace(estimate, interval=tuple(interval), kind=IntervalKind.MODEL, how=how)
 
 
 def finalize_estimate(
@@ -128,11 +147,19 @@ def finalize_estimate(
     seen: np.ndarray,  # their scores, NaN where unscored
 ) -> Estimate:  # finite, in [0, 1], with the items asked and unscored
     "Apply the four rules, and say what was asked"
-    scored, names = ~np.isnan(seen), method.items_.index
-    estimate = _by_rules(estimate, method, asked, seen)
-    score, (low, high) = float(np.clip(estimate.score, 0, 1)), estimate.interval
-    ends = min(np.clip(low, 0, 1), score), max(np.clip(high, 0, 1), score)
-    estimate = replace(estimate, score=score, interval=tuple(map(float, ends)))
+    scored = ~np.isnan(seen)
+    names = method.items_.index
+    if scored.all() and len(asked) == len(method.items_) and not method.partial_:
+        estimate = _exact_estimate(estimate, method, asked, seen)
+    elif not (scored.any() and np.isfinite(estimate.score)):
+        estimate = _source_mean(estimate, method, asked, seen)
+    score = float(np.clip(estimate.score, 0, 1))
+    low, high = estimate.interval
+    interval = (
+        float(min(np.clip(low, 0, 1), score)),
+        float(max(np.clip(high, 0, 1), score)),
+    )
+    estimate = replace(estimate, score=score, interval=interval)
     estimate = _with_width(estimate, method, seen[scored])
     predicted = estimate.predicted
     if predicted is not None:
@@ -142,15 +169,13 @@ def finalize_estimate(
     per_task = estimate.per_task  # a method's own, or the means of its predictions
     if predicted is not None and (per_task is None or per_task.isna().any()):
         with np.errstate(invalid="ignore"):  # a task of weight 0 has no score
-            mean = np.bincount(codes, predicted * method.weights_)
-            mean /= np.bincount(codes, method.weights_)
-        per_task = pd.Series(mean, tasks)
+            total = np.bincount(codes, predicted * method.weights_)
+            per_task = pd.Series(total / np.bincount(codes, method.weights_), tasks)
     elif per_task is not None and per_task.index is not tasks:
         per_task = per_task.reindex(tasks)
-    facts = method.items_.columns
-    cost = method.items_["cost"] if "cost" in facts else None
-    unit = method.items_["cost_unit"] if "cost_unit" in facts else None
-    none = estimate.flags & {Flag.NOTHING_SCORED, Flag.NOT_FINITE}
+    cost = method.items_.get("cost")
+    unit = method.items_.get("cost_unit")
+    no_number = estimate.flags & {Flag.NOTHING_SCORED, Flag.NOT_FINITE}
     return replace(
         estimate,
         kind=IntervalKind.NONE if np.isnan(low) else estimate.kind,
@@ -161,7 +186,7 @@ def finalize_estimate(
         unscored=list(names[asked[~scored]]),
         cost=np.nan if cost is None else float(cost.to_numpy()[asked].sum()),
         cost_unit="tokens" if unit is None else str(unit.iloc[0]),
-        source_scores=None if none else method.source_scores_,
+        source_scores=None if no_number else method.source_scores_,
     )
 
 # %% ../../nbs/evaluation/simulate.ipynb #5fd34007
@@ -176,17 +201,24 @@ class AskTellSession:
         newer: bool = True,  # no source was released after it
     ):
         check_fitted(method, prepared=True)
-        self.method, self.estimate, self.seconds = method, None, 0.0
-        self.asked, self.seen, self.cohort = np.zeros(0, int), np.zeros(0), False
+        self.method = method
+        self.estimate: Estimate | None = None
+        self.seconds = 0.0
+        self.wanted = np.zeros(0, int)  # item positions of the open request
+        self.asked = np.zeros(0, int)  # item positions, in order
+        self.seen = np.zeros(0)  # their scores
+        self.cohort = False  # the open request is for all targets at once
         self.trials = np.ones(len(method.items_))  # runs behind each item's answer
         self.newer = newer
-        self.unpaid, self.cut = np.zeros(0, int), 0  # beyond the amount; of this ask
-        self.limit = getattr(method, "limit_", np.inf)  # amount that may be spent
+        self.unpaid = np.zeros(0, int)  # items beyond the amount
+        self.n_unpaid = 0  # those of the open request
+        self.limit = method.limit_  # amount that may be spent
         self.costs = known_costs(method.items_) if self.limit < np.inf else None
         if rng is None:
             seed = getattr(method, "seed_", 0)
-            rng = method_rng(method, method.budget_, seed, 1, target)
-        self.bits, self.begin = type(rng.bit_generator), rng.bit_generator.state
+            rng = method_rng(method, method.budget_, seed, step=1, target=target)
+        self.bits = type(rng.bit_generator)
+        self.first_state = rng.bit_generator.state
         self._generator = method.run(rng)
         if not isinstance(self._generator, Generator):
             raise TypeError(f"{type(method).__name__}.run must yield item positions")
@@ -196,7 +228,7 @@ class AskTellSession:
     def rng(self) -> np.random.Generator:
         "The random numbers as they were before the first request"
         bits = self.bits(0)
-        bits.state = self.begin
+        bits.state = self.first_state
         return np.random.Generator(bits)
 
     def tell(
@@ -213,44 +245,47 @@ class AskTellSession:
         if self.cohort:
             rows = [answers[np.newaxis]]
             answers = np.concatenate(rows if others is None else [*rows, others])
-        missing = np.full((*np.shape(answers)[:-1], self.cut), np.nan)
-        self._advance(np.append(answers, missing, axis=-1) if self.cut else answers)
+        missing = np.full((*np.shape(answers)[:-1], self.n_unpaid), np.nan)
+        self._advance(
+            np.append(answers, missing, axis=-1) if self.n_unpaid else answers
+        )
 
     def _step(
         self,
         answers: np.ndarray | None,  # to the open request; None: begin
     ) -> None:
         "Run the method until it asks again or returns its estimate"
-        start, done = time.perf_counter(), None
-        self.method._runs = self.trials  # for Method.trials_of
-        self.method._newer = self.newer  # for Method.is_newer
+        start = time.perf_counter()
+        estimate = None
         try:
-            with ONE_THREAD:
-                request = self._generator.send(answers)
+            with ONE_THREAD, self.method.asking(self.trials, self.newer):
+                if answers is None:
+                    request = next(self._generator)
+                else:
+                    request = self._generator.send(answers)
         except StopIteration as end:
-            request, done = np.zeros(0, int), end.value
-            if not isinstance(done, Estimate):
+            request = np.zeros(0, int)
+            if not isinstance(end.value, Estimate):
                 name = type(self.method).__name__
                 raise TypeError(
-                    f"{name}.run must return an Estimate, got {done!r}"
+                    f"{name}.run must return an Estimate, got {end.value!r}"
                 ) from end
-            done = finalize_estimate(done, self.method, self.asked, self.seen)
-        finally:
-            del self.method._runs, self.method._newer
-        if done and np.isnan(self.seen).any():
-            done = add_missing_data_bounds(done, self)
+            estimate = finalize_estimate(end.value, self.method, self.asked, self.seen)
+            if np.isnan(self.seen).any():
+                estimate = add_missing_data_bounds(estimate, self)
         self.seconds += time.perf_counter() - start
+        self.estimate = estimate and replace(estimate, seconds=self.seconds)
         self.cohort = isinstance(request, Cohort)
-        request = request.items if self.cohort else request
-        known = np.append(self.asked, self.unpaid)
-        request = check_request(request, known, self.method)
-        self.estimate = done and replace(done, seconds=self.seconds)
-        paid = len(request)  # of the items; the others are not asked
+        items = request.items if isinstance(request, Cohort) else request
+        refused = np.append(self.asked, self.unpaid)
+        items = check_request(items, refused, self.method)
+        n_paid = len(items)  # the others are not asked
         if self.costs is not None:
             left = self.limit * (1 + 1e-9) - self.costs[self.asked].sum()
-            paid = 0 if self.unpaid.size else items_for(left, self.costs[request])
-        self.wanted, rest = request[:paid], request[paid:]
-        self.unpaid, self.cut = np.append(self.unpaid, rest), len(rest)
+            n_paid = 0 if self.unpaid.size else items_for(left, self.costs[items])
+        self.wanted = items[:n_paid]
+        self.unpaid = np.append(self.unpaid, items[n_paid:])
+        self.n_unpaid = len(items) - n_paid
 
     def _advance(
         self,
@@ -259,9 +294,9 @@ class AskTellSession:
         "Run the method until it asks for items that are paid, or is done"
         self._step(answers)
         rows = np.shape(answers)[:-1] if self.cohort and answers is not None else ()
-        while self.cut and not len(self.wanted):
+        while self.n_unpaid and not len(self.wanted):
             lead = (rows or (1,)) if self.cohort else ()
-            self._step(np.full((*lead, self.cut), np.nan))
+            self._step(np.full((*lead, self.n_unpaid), np.nan))
 
 # %% ../../nbs/evaluation/simulate.ipynb #88f3ec45
 def run_session(
@@ -314,76 +349,91 @@ def estimate_with_imputed(
     method: Method | None = None,  # prepared in the same way; None: the same
 ) -> Estimate | None:  # None: the method would ask for other items
     "The estimate of a session whose unscored items have a score"
-    known = pd.Series(session.seen, session.asked).fillna(fill)
+    scores = pd.Series(session.seen, session.asked).fillna(fill)
     rng = session.rng
     again = AskTellSession(method or session.method, rng, newer=session.newer)
     while again.estimate is None:
         wanted = again.wanted
         if again.cohort or not np.isin(wanted, session.asked).all():
             return None
-        again.tell(known[wanted].to_numpy(), trials=session.trials[wanted])
+        again.tell(scores[wanted].to_numpy(), trials=session.trials[wanted])
     return again.estimate
 
 
 def worst_case_bounds(
-    ends: tuple[float, float],  # of an interval, or a score twice
+    interval: tuple[float, float],  # or a score twice
     share: float,  # of the items that are scored
 ) -> tuple[float, float]:
     "What a mean may be, whatever the unscored items are worth"
-    return share * ends[0], share * ends[1] + 1 - share
+    low, high = interval
+    return share * low, share * high + 1 - share
 
 
 def widen_to_bounds(
-    found: Estimate,
-    others: list[Estimate],  # with the unscored items counted as wrong, and as right
+    estimate: Estimate,
+    extremes: list[Estimate],  # with the unscored items counted as wrong, and as right
 ) -> Estimate:
-    "The same, with the others' scores as bounds, and an interval over theirs"
-    scores, ends = [e.score for e in others], [found.interval]
-    if not np.isnan(found.interval[0]):
-        ends += [e.interval for e in others if not np.isnan(e.interval[0])]
-    low, high = np.transpose(ends)
-    over, tasks = (float(low.min()), float(high.max())), [e.per_task for e in others]
-    known = all(one is not None for one in tasks)
-    tasks = (np.minimum(*tasks), np.maximum(*tasks)) if known else None
-    how = found.how
-    if over != found.interval and how:
+    "Add the extremes' scores as bounds, and widen the interval to hold theirs"
+    scores = [extreme.score for extreme in extremes]
+    intervals = [estimate.interval]
+    if not np.isnan(estimate.interval[0]):
+        intervals += [x.interval for x in extremes if not np.isnan(x.interval[0])]
+    low, high = np.transpose(intervals)
+    widened = float(low.min()), float(high.max())
+    per_task = [x.per_task for x in extremes if x.per_task is not None]
+    task_bounds = None
+    if len(per_task) == len(extremes):
+        wrong, right = per_task
+        task_bounds = np.minimum(wrong, right), np.maximum(wrong, right)
+    how = estimate.how
+    if widened != estimate.interval and how:
         how = f"{how}; from all unscored wrong to all right"
     return replace(
-        found,
-        interval=over,
+        estimate,
+        interval=widened,
         how=how,
         bounds=(min(scores), max(scores)),
-        task_bounds=tasks,
+        task_bounds=task_bounds,
     )
 
 
+def _extremes_by_share(estimate, session):
+    "Estimates for the unscored items all wrong and all right, from shares alone"
+    scored = pd.Series(~np.isnan(session.seen))
+    share = scored.mean()
+    interval = worst_case_bounds(estimate.interval, share)
+    scores = worst_case_bounds((estimate.score, estimate.score), share)
+    extremes = [replace(estimate, score=x, interval=interval) for x in scores]
+    tasks = estimate.per_task
+    if tasks is None:
+        return extremes
+    asked = session.method.items_["task"].to_numpy()[session.asked]
+    task_share = scored.groupby(asked).mean().reindex(tasks.index).fillna(share)
+    per_task = worst_case_bounds((tasks, tasks), task_share)
+    return [
+        replace(extreme, per_task=part)
+        for extreme, part in zip(extremes, per_task, strict=True)
+    ]
+
+
 def add_missing_data_bounds(
-    found: Estimate,  # complete
+    estimate: Estimate,  # with the rules applied
     session: AskTellSession,
 ) -> Estimate:
-    "The same, with an interval that holds whatever the unscored items are worth"
-    if Flag.NOTHING_SCORED in found.flags:
-        return found
-    others = [estimate_with_imputed(session, fill) for fill in (0.0, 1.0)]
-    if None in others:
-        scored, tasks = pd.Series(~np.isnan(session.seen)), found.per_task
-        scores = worst_case_bounds((found.score, found.score), share := scored.mean())
-        over = worst_case_bounds(found.interval, share)
-        others = [replace(found, score=x, interval=over) for x in scores]
-        if tasks is not None:
-            asked = session.method.items_["task"].to_numpy()[session.asked]
-            share = scored.groupby(asked).mean().reindex(tasks.index).fillna(share)
-            for one, part in zip(
-                others, worst_case_bounds((tasks, tasks), share), strict=True
-            ):
-                one.per_task = part
-    return widen_to_bounds(found, others)
+    "Widen the interval so that it holds whatever the unscored items are worth"
+    if Flag.NOTHING_SCORED in estimate.flags:
+        return estimate
+    imputed = [estimate_with_imputed(session, fill) for fill in (0.0, 1.0)]
+    extremes = [extreme for extreme in imputed if extreme is not None]
+    if len(extremes) < 2:  # the method would ask for other items
+        extremes = _extremes_by_share(estimate, session)
+    return widen_to_bounds(estimate, extremes)
 
 # %% ../../nbs/evaluation/simulate.ipynb #464d2f2c
 def _prepared(method, budget, seed):
     "Prepare for a number of items"
     budget = check_budget(budget, len(method.items_))
-    method.prepare(budget, method_rng(method, budget, seed, 0))
+    method.prepare(budget, method_rng(method, budget, seed, step=0))
     method.seed_ = int(seed)
     return method
 
@@ -395,28 +445,28 @@ def paid_number(
 ) -> int:  # items to prepare for
     "How many items an amount pays for"
     if amount.unit is Unit.ITEMS:
-        return amount.value
+        return int(amount.value)
     costs = known_costs(method.items_, amount.unit)
     most = items_for(amount, np.sort(costs))  # if all were cheap
-    found = most
+    number = most
     if method.static:
         limit = amount.value * (1 + 1e-9)
 
-        def cost(number):
+        def cost(count):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                wanted = AskTellSession(_prepared(method, number, seed)).wanted
+                wanted = AskTellSession(_prepared(method, count, seed)).wanted
             return costs[wanted].sum()
 
-        found = bisect.bisect_right(range(1, most + 1), limit, key=cost)
+        number = bisect.bisect_right(range(1, most + 1), limit, key=cost)
     elif not method.counts_costs:
-        found = min(most, usual_items(amount, costs))
-    if found:
-        return found
-    said, mean = (in_words(x, amount.unit) for x in (amount.value, costs.mean()))
+        number = min(most, usual_items(amount, costs))
+    if number:
+        return number
     raise ValueError(
-        f"{said} ({amount.unit}) pay for no item of {method.name}: the mean item costs "
-        f"{mean}, give more"
+        f"{in_words(amount.value, amount.unit)} ({amount.unit}) pay for no item of "
+        f"{method.name}: the mean item costs {in_words(costs.mean(), amount.unit)}, "
+        "give more"
     )
 
 
@@ -427,14 +477,38 @@ def prepare_method(
 ) -> Method:  # the same object, prepared
     "Prepare a fitted method for a budget and a seed"
     check_fitted(method)
-    vars(method).pop("limit_", None)
-    if isinstance(budget, Amount):
-        amount, budget = budget, paid_number(method, budget, seed)
-        if amount.unit is not Unit.ITEMS and not method.static:
-            method.limit_ = float(amount.value)
-    return _prepared(method, budget, seed)
+    method.set_limit(None)
+    if not isinstance(budget, Amount):
+        return _prepared(method, budget, seed)
+    number = paid_number(method, budget, seed)
+    if budget.unit is not Unit.ITEMS and not method.static:
+        method.set_limit(budget.value)
+    return _prepared(method, number, seed)
 
 # %% ../../nbs/evaluation/simulate.ipynb #92319f3c
+def check_same_items(
+    method: Method,  # fitted
+    items: pd.Index,  # names of the targets' items
+    nameless: bool,  # the targets were given as an array
+) -> None:
+    "Refuse targets whose items are not those of the sources, in their order"
+    own = method.items_.index
+    if own.equals(items):
+        return
+    if nameless and len(own) == len(items):
+        raise ValueError(
+            f"the array's items have no names, the sources' do ({own[0]!r}, ...): "
+            "give a data frame whose columns are method.items_.index"
+        )
+    missing = own.difference(items)
+    extra = items.difference(own)
+    example = [*missing, *extra, "order"][0]
+    raise ValueError(
+        f"targets and sources have different items (item {example!r}: {len(missing)} "
+        f"missing, {len(extra)} unknown): select the same items in the same order"
+    )
+
+
 def simulate(
     method: Method,  # fitted (and prepared, if no budget is given)
     targets: TableLike,  # models with all scores, on the same items; see load_table
@@ -449,33 +523,22 @@ def simulate(
     if budget is not None:
         prepare_method(method, budget, seed)
     check_fitted(method, prepared=True)
-    mine, theirs = method.items_.index, targets.items.index
-    if not mine.equals(theirs):
-        missing, extra = mine.difference(theirs), theirs.difference(mine)
-        if nameless and len(mine) == len(theirs):
-            raise ValueError(
-                f"the array's items have no names, the sources' do ({mine[0]!r}, ...): "
-                "give a data frame whose columns are method.items_.index"
-            )
-        what = f"item {(missing.tolist() + extra.tolist() + ['order'])[0]!r}"
-        raise ValueError(
-            f"targets and sources have different items ({what}: {len(missing)} missing,"
-            f" {len(extra)} unknown): select the same items in the same order"
-        )
-    values, names = targets.values.astype(np.float64), targets.models.index
+    check_same_items(method, targets.items.index, nameless)
+    values = targets.values.astype(np.float64)
+    names = targets.models.index
     newer = release_years(targets.models) >= method.newest_  # False: not known
 
-    def play(row):
+    def evaluate_row(row):
         def answer(session):
-            wanted, runs, others = session.wanted, targets.trials, None
+            wanted = session.wanted
+            others = None
             if session.cohort:
                 others = np.delete(values[:, wanted], row, axis=0)
-            runs = None if runs is None else runs[row, wanted]
-            return values[row, wanted], others, runs
+            trials = None if targets.trials is None else targets.trials[row, wanted]
+            return values[row, wanted], others, trials
 
-        late = bool(newer[row])
-        session = AskTellSession(method, target=names[row], newer=late)
-        bare = run_session(session, answer)
-        return bare if guard is None else guard(session)
+        session = AskTellSession(method, target=names[row], newer=bool(newer[row]))
+        estimate = run_session(session, answer)
+        return estimate if guard is None else guard(session)
 
-    return [play(row) for row in range(len(values))]
+    return [evaluate_row(row) for row in range(len(values))]

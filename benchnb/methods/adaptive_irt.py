@@ -345,7 +345,7 @@ class AdaptiveIRT(Method):
 
     def cost_limit(self) -> float:  # infinite: the budget is a number of items
         "The amount that may be spent on one target"
-        return getattr(self, "limit_", np.inf)
+        return self.limit_
 
     def draw(
         self,

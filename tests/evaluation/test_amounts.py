@@ -43,7 +43,7 @@ def test_a_static_method_gets_the_largest_number_that_was_tried():
     assert cost[drawn].sum() <= 3000 and method.static
     more = prepare_method(method, len(drawn) + 1).coreset_
     assert cost[more].sum() > 3000
-    assert not hasattr(method, "limit_")
+    assert method.limit_ == np.inf
 
 
 def test_an_adaptive_conversation_stops_before_the_item_that_overspends():

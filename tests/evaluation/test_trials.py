@@ -73,7 +73,7 @@ def test_methods_hear_how_many_runs_an_answer_rests_on(name):
     many, one, plain = (simulate(method, table) for table in (targets, ones, once))
     assert [e.score for e in one] == [e.score for e in plain]
     assert max(abs(a.score - b.score) for a, b in zip(many, one, strict=True)) > 1e-3
-    assert not hasattr(method, "_runs")  # nothing is left of a conversation
+    assert method._runs is None  # nothing is left of a conversation
 
 
 def coverage(method, scores, expected, budget, seeds):

@@ -123,7 +123,7 @@ def test_repeated_runs_have_less_noise():
     source, target = made_up().split("random", seed=0)
     once = prepare_method(ProEval(folds=0).fit(source), 20)
     often = prepare_method(ProEval(folds=0).fit(source), 20)
-    often._runs = np.full(80, 4)
+    often._runs = np.full(80, 4)  # as in a session whose answers rest on four runs
     quiet = prepare_method(ProEval(folds=0, noise=0.3 / 4).fit(source), 20)
     quiet.coreset_, quiet.cross_ = often.coreset_, often.cross_
     seen = target.values[0, often.coreset_].astype(float)
