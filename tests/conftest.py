@@ -35,6 +35,6 @@ def only_data_that_ship(request, monkeypatch):
 
 @pytest.fixture
 def few_trials(monkeypatch):
-    "Random items are tried twice, not SURE times: where the figures do not matter"
+    "Random items are tried twice: where the figures do not matter"
     for module in ("evaluation.compare", "evaluation.recommend"):
-        monkeypatch.setattr(f"benchnb.{module}.SURE", 2)
+        monkeypatch.setattr(f"benchnb.{module}.MIN_TRIALS", 2)

@@ -271,7 +271,7 @@ def print_advice(
     "Which method to use with a budget"
     from benchnb.data.files import replace_file
     from benchnb.data.untrusted import write_csv
-    from benchnb.evaluation.compare import SURE
+    from benchnb.evaluation.compare import MIN_TRIALS
     from benchnb.evaluation.recommend import INSTANT, format_advice, recommend
     from benchnb.evaluation.registry import get_method
 
@@ -299,7 +299,7 @@ def print_advice(
     else:
         asked = f"{paid} items" if isinstance(paid, int) else str(paid)
         tests = count(advice.trials, "trial")
-        print(f"{asked}, {tests} of each test ({SURE} of {', '.join(INSTANT)});")
+        print(f"{asked}, {tests} of each test ({MIN_TRIALS} of {', '.join(INSTANT)});")
         print("± is the standard error\n")
         method = shlex.quote(advice.method)
         chosen = f"{shlex.quote(scores)} --method {method} --budget {advice.budget}"

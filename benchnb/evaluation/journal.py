@@ -9,6 +9,7 @@ __all__ = ['Journal']
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 from ..data.files import check_place
 
@@ -30,21 +31,24 @@ class Journal:
         # results; None: that of the file, which is read
     ):
         self.path = None if path is None else Path(path)
-        self.identity, self.done, self._base = identity, {}, None
+        self.identity = identity
+        self.done: dict[str, Any] = {}
+        self._base: sqlite3.Connection | None = None
         if self.path is not None:
             check_place(self.path)
             if self.path.exists():
-                self._open()
+                self._open(self.path)
 
     def add(
         self,
         key: str,  # of the piece
-        value: object,  # what JSON can hold
+        value: Any,  # what JSON can hold
     ) -> None:
         "Keep a finished piece; it is on disk when this returns"
         if self.path is not None:
             text = json.dumps(value)
-            self._base or self._open()
+            if self._base is None:
+                self._open(self.path)
             self._do("INSERT OR REPLACE INTO pieces VALUES (?, ?)", (key, text))
         self.done[key] = value
 
@@ -62,6 +66,7 @@ class Journal:
 
     def _do(self, statement: str, values: tuple = ()) -> list:
         "Run one SQL statement; an error names the file and the remedy"
+        assert self._base is not None  # _open was called
         try:
             return self._base.execute(statement, values).fetchall()
         except sqlite3.Error as error:
@@ -75,13 +80,13 @@ class Journal:
                 f"cannot write {str(self.path)!r} ({error}): choose another place"
             ) from error
 
-    def _open(self) -> None:
+    def _open(self, path: Path) -> None:
         "Take the file, and read the pieces that it holds"
-        name = repr(str(self.path))
+        name = repr(str(path))
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            size = self.path.stat().st_size if self.path.exists() else 0
-            self._base = sqlite3.connect(self.path, timeout=0, isolation_level=None)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            size = path.stat().st_size if path.exists() else 0
+            self._base = sqlite3.connect(path, timeout=0, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
             raise OSError(
                 f"cannot write {name} ({error}): choose another place"
@@ -95,13 +100,13 @@ class Journal:
             self._do("CREATE TABLE pieces (key TEXT PRIMARY KEY, value TEXT)")
             self._do("INSERT INTO benchnb VALUES (?)", (self.identity,))
             tables = {"benchnb", "pieces"}
-        mine = {"benchnb", "pieces"} <= tables
-        found = self._do("SELECT * FROM benchnb") if mine else []
-        if not found or self.identity not in (None, found[0][0]):
+        is_journal = {"benchnb", "pieces"} <= tables
+        identities = self._do("SELECT * FROM benchnb") if is_journal else []
+        if not identities or self.identity not in (None, identities[0][0]):
             self.close()
-            what = "the journal of another computation" if mine else "no journal"
-            raise ValueError(f"{name} is {what}: delete it, or name another file")
+            kind = "the journal of another computation" if is_journal else "no journal"
+            raise ValueError(f"{name} is {kind}: delete it, or name another file")
         self._do("COMMIT")
-        self.identity = found[0][0]
+        self.identity = identities[0][0]
         rows = self._do("SELECT key, value FROM pieces")
         self.done = {key: json.loads(value) for key, value in rows}

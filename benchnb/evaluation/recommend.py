@@ -21,7 +21,7 @@ from ..data.render import render
 from ..data.scores import Scores
 from ..data.sources import TableLike, as_scores
 from benchnb.evaluation.compare import (
-    SURE,
+    MIN_TRIALS,
     compare,
     named_methods,
     over_trials,
@@ -35,7 +35,7 @@ from ..stats.metrics import mean_and_error
 
 # %% ../../nbs/evaluation/recommend.ipynb #48f46d03
 QUICK_FORM = {"sources": 150, "items": 1000, "trials": 5}
-INSTANT = ("random", "stratified", "aipw")  # tried SURE times
+INSTANT = ("random", "stratified", "aipw")  # tried MIN_TRIALS times
 
 
 def held_out_errors(
@@ -58,7 +58,7 @@ def held_out_errors(
     methods = {name: method.estimates_only() for name, method in methods.items()}
     parts = {}
     for name, method in methods.items():
-        times = max(trials, SURE * (name in INSTANT))
+        times = max(trials, MIN_TRIALS * (name in INSTANT))
         parts.setdefault(times, {})[name] = method
     how = how | {"seed": seed} | run
     found = [compare(table, m, [budget], n, **how).frame for n, m in parts.items()]

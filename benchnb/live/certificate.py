@@ -38,7 +38,7 @@ def split_figures(
     errors: pd.DataFrame,  # from left_out_errors
 ) -> dict:  # figure -> mean, figure_se -> standard error over the trials
     "Error, coverage, order and smallest difference on models that were left out"
-    from benchnb.evaluation.compare import SURE, compare, summary
+    from benchnb.evaluation.compare import MIN_TRIALS, compare, summary
 
     frame = compare(table, {"method": method}, [budget], split=split, **how).frame
     without = frame["low"].isna()
@@ -47,7 +47,7 @@ def split_figures(
     empty = (frame["low"] <= 0) & (frame["high"] >= 1)  # which is not shown
     frame.loc[empty, ["low", "high"]] = np.nan
     figures = summary(frame).set_index("trial")
-    how = how | {"trials": SURE}
+    how = how | {"trials": MIN_TRIALS}
     chance = compare(table, ["random"], [budget], split=split, **how).by_trial["mae"]
     off = (frame["score"] - frame["truth"]).groupby(frame["trial"])
     figures["difference"] = 1.96 * 2**0.5 * off.std()
@@ -208,7 +208,7 @@ def certificate_page(
     certificate: Certificate,
 ) -> str:  # Markdown, a section of the README
     "Its figures, for whom it is valid, of what it is made, when to check it again"
-    from benchnb.evaluation.compare import SURE
+    from benchnb.evaluation.compare import MIN_TRIALS
 
     c, rows = asdict(certificate), []
     for kind, found in certificate.measured.items():
@@ -226,7 +226,7 @@ def certificate_page(
         rows.append(f"| {' | '.join(cells)} |")
     text = f"{measured_text(c).capitalize()}.\n\n"
     if rows:
-        text += HEADER.format(c["budget"], SURE) + "\n".join(rows) + "\n\n"
+        text += HEADER.format(c["budget"], MIN_TRIALS) + "\n".join(rows) + "\n\n"
         text += "The smallest difference is that between two models' estimates which "
         text += "cannot well be chance (95%).\n**Valid for** "
         text += f"{valid_for(c)}. `benchnb estimate` flags other models.\n"

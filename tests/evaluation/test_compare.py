@@ -503,10 +503,11 @@ def test_compare_simulate_and_recommend_take_what_load_table_takes(tmp_path, cap
 def test_a_bar_is_shown_where_it_is_wanted_and_in_jupyter(
     jupyter, progress, monkeypatch
 ):
-    shown = []
+    bars = []
 
-    def bar(total, what, **how):
-        shown.append((total, what))
+    def bar(total, what, shown=True, **how):
+        if shown:
+            bars.append((total, what))
         return progress_bar(total, what, shown=False, **how)
 
     monkeypatch.setattr("benchnb.evaluation.compare.progress_bar", bar)
@@ -515,4 +516,4 @@ def test_a_bar_is_shown_where_it_is_wanted_and_in_jupyter(
         monkeypatch.setitem(sys.modules, "ipykernel", sys)
     quick(progress=progress, split="ability")
     wanted = jupyter if progress is None else progress
-    assert shown == [(8, "runs (ability split)")] * wanted
+    assert bars == [(8, "runs (ability split)")] * wanted

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from helpers.small import table
 
-from benchnb.evaluation.compare import SURE, compare
+from benchnb.evaluation.compare import MIN_TRIALS, compare
 from benchnb.evaluation.planning import small_table
 from benchnb.evaluation.recommend import (
     LEGEND,
@@ -38,7 +38,7 @@ def errors_of(**errors):
 def test_a_test_is_a_comparison_on_held_out_sources():
     found = held_out_errors(table(), 20, "random", ["aipw"], trials=3)
     held, how = small_table(table(), "random")
-    figures = compare(held, ["random", "aipw"], [20], SURE, **how).by_trial
+    figures = compare(held, ["random", "aipw"], [20], MIN_TRIALS, **how).by_trial
     np.testing.assert_allclose(found["mae"], figures["mae"])
     chance = figures.loc[figures["method"] == "random", "mae"].mean()
     np.testing.assert_allclose(found["relative"], figures["mae"] / chance)
@@ -47,7 +47,7 @@ def test_a_test_is_a_comparison_on_held_out_sources():
 def test_a_lucky_draw_of_random_items_decides_nothing():
     found = held_out_errors(table(), 20, "ability", ["aipw", "kmeans"], trials=3)
     counts = found["method"].value_counts().to_dict()
-    assert counts == {"random": SURE, "aipw": SURE, "kmeans": 3}
+    assert counts == {"random": MIN_TRIALS, "aipw": MIN_TRIALS, "kmeans": 3}
     rows = [("a", t, 1.0) for t in range(3)]
     rows += [("random", t, mae) for t, mae in enumerate([1.0, 3.0] * 8)]
     given = pd.DataFrame(rows, columns=["method", "trial", "mae"])
@@ -143,7 +143,7 @@ def test_the_quick_form_looks_at_less(monkeypatch):
     monkeypatch.setattr("benchnb.evaluation.recommend.compare", watch)
     recommend(table(0, 60), 10, ["aipw", "kmeans"])
     recommend(table(0, 60), 10, ["aipw", "kmeans"], quick=False, trials=2)
-    assert [trials for _, trials in seen] == [SURE, 5] * 2 + [SURE, 2] * 2
+    assert [trials for _, trials in seen] == [MIN_TRIALS, 5] * 2 + [MIN_TRIALS, 2] * 2
     assert all(items == 30 and models <= 40 for (models, items), _ in seen[:4])
     assert all(items == 60 for (_, items), _ in seen[4:])
 
