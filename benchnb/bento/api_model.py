@@ -12,6 +12,7 @@ import json
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from fastcore.basics import patch
@@ -28,16 +29,18 @@ def completions_url(
     import httpx
 
     try:
-        found = httpx.URL(url)
-        valid = found.scheme in ("http", "https") and found.host
-        valid = valid and not (found.userinfo or found.query or found.fragment)
+        address = httpx.URL(url)
+        valid = address.scheme in ("http", "https") and bool(address.host)
+        valid = valid and not (address.userinfo or address.query or address.fragment)
     except (httpx.InvalidURL, TypeError):
         valid = False
     if not valid:  # here, so that no other error comes along
-        shape = "http://host:port/path or https://..., without password and query"
-        raise ValueError(f"url must be {shape}: a key belongs into key")
-    path = found.path.rstrip("/").removesuffix("/completions").removesuffix("/v1")
-    return str(found.copy_with(path=f"{path}/v1/completions"))
+        raise ValueError(
+            "url must be http://host:port/path or https://..., without password and "
+            "query: a key belongs into key"
+        )
+    path = address.path.rstrip("/").removesuffix("/completions").removesuffix("/v1")
+    return str(address.copy_with(path=f"{path}/v1/completions"))
 
 # %% ../../nbs/bento/api_model.ipynb #cdf115e2
 @dataclass
@@ -53,7 +56,7 @@ class Endpoint(Reader):
     workers: int = param(8, "requests at the same time", low=1, whole=True)
     prompts: int = param(32, "prompts in one request, at most", low=1, whole=True)
     top: int = param(20, "tokens shown by likelihood", low=1, whole=True)
-    tokenizer: object = field(default=None, repr=False)  # folder, name or tokenizer
+    tokenizer: Any = field(default=None, repr=False)  # folder, name or tokenizer
     most_tokens: int | None = None  # of a prompt; None: not known
     stop: bool = True  # ask it to stop at the end of a line; False: where it cannot
 
@@ -67,12 +70,14 @@ class Endpoint(Reader):
             try:
                 from transformers import AutoTokenizer
             except ImportError as error:
-                hint = f"tokenizers need: {pip_install('llm')}"
-                raise ImportError(hint) from error
+                raise ImportError(f"tokenizers need: {pip_install('llm')}") from error
             with naming(name, "has no tokenizer, or a damaged one"):
                 self.tokenizer = AutoTokenizer.from_pretrained(str(name))
-        self.loop, self.client, self.echoes = None, None, False
-        self.called = None  # a hash of the name that its replies give themselves
+        self.loop: asyncio.AbstractEventLoop | None = None  # where requests run
+        self.client: Any = None  # httpx.AsyncClient
+        self.gate: asyncio.Semaphore | None = None  # for so many requests at once
+        self.echoes = False  # does only an echo of the prompt give log-probabilities?
+        self.called: str | None = None  # a hash of the name in its replies
 
     def identity(self) -> str:
         "What tells this model from another"
@@ -91,7 +96,7 @@ def completion(
     self: Endpoint,
     reply,  # httpx.Response
     data: bytes,  # its body
-) -> tuple:  # the answer, None: try again; why; seconds that the server asks for
+) -> tuple:  # the answer, None: try again; the reason; seconds that the server asks for
     "The answer of a server, if it is a completion; what will not pass is an error"
     code = reply.status_code
     if code in (408, 409, 425, 429) or code >= 500:
@@ -99,10 +104,13 @@ def completion(
         seconds = after.replace(".", "", 1).isdecimal()
         return None, f"HTTP {code}", float(after) if seconds else 0.0
     if not reply.is_success:
-        why = f"refused a request (HTTP {code}): check url, model and key"
         if reply.is_redirect:
-            why = f"redirects (HTTP {code}): give the final address"
-        raise ValueError(f"{self.url} {why}")
+            raise ValueError(
+                f"{self.url} redirects (HTTP {code}): give the final address"
+            )
+        raise ValueError(
+            f"{self.url} refused a request (HTTP {code}): check url, model and key"
+        )
     try:
         answer = json.loads(data)
         whole = all(isinstance(c["text"], str) for c in answer["choices"] or [None])
@@ -111,14 +119,18 @@ def completion(
     if not whole:
         return None, "its answer is no completion", 0.0
     if "content_filter" in [c.get("finish_reason") for c in answer["choices"]]:
-        why = "filters a question or its answer (content_filter)"
-        raise ValueError(f"{self.url} {why}: leave its task out, or ask another server")
+        raise ValueError(
+            f"{self.url} filters a question or its answer (content_filter): leave its "
+            "task out, or ask another server"
+        )
     if name := answer.get("model"):
         name = hashlib.sha256(str(name).encode()).hexdigest()[:16]  # it may be a secret
         self.called = self.called or name
         if name != self.called:
-            why = "replies that name another model than before"
-            raise ValueError(f"{self.url} sends {why}: measure anew")
+            raise ValueError(
+                f"{self.url} sends replies that name another model than before: "
+                "measure anew"
+            )
     return answer, "", 0.0
 
 # %% ../../nbs/bento/api_model.ipynb #d43685b5
@@ -130,19 +142,23 @@ async def persist(
     "One request, repeated with growing pauses while the fault may pass"
     import httpx
 
-    given, most = {"json": {"model": self.model, **body}}, LARGEST >> 20
+    request = {"model": self.model, **body}
+    assert self.gate is not None  # `ask` has made it
     async with self.gate:
         for attempt in range(self.retries + 1):
-            data, pause = bytearray(), 0.0
+            data = bytearray()
+            pause = 0.0
             try:
                 async with (
                     asyncio.timeout(self.timeout),
-                    self.client.stream("POST", self.url, **given) as reply,
+                    self.client.stream("POST", self.url, json=request) as reply,
                 ):
                     async for part in reply.aiter_raw():  # packed, if it came packed
                         data += part
                         if len(data) > LARGEST:
-                            raise ValueError(f"{self.url} sent over {most} MiB")
+                            raise ValueError(
+                                f"{self.url} sent over {LARGEST >> 20} MiB"
+                            )
                 answer, reason, pause = self.completion(reply, bytes(data))
                 if answer is not None:
                     return answer
@@ -170,16 +186,17 @@ def ask(
     async def gather():
         if self.client is None:
             head = {"Accept-Encoding": "identity"}
-            head |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
+            if self.key:
+                head["Authorization"] = f"Bearer {self.key}"
             limits = httpx.Limits(max_connections=self.workers, keepalive_expiry=60)
             self.client = httpx.AsyncClient(headers=head, timeout=None, limits=limits)
             self.gate = asyncio.Semaphore(self.workers)
         try:
             async with asyncio.TaskGroup() as group:
-                asked = [group.create_task(self.persist(body)) for body in bodies]
-        except ExceptionGroup as several:
-            raise several.exceptions[0] from None
-        return [task.result() for task in asked]
+                requests = [group.create_task(self.persist(body)) for body in bodies]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return [request.result() for request in requests]
 
     if self.loop is None:
         self.loop = asyncio.new_event_loop()
@@ -198,27 +215,30 @@ def complete(
     asks: list[tuple],  # prompt, and the fields of its request
 ) -> list[dict]:  # a choice for each prompt
     "Send prompts, many with the same fields in one request"
-    groups, choices = {}, [None] * len(asks)
+    groups: dict[str, list[int]] = {}  # numbers of asks with the same fields
     for number, (_, fields) in enumerate(asks):
         groups.setdefault(json.dumps(fields), []).append(number)
     parts = [
-        some[first : first + self.prompts]
-        for some in groups.values()
-        for first in range(0, len(some), self.prompts)
+        numbers[first : first + self.prompts]
+        for numbers in groups.values()
+        for first in range(0, len(numbers), self.prompts)
     ]
     bodies = []
     for part in parts:
         prompts = [asks[number][0] for number in part]
         bodies.append({"prompt": prompts if len(part) > 1 else prompts[0]})
         bodies[-1] |= asks[part[0]][1]
+    choices: dict[int, dict] = {}  # by number of the ask
     for answer, part in zip(self.ask(bodies), parts, strict=True):
-        found = {c.get("index", n): c for n, c in enumerate(answer["choices"])}
-        if set(found) != set(range(len(part))):
-            few = f"answered {len(found)} of {len(part)} prompts of a request"
-            raise ValueError(f"{self.url} {few}: use prompts=1")
-        for place, number in enumerate(part):
-            choices[number] = found[place]
-    return choices
+        by_index = {c.get("index", n): c for n, c in enumerate(answer["choices"])}
+        if set(by_index) != set(range(len(part))):
+            raise ValueError(
+                f"{self.url} answered {len(by_index)} of {len(part)} prompts of a "
+                "request: use prompts=1"
+            )
+        for index, number in enumerate(part):
+            choices[number] = by_index[index]
+    return [choices[number] for number in range(len(asks))]
 
 
 @patch
@@ -239,16 +259,20 @@ def generate(
     stop: str | None = "\n",  # where an answer ends; None: where the model ends it
 ) -> list[str]:  # the first line of each answer
     "What the server writes after each query"
-    fixed = dict(max_tokens=limit, temperature=0)
-    fixed |= {"stop": [stop]} if self.stop and stop else {}
-    text = isinstance(prefix, str)
-    prompts = [prefix + (q if text else self.encode(q)) for q in queries]
-    choices = self.complete([(prompt, fixed) for prompt in prompts])
+    fields: dict = {"max_tokens": limit, "temperature": 0}
+    if self.stop and stop:
+        fields["stop"] = [stop]
+    prompts: list[list[int]] | list[str]
+    if isinstance(prefix, str):
+        prompts = [prefix + query for query in queries]
+    else:
+        prompts = [prefix + self.encode(query) for query in queries]
+    choices = self.complete([(prompt, fields) for prompt in prompts])
     texts = [choice["text"] for choice in choices]
     return [text.split(stop)[0].strip() if stop else text.strip() for text in texts]
 
 # %% ../../nbs/bento/api_model.ipynb #b3649558
-ONE_TOKEN = dict(max_tokens=1, temperature=0, return_tokens_as_token_ids=True)
+ONE_TOKEN = {"max_tokens": 1, "temperature": 0, "return_tokens_as_token_ids": True}
 
 
 def numbers_of(
@@ -257,8 +281,8 @@ def numbers_of(
 ) -> list:  # empty: it sent none
     "A field of a choice's log-probabilities"
     logs = choice.get("logprobs")
-    found = logs.get(name) if isinstance(logs, dict) else None
-    return found if isinstance(found, list) else []
+    values = logs.get(name) if isinstance(logs, dict) else None
+    return values if isinstance(values, list) else []
 
 
 def checked(values: list) -> np.ndarray:
@@ -275,21 +299,23 @@ def by_next_token(
     asked: list[Asked],  # questions whose answers are one token each
 ) -> list[np.ndarray]:  # for each question the log-probabilities of its options
     "One prompt for each question: what would come next?"
-    fixed, found = ONE_TOKEN | dict(logprobs=self.top), []
-    tokens = [[token for (token,) in one.tails] for one in asked]
+    fields = ONE_TOKEN | {"logprobs": self.top}
+    tokens = [[token for (token,) in question.tails] for question in asked]
     jobs = [
-        (prefix + one.ids, fixed | {"allowed_token_ids": some})
-        for one, some in zip(asked, tokens, strict=True)
+        (prefix + question.ids, fields | {"allowed_token_ids": allowed})
+        for question, allowed in zip(asked, tokens, strict=True)
     ]
-    for choice, some in zip(self.complete(jobs), tokens, strict=True):
+    results = []
+    for choice, allowed in zip(self.complete(jobs), tokens, strict=True):
         top = next(iter(numbers_of(choice, "top_logprobs")), None)
-        top, names = top if isinstance(top, dict) else {}, [
-            f"token_id:{t}" for t in some
-        ]
-        there = [name in top for name in names]
-        found.append(np.full(len(some), -np.inf))
-        found[-1][there] = checked([top[name] for name in names if name in top])
-    return found
+        if not isinstance(top, dict):
+            top = {}
+        names = [f"token_id:{token}" for token in allowed]
+        values = np.full(len(allowed), -np.inf)
+        sent = [name in top for name in names]
+        values[sent] = checked([top[name] for name in names if name in top])
+        results.append(values)
+    return results
 
 
 @patch
@@ -300,10 +326,12 @@ def by_echo(
 ) -> list[np.ndarray]:  # for each question options x 2: log-probability, tokens
     "One prompt for each option: how likely is its end?"
     pairs = [(prefix + a.ids + tail, len(tail)) for a in asked for tail in a.tails]
-    fixed = ONE_TOKEN | dict(echo=True, logprobs=1)
-    choices, found = self.complete([(whole, fixed) for whole, _ in pairs]), []
+    fields = ONE_TOKEN | {"echo": True, "logprobs": 1}
+    choices = self.complete([(whole, fields) for whole, _ in pairs])
+    sums = []
     for choice, (whole, count) in zip(choices, pairs, strict=True):
-        values, size = numbers_of(choice, "token_logprobs"), len(whole)
+        size = len(whole)
+        values = numbers_of(choice, "token_logprobs")
         names = numbers_of(choice, "tokens")[:size]
         named = bool(names) and str(names[0]).startswith("token_id:")
         same = not named or names == [f"token_id:{token}" for token in whole]
@@ -312,9 +340,9 @@ def by_echo(
                 f"{self.url} gives no log-probabilities of a prompt (echo and "
                 "logprobs): use scoring='exact', or a server such as vLLM"
             )
-        found.append((checked(values[size - count : size]).sum(), count))
-    ends = np.cumsum([len(a.tails) for a in asked])[:-1]
-    return np.split(np.array(found, dtype=float), ends)
+        sums.append((checked(values[size - count : size]).sum(), count))
+    splits = np.cumsum([len(a.tails) for a in asked])[:-1]
+    return np.split(np.array(sums, dtype=float), splits)
 
 
 @patch
@@ -329,14 +357,16 @@ def logprobs(
             "likelihood and perplexity need the tokenizer of the model: give "
             "tokenizer='NAME', or score by exact"
         )
-    asked, found = self.as_asked(asks), {}
+    asked = self.as_asked(asks)
+    results: dict[int, np.ndarray] = {}  # by number of the ask
     cheap = [n for n, a in enumerate(asked) if a.single and len(a.tails) > 1]
     if cheap and not self.echoes:
         values = self.by_next_token(prefix, [asked[n] for n in cheap])
-        pairs = zip(cheap, values, strict=True)
-        found = {n: np.c_[v, np.ones(len(v))] for n, v in pairs if v.max() > -np.inf}
-        self.echoes = not found
-    if rest := [n for n in range(len(asks)) if n not in found]:
+        for n, v in zip(cheap, values, strict=True):
+            if v.max() > -np.inf:
+                results[n] = np.c_[v, np.ones(len(v))]
+        self.echoes = not results
+    if rest := [n for n in range(len(asks)) if n not in results]:
         values = self.by_echo(prefix, [asked[n] for n in rest])
-        found |= dict(zip(rest, values, strict=True))
-    return [found[n] for n in range(len(asks))]
+        results |= dict(zip(rest, values, strict=True))
+    return [results[n] for n in range(len(asks))]

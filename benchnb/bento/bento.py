@@ -43,23 +43,24 @@ def chosen_means(
 ) -> np.ndarray:  # models x tasks; NaN: nothing of it was scored
     "Weighted mean of the answers to each task"
     member = (task[:, np.newaxis] == np.arange(tasks)) * weights[:, np.newaxis]
-    known = ~np.isnan(values)
-    total = known @ member
-    sums = np.where(known, values, 0) @ member
+    scored = ~np.isnan(values)
+    total = scored @ member
+    sums = np.where(scored, values, 0) @ member
     return np.divide(sums, total, where=total > 0, out=np.full(sums.shape, np.nan))
 
 # %% ../../nbs/bento/bento.ipynb #d5d684b3
 def fitted_line(
     score: np.ndarray,  # the sources' means over the chosen tasks
     truth: np.ndarray,  # their benchmark scores
-    how: str = "none",  # none, difference or line
+    correct: str = "none",  # none, difference or line
 ) -> np.ndarray:  # slope and intercept
     "From the mean of the chosen tasks to the score of the benchmark"
-    known = ~np.isnan(score) & ~np.isnan(truth)
-    x, y = score[known], truth[known]
-    if how == "none" or not len(x):
+    complete = ~np.isnan(score) & ~np.isnan(truth)
+    x = score[complete]
+    y = truth[complete]
+    if correct == "none" or not len(x):
         return np.array([1.0, 0.0])
-    if how == "difference" or len(x) < 3 or np.ptp(x) < 1e-6:
+    if correct == "difference" or len(x) < 3 or np.ptp(x) < 1e-6:
         return np.array([1.0, np.mean(y - x)])
     return np.polyfit(x, y, 1)
 
@@ -73,7 +74,7 @@ class TaskSelection(Coreset):
     )
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
 
-    needs = ("tasks",)
+    needs: tuple[str, ...] = ("tasks",)
     learns = False  # do the sources' results decide the order?
 
     def order(
@@ -100,12 +101,16 @@ class TaskSelection(Coreset):
 
     def prepare(self, budget, rng):
         super().prepare(budget, rng)
-        count, weightless = len(self.tasks_), self.task_weights_ == 0
-        order = rng.permutation(count) if self.order_ is None else self.order_
+        if self.order_ is None:
+            order = rng.permutation(len(self.tasks_))
+        else:
+            order = self.order_
+        weightless = self.task_weights_ == 0
         order = np.asarray(order)[np.argsort(weightless[order], kind="stable")]
         queue = task_queue(self.task_, order, rng)
         self.coreset_ = np.sort(queue[: self.budget_])
-        self.line_, self.radius_ = np.array([1.0, 0.0]), np.nan
+        self.line_ = np.array([1.0, 0.0])
+        self.radius_ = np.nan
         if hasattr(self, "_source"):
             self.line_ = self.line(self.coreset_, self._source)
             self.radius_ = self.radius(order, rng)
@@ -119,8 +124,9 @@ class TaskSelection(Coreset):
         values: np.ndarray,  # the answers to them, models x items asked
     ) -> tuple[np.ndarray, np.ndarray]:  # mean of each model; of each of its tasks
         "The mean of the chosen tasks (equation 1)"
-        task, weights = self.task_[items], self.weights_[items]
-        means = chosen_means(values, task, weights, len(self.tasks_))
+        means = chosen_means(
+            values, self.task_[items], self.weights_[items], len(self.tasks_)
+        )
         weights = self.task_weights_ * ~np.isnan(means)
         with np.errstate(invalid="ignore"):  # nothing scored: NaN
             return np.nansum(weights * means, axis=1) / weights.sum(axis=1), means
@@ -132,37 +138,42 @@ class TaskSelection(Coreset):
 
     def radius(self, order: np.ndarray, rng: np.random.Generator) -> float:
         "Half the width of the interval, by the errors on sources; NaN: too few"
-        source, copies, work = self._source, self._source.near_copies(), []
+        source = self._source
+        copies = source.near_copies()
+        folds = []  # sources to learn from, positions of the others, items to ask
         if self.learns or self.correct != "none":  # learn by half, judge by the other
             parts = hold_out(source.values, 2, rng, groups=copies)
             for fit, held in parts if len(source) >= 4 else ():
-                known = source.select(models=fit)
-                order = self.order(known, self._side) if self.learns else order
+                learned_from = source.select(models=fit)
+                learned = self.order(learned_from, self._side) if self.learns else None
+                if learned is not None:
+                    order = learned
                 queue = task_queue(self.task_, order, rng)
-                work.append((known, held, np.sort(queue[: self.budget_])))
+                folds.append((learned_from, held, np.sort(queue[: self.budget_])))
         else:
-            work = [(source, np.arange(len(source)), self.coreset_)]
+            folds = [(source, np.arange(len(source)), self.coreset_)]
         errors = np.full(len(source), np.nan)
-        for known, held, items in work:
+        for learned_from, held, items in folds:
             new = source.select(models=held)
             mean, _ = self.means(items, new.values[:, items].astype(float))
-            guess = np.polyval(self.line(items, known), mean)
-            errors[held] = guess - new.truth().to_numpy()
+            estimates = np.polyval(self.line(items, learned_from), mean)
+            errors[held] = estimates - new.truth().to_numpy()
         scored = ~np.isnan(errors)
-        found = conformal_radius(errors[scored], self.level, groups=copies[scored])
-        return found if np.isfinite(found) else np.nan
+        radius = conformal_radius(errors[scored], self.level, groups=copies[scored])
+        return radius if np.isfinite(radius) else np.nan
 
     def estimate(self, seen):
         seen = np.asarray(seen, dtype=float)[np.newaxis]
         mean, tasks = self.means(self.coreset_, seen)
-        score, known = float(np.polyval(self.line_, mean[0])), np.isfinite(self.radius_)
+        score = float(np.polyval(self.line_, mean[0]))
+        has_interval = np.isfinite(self.radius_)
         return Estimate(
             score,
             (score - self.radius_, score + self.radius_),
             per_task=pd.Series(tasks[0], pd.Index(self.tasks_, name="task")),
             level=self.level,
-            kind=IntervalKind.CONFORMAL if known else IntervalKind.NONE,
-            how="errors on the sources" if known else "",
+            kind=IntervalKind.CONFORMAL if has_interval else IntervalKind.NONE,
+            how="errors on the sources" if has_interval else "",
         )
 
 
@@ -190,14 +201,15 @@ class TaskList(TaskSelection):
     def order(self, source, side):
         if isinstance(self.tasks, str) or not hasattr(self.tasks, "__iter__"):
             raise TypeError(f"tasks must be a list of names, got {self.tasks!r}")
-        self.tasks = given = [str(name) for name in self.tasks]
-        wrong = [n for n in given if n not in self.tasks_ or given.count(n) > 1]
-        if wrong or not given:
-            what = f"cannot use {wrong[0]!r}" if wrong else "needs names"
-            some = f"give tasks such as {self.tasks_[:3]}, each once"
-            raise ValueError(f"task_list {what}: {some}")
-        rest = [name for name in self.tasks_ if name not in given]
-        return np.array([self.tasks_.index(name) for name in [*given, *rest]])
+        listed = [str(name) for name in self.tasks]
+        self.tasks = listed
+        wrong = [n for n in listed if n not in self.tasks_ or listed.count(n) > 1]
+        if wrong or not listed:
+            problem = f"cannot use {wrong[0]!r}" if wrong else "needs names"
+            remedy = f"give tasks such as {self.tasks_[:3]}, each once"
+            raise ValueError(f"task_list {problem}: {remedy}")
+        rest = [name for name in self.tasks_ if name not in listed]
+        return np.array([self.tasks_.index(name) for name in [*listed, *rest]])
 
 
 def published_list(
@@ -208,8 +220,8 @@ def published_list(
     table = pd.read_csv(resource_path("bento_tasks.csv"))
     lists = table.sort_values("place").groupby(["benchmark", "list"])["task"].agg(list)
     if (benchmark, name) not in lists.index:
-        there = ", ".join(map("/".join, lists.index))
-        raise ValueError(f"no list {benchmark}/{name}: there are {there}")
+        stored = ", ".join(map("/".join, lists.index))
+        raise ValueError(f"no list {benchmark}/{name}: there are {stored}")
     return lists[benchmark, name]
 
 # %% ../../nbs/bento/bento.ipynb #bae01fc2
@@ -224,6 +236,10 @@ class SimilarTasks(TaskSelection):
         "euclidean", "distance between rows", choices=alike.TASK_DISTANCES
     )
     t: float = param(1.5, "c as a multiple of the largest distance", low=1, high=1e6)
+
+    def similarity(self, source: Scores | None, side: object) -> np.ndarray:
+        "How similar the tasks are: tasks x tasks"
+        raise NotImplementedError(f"{type(self).__name__} needs similarity")
 
     def closeness(self, rows: np.ndarray) -> np.ndarray:
         "From a row of numbers per task to similarities; ones if all are the same"
@@ -271,30 +287,36 @@ class ResultsSim(SimilarTasks):
 
 # %% ../../nbs/bento/bento.ipynb #757df785
 def ordered_matrix(
-    side: object,  # a Transfer, its file, a frame with names, or an array
+    side: Transfer | str | Path | pd.DataFrame | np.ndarray,  # or its file; with names
     tasks: list[str],  # names of the table's tasks
 ) -> np.ndarray:  # in the tasks' order; (tasks, tasks) or (draws, tasks, tasks)
     "The transfer matrix of these tasks, in this order"
-    side = read_matrix(side) if isinstance(side, (str, Path)) else side
+    if isinstance(side, (str, Path)):
+        side = read_matrix(side)
     if isinstance(side, Transfer):
-        names, values = list(side.tasks), np.asarray(side.values)
+        names = list(side.tasks)
+        values = np.asarray(side.values)
     elif isinstance(side, pd.DataFrame):
-        side = side.rename(index=str, columns=str)
-        names = list(side.index)
-        if sorted(names) != sorted({*side.columns}):
-            same = "the same tasks in rows and columns, each once"
-            raise ValueError(f"a transfer matrix names {same}")
-        values = side[names].to_numpy(float)
+        frame = side.rename(index=str, columns=str)
+        names = list(frame.index)
+        if sorted(names) != sorted({*frame.columns}):
+            raise ValueError(
+                "a transfer matrix names the same tasks in rows and columns, each once"
+            )
+        values = frame[names].to_numpy(float)
     else:
-        names, values = tasks, np.asarray(side, dtype=float)
+        names = tasks
+        values = np.asarray(side, dtype=float)
         if values.shape[-2:] != (len(tasks), len(tasks)):
-            shape = f"a transfer matrix of the shape {values.shape} does not fit"
-            raise ValueError(f"{shape} {len(tasks)} tasks: a row and a column for each")
+            raise ValueError(
+                f"a transfer matrix of the shape {values.shape} does not fit "
+                f"{len(tasks)} tasks: a row and a column for each"
+            )
     missing = [task for task in tasks if task not in names]
     if missing:
         raise ValueError(f"the transfer matrix has no task {missing[0]!r}: measure it")
-    found = [names.index(task) for task in tasks]
-    return values[..., found, :][..., found]
+    order = [names.index(task) for task in tasks]
+    return values[..., order, :][..., order]
 
 # %% ../../nbs/bento/bento.ipynb #00ac8e07
 @register
@@ -313,8 +335,10 @@ class BentoSim(SimilarTasks):
         "The transfer matrix of the table's tasks"
         side = side if self.transfer is None else self.transfer
         if side is None:
-            either = "give it to fit as side, or name a CSV file (transfer='F.csv')"
-            raise ValueError(f"{self.name} needs a transfer matrix: {either}")
+            raise ValueError(
+                f"{self.name} needs a transfer matrix: give it to fit as side, or name "
+                "a CSV file (transfer='F.csv')"
+            )
         return ordered_matrix(side, self.tasks_)
 
     def similarity(self, source, side):
@@ -325,16 +349,18 @@ def chosen_dims(
     similar: np.ndarray,  # S: tasks x tasks
     draws: np.ndarray | None = None,  # the matrix's draws, if there are several
     most: int = 20,  # the largest K to look at
-    **how,  # scale, metric and t of the similarity
+    **options,  # scale, metric and t of the similarity
 ) -> int:  # K
     "As many dimensions as the measurement supports; no target model is needed"
     gaps = alike.eigengaps(similar, min(most, len(similar) - 2))
     gaps = gaps[gaps > 1e-9]  # there is no K between equal eigenvalues
     if gaps.empty:
         return 1
-    if np.ndim(draws) == 3 and len(draws) > 1:
-        given = dict(skip_first=False, **how)
-        return alike.stable_dims(alike.embedding_stability(draws, gaps.index, **given))
+    if draws is not None and np.ndim(draws) == 3 and len(draws) > 1:
+        stability = alike.embedding_stability(
+            draws, gaps.index, skip_first=False, **options
+        )
+        return alike.stable_dims(stability)
     return int(gaps.idxmax())
 
 
@@ -354,12 +380,15 @@ class BentoLe(BentoSim):
         similar = self.closeness(alike.normalise(draws, self.scale))
         if np.ptp(similar) == 0:  # all tasks alike: nothing to embed
             return similar
-        self.dims_, most = self.dims, len(similar) - 1
+        max_dims = len(similar) - 1
         if self.dims is None:
-            how = dict(scale=self.scale, metric=self.metric, t=self.t)
-            self.dims_ = chosen_dims(similar, draws, **how)
-        elif self.dims > most:
-            raise ValueError(f"dims must be from 1 to {most}, got {self.dims!r}")
+            self.dims_ = chosen_dims(
+                similar, draws, scale=self.scale, metric=self.metric, t=self.t
+            )
+        elif self.dims > max_dims:
+            raise ValueError(f"dims must be from 1 to {max_dims}, got {self.dims!r}")
+        else:
+            self.dims_ = self.dims
         return alike.embedded_similarity(similar, self.dims_)
 
 # %% ../../nbs/bento/bento.ipynb #22f732b3
@@ -372,23 +401,24 @@ def choose_tasks(
     kinds = {kind.name: kind for kind in (BentoSim, BentoLe)}
     if method not in kinds:
         raise ValueError(f"method must be {' or '.join(kinds)}, got {method!r}")
-    names = transfer.tasks if isinstance(transfer, Transfer) else transfer.index
-    one, names = kinds[method](), sorted(map(str, names))
-    one.tasks_ = names
-    similar = one.similarity(None, transfer)
-    found = select_tasks(similar, len(names) if count is None else count)
-    whole, order = similar.max(axis=1).sum(), found.order
+    tasks = transfer.tasks if isinstance(transfer, Transfer) else transfer.index
+    names = sorted(map(str, tasks))
+    chooser = kinds[method]()
+    chooser.tasks_ = names
+    similar = chooser.similarity(None, transfer)
+    selection = select_tasks(similar, len(names) if count is None else count)
+    order = selection.order
+    whole = similar.max(axis=1).sum()  # coverage of all tasks
     served = order[similar[:, order].argmax(axis=1)]
     served[order] = order  # a chosen task stands for itself
     steps = pd.DataFrame({"task": [names[i] for i in order]})
-    steps["gain"] = np.diff(found.values, prepend=0) / whole
-    steps["coverage"] = found.values / whole
-    steps["tied"] = found.tied  # candidates with the same gain; 1: no tie
+    steps["gain"] = np.diff(selection.values, prepend=0) / whole
+    steps["coverage"] = selection.values / whole
+    steps["tied"] = selection.tied  # candidates with the same gain; 1: no tie
     others = ([names[i] for i in np.flatnonzero(served == j) if i != j] for j in order)
     steps["stands_for"] = list(others)
-    return steps.set_axis(1 + np.arange(len(steps))), pd.DataFrame(
-        similar, names, names
-    )
+    steps = steps.set_axis(1 + np.arange(len(steps)))
+    return steps, pd.DataFrame(similar, names, names)
 
 # %% ../../nbs/bento/bento.ipynb #2b9e782d
 def plot_tasks(
@@ -399,7 +429,8 @@ def plot_tasks(
     from benchnb.evaluation.plots import pyplot
 
     plt = pyplot()
-    names, size = [*similar.index], len(similar)
+    names = [*similar.index]
+    size = len(similar)
     centre = np.eye(size) - 1 / size
     distance = similar.to_numpy().max() - similar.to_numpy()
     values, vectors = np.linalg.eigh(centre @ distance**2 @ centre / -2)
@@ -409,15 +440,24 @@ def plot_tasks(
     for number, (task, others) in enumerate(
         zip(steps["task"], steps["stands_for"], strict=True), 1
     ):
-        place = flat[names.index(task)]
+        x, y = flat[names.index(task)]
         label = f"{number} {task}" if number <= 12 else None
-        dot = axes[0].scatter(*place, s=130, zorder=3, label=label)
+        dot = axes[0].scatter(x, y, s=130, zorder=3, label=label)
         color = dot.get_facecolor()[0]
-        how = dict(color="white", fontsize=8, weight="bold", zorder=4)
-        axes[0].text(*place, number, ha="center", va="center_baseline", **how)
+        axes[0].text(
+            x,
+            y,
+            number,
+            ha="center",
+            va="center_baseline",
+            color="white",
+            fontsize=8,
+            weight="bold",
+            zorder=4,
+        )
         for other in others:
-            ends = np.array([place, flat[names.index(other)]])
-            axes[0].plot(*ends.T, color=color, lw=0.8, zorder=1)
+            other_x, other_y = flat[names.index(other)]
+            axes[0].plot([x, other_x], [y, other_y], color=color, lw=0.8, zorder=1)
     axes[0].set(xlabel="similar tasks lie close together", xticks=[], yticks=[])
     columns = max(1, min(len(steps), 90 // (max(map(len, steps["task"])) + 8)))
     fig.legend(loc="outside lower center", ncols=columns, fontsize=8)

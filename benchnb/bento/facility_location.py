@@ -50,8 +50,10 @@ def select_tasks(
             f"{k!r} to choose: give a whole number from 1 to {len(serves)}"
         )
     low = min(0.0, serves.min())  # a task without any representative
-    served, left = np.full(len(serves), low), np.arange(len(serves))
-    steps, within = [], 0.0
+    served = np.full(len(serves), low)
+    left = np.arange(len(serves))
+    steps = []
+    within = 0.0
     for _ in range(k):
         gains = np.maximum(serves[left] - served, 0).sum(axis=1)
         within = within or tie * gains.max()
@@ -73,4 +75,4 @@ def medoid_tasks(
     similarity = square(similarity)
     distance = similarity.max() - similarity
     tries = [k_medoids(distance, k, seed + i) for i in range(starts)]
-    return np.sort(min(tries, key=lambda found: found.loss).medoids)
+    return np.sort(min(tries, key=lambda clustering: clustering.loss).medoids)

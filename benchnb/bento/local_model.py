@@ -11,8 +11,9 @@ import hashlib
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from fastcore.basics import patch
@@ -37,18 +38,26 @@ def small_model(
     positions: int = 512,  # tokens of the longest prompt
     spread: float = 0.02,  # standard deviation of the random weights
     seed: int = 0,
-    tokenizer: object = None,  # None: each word is a token
+    tokenizer: Any = None,  # of transformers; None: each word is a token
 ) -> tuple:  # model, tokenizer
     "A language model with random weights"
     tokenizer = tokenizer or word_tokenizer(texts)
-    size = dict(hidden_size=width, num_hidden_layers=layers, num_attention_heads=4)
-    size |= dict(vocab_size=len(tokenizer), max_position_embeddings=positions)
-    size |= dict(bos_token_id=None, eos_token_id=1, initializer_range=spread)
-    if kind == "llama":
-        size |= dict(intermediate_size=4 * width, num_key_value_heads=4)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        config = AutoConfig.for_model(kind, **size)
+        config = AutoConfig.for_model(
+            kind,
+            hidden_size=width,
+            num_hidden_layers=layers,
+            num_attention_heads=4,
+            vocab_size=len(tokenizer),
+            max_position_embeddings=positions,
+            bos_token_id=None,
+            eos_token_id=1,
+            initializer_range=spread,
+        )
+        if kind == "llama":
+            config.intermediate_size = 4 * width
+            config.num_key_value_heads = 4
         return AutoModelForCausalLM.from_config(config).eval(), tokenizer
 
 # %% ../../nbs/bento/local_model.ipynb #5818df1e
@@ -56,7 +65,7 @@ class Prefix(NamedTuple):
     "What stands before the questions"
 
     ids: list[int]  # tokens
-    cache: object = None  # their keys and values; None: the tokens are read each time
+    cache: Any = None  # of transformers: keys and values; None: they are read each time
 
 
 class SharedLayer(DynamicLayer):
@@ -98,8 +107,8 @@ def cache_for_rows(
 class LocalModel(Reader):
     "A causal language model and its tokenizer; puts the model into evaluation mode"
 
-    model: object = field(repr=False)  # of transformers
-    tokenizer: object = field(repr=False)
+    model: Any = field(repr=False)  # of transformers, which has no types here
+    tokenizer: Any = field(repr=False)
     batch: int = param(32, "questions in one pass, at most", low=1, whole=True)
     cache: bool = True  # read the prefix once; False: before each question
     tokens: int = 0  # read so far
@@ -133,16 +142,20 @@ class LocalModel(Reader):
         context: str,  # header and exemplars
     ) -> Prefix:
         "Read what stands before the questions"
-        ids, self.size = self.encode(context, first=True), self.batch
+        self.size = self.batch
+        ids = self.encode(context, first=True)
         if not ids:
             raise ValueError("nothing stands before the questions: ask for an exemplar")
         self.check_length(len(ids))
         if not self.cache:
             return Prefix(ids)
-        given = torch.tensor([ids], device=self.device)
-        how = dict(use_cache=True, **self.kept([-1]))
+
+        def read(_):
+            tokens = torch.tensor([ids], device=self.device)
+            return [self.model(tokens, use_cache=True, **self.kept([-1]))]
+
         with torch.inference_mode():
-            (out,) = self.in_batches([len(ids)], lambda _: [self.model(given, **how)])
+            (out,) = self.in_batches([len(ids)], read)
         self.tokens += len(ids)
         return Prefix(ids, out.past_key_values)
 
@@ -152,25 +165,28 @@ class LocalModel(Reader):
         work: Callable,  # from positions of rows to a result for each
     ) -> list:  # the results, in the order of the rows
         "Longest rows first, in batches; a batch that fails is halved"
-        todo, results = np.argsort(lengths)[::-1], [None] * len(lengths)
+        results: list = [None] * len(lengths)
+        todo = np.argsort(lengths)[::-1]
         while len(todo):
-            some, found = todo[: self.size], None
+            batch = todo[: self.size]
+            computed = None
             try:
-                found = work(some)
+                computed = work(batch)
             except (RuntimeError, MemoryError) as error:
-                if len(some) == 1:
+                if len(batch) == 1:
                     if not isinstance(error, (MemoryError, torch.OutOfMemoryError)):
                         raise
-                    size = f"a text of {lengths[some[0]]} tokens does not fit into"
-                    remedy = "take fewer exemplars or a smaller model"
-                    raise MemoryError(f"{size} memory: {remedy}") from error
-            if found is None:  # here, where the error has freed its memory
-                self.size = len(some) // 2
+                    raise MemoryError(
+                        f"a text of {lengths[batch[0]]} tokens does not fit into "
+                        "memory: take fewer exemplars or a smaller model"
+                    ) from error
+            if computed is None:  # here, where the error has freed its memory
+                self.size = len(batch) // 2
                 torch.cuda.empty_cache()  # does nothing without a GPU
                 continue
-            for row, result in zip(some, found, strict=True):
+            for row, result in zip(batch, computed, strict=True):
                 results[row] = result
-            todo = todo[len(some) :]
+            todo = todo[len(batch) :]
         return results
 
     def padded(
@@ -184,10 +200,10 @@ class LocalModel(Reader):
         self.tokens += len(rows) * len(before)
         width = max(map(len, rows))
         ids = [[*before, *row, *[0] * (width - len(row))] for row in rows]
-        given = {"input_ids": torch.tensor(ids, device=self.device)}
+        arguments = {"input_ids": torch.tensor(ids, device=self.device)}
         if prefix.cache is not None:
-            given["past_key_values"] = cache_for_rows(prefix.cache, len(rows))
-        return given, len(before)
+            arguments["past_key_values"] = cache_for_rows(prefix.cache, len(rows))
+        return arguments, len(before)
 
     def text_of(
         self,
@@ -204,15 +220,16 @@ class LocalModel(Reader):
 
     def identity(self) -> str:
         "What tells this model from another: its kind, and a sample of its weights"
-        facts = [type(self.model).__name__, str(self.model.dtype), len(self.tokenizer)]
-        for name, weight in self.model.named_parameters():
+        model = self.model
+        parts: list = [type(model).__name__, str(model.dtype), len(self.tokenizer)]
+        for name, weight in model.named_parameters():
             if weight.is_meta:  # on disk
-                facts.append((name, tuple(weight.shape), self.model.name_or_path))
+                parts.append((name, tuple(weight.shape), model.name_or_path))
                 continue
             flat = weight.detach().reshape(-1)
-            some = flat[:: max(1, len(flat) // 64)].double().cpu().numpy()
-            facts.append((name, tuple(weight.shape), some.round(6).tolist()))
-        return hashlib.sha256(repr(facts).encode()).hexdigest()
+            sample = flat[:: max(1, len(flat) // 64)].double().cpu().numpy()
+            parts.append((name, tuple(weight.shape), sample.round(6).tolist()))
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 # %% ../../nbs/bento/local_model.ipynb #53c025fb
 @patch
@@ -223,25 +240,25 @@ def logprobs(
 ) -> list[np.ndarray]:  # options x 2: log-probability, tokens
     "The log-probability of each option after each query (equation 1)"
     rows = []  # tokens to read; where to look, for which token, of which answer
-    for n, one in enumerate(self.as_asked(asks)):
-        at = len(one.ids) - 1
+    for n, question in enumerate(self.as_asked(asks)):
+        last = len(question.ids) - 1
         wanted = [
-            [(at + step, token, (n, k)) for step, token in enumerate(tail)]
-            for k, tail in enumerate(one.tails)
+            [(last + step, token, (n, k)) for step, token in enumerate(tail)]
+            for k, tail in enumerate(question.tails)
         ]
-        if one.single:
-            rows.append((one.ids, sum(wanted, [])))
+        if question.single:
+            rows.append((question.ids, list(chain.from_iterable(wanted))))
         else:
-            pairs = zip(one.tails, wanted, strict=True)
-            rows += [(one.ids + tail[:-1], some) for tail, some in pairs]
+            for tail, tail_wanted in zip(question.tails, wanted, strict=True):
+                rows.append((question.ids + tail[:-1], tail_wanted))
     lengths = [len(ids) for ids, _ in rows]
     self.check_length(len(prefix.ids) + max(lengths))
-    found = self.in_batches(
-        lengths, lambda some: self.row_logprobs(prefix, [rows[n] for n in some])
+    row_values = self.in_batches(
+        lengths, lambda batch: self.row_logprobs(prefix, [rows[n] for n in batch])
     )
     totals = [np.zeros((len(options), 2)) for _, options in asks]
-    for (_, wanted), values in zip(rows, found, strict=True):
-        for (_, _, (n, option)), value in zip(wanted, values, strict=True):
+    for (_, row_wanted), values in zip(rows, row_values, strict=True):
+        for (_, _, (n, option)), value in zip(row_wanted, values, strict=True):
             totals[n][option] += value, 1
     return totals
 
@@ -253,21 +270,23 @@ def row_logprobs(
     rows: list[tuple],  # tokens; where to look, for which token, of which answer
 ) -> list[np.ndarray]:  # one number for each position of each row
     "Log-probabilities that a batch of rows asks for"
-    given, before = self.padded(prefix, [ids for ids, _ in rows])
-    which = [n for n, (_, wanted) in enumerate(rows) for _ in wanted]
-    where, tokens, _ = zip(*(one for _, wanted in rows for one in wanted), strict=True)
-    keep = sorted(set(where))
-    places = [keep.index(position) for position in where]
-    keep = [before + position for position in keep]
+    arguments, before = self.padded(prefix, [ids for ids, _ in rows])
+    row_of = [n for n, (_, wanted) in enumerate(rows) for _ in wanted]
+    positions = [position for _, wanted in rows for position, _, _ in wanted]
+    tokens = [token for _, wanted in rows for _, token, _ in wanted]
+    distinct = sorted(set(positions))
+    columns = [distinct.index(position) for position in positions]
+    keep = [before + position for position in distinct]
     with torch.inference_mode():
         kept = self.kept(keep)
-        out = self.model(**given, use_cache=prefix.cache is not None, **kept)
+        out = self.model(**arguments, use_cache=prefix.cache is not None, **kept)
         logits = (out.logits if kept else out.logits[:, keep]).float()
-        chosen = logits[which, places, tokens] - logits.logsumexp(-1)[which, places]
-        found = chosen.double().cpu().numpy()
-    if not np.isfinite(found).all():
+        norms = logits.logsumexp(-1)[row_of, columns]
+        chosen = logits[row_of, columns, tokens] - norms
+        values = chosen.double().cpu().numpy()
+    if not np.isfinite(values).all():
         raise ValueError("the model gives no finite log-probability: use float32")
-    return np.split(found, np.cumsum([len(wanted) for _, wanted in rows])[:-1])
+    return np.split(values, np.cumsum([len(wanted) for _, wanted in rows])[:-1])
 
 # %% ../../nbs/bento/local_model.ipynb #0263f71e
 @patch
@@ -279,18 +298,22 @@ def greedy(
     stop: str | None = "\n",  # where a text ends; None: at its end token only
 ) -> list[list[int]]:  # tokens written
     "The most likely token again and again, for a batch of rows"
-    given, before = self.padded(prefix, rows)
+    arguments, before = self.padded(prefix, rows)
     ends = torch.tensor([len(row) for row in rows], device=self.device)
-    width, start = max(map(len, rows)), len(prefix.ids)
+    width = max(map(len, rows))
+    start = len(prefix.ids)
     mask = torch.arange(width, device=self.device) < ends[:, None]
     mask = torch.cat([mask.new_ones(len(rows), start), mask], dim=1).long()
     keep = sorted({before + len(row) - 1 for row in rows})
     kept = self.kept(keep)
-    places = [(keep.index if kept else int)(before + len(row) - 1) for row in rows]
-    written, numbers = [[] for _ in rows], torch.arange(len(rows))
+    columns = [before + len(row) - 1 for row in rows]
+    if kept:
+        columns = [keep.index(column) for column in columns]
+    written: list[list[int]] = [[] for _ in rows]
+    numbers = torch.arange(len(rows))
     for step in range(limit):
-        out = self.model(**given, attention_mask=mask, use_cache=True, **kept)
-        best, token = out.logits[numbers, places].max(-1)
+        out = self.model(**arguments, attention_mask=mask, use_cache=True, **kept)
+        best, token = out.logits[numbers, columns].max(-1)
         if not best.isfinite().all():  # NaN is the largest of all
             raise ValueError("the model gives no finite logits: use float32")
         for ids, new in zip(written, token.tolist(), strict=True):
@@ -298,14 +321,19 @@ def greedy(
         if all(self.text_of(ids, stop)[1] for ids in written):
             break
         if out.get("past_key_values") is None:
-            kind, remedy = type(self.model).__name__, "scoring='likelihood'"
-            raise ValueError(f"{kind} keeps no cache to write with: {remedy}")
+            kind = type(self.model).__name__
+            raise ValueError(
+                f"{kind} keeps no cache to write with: scoring='likelihood'"
+            )
         mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
-        given = {"input_ids": token[:, None].to(self.device)}
-        given["past_key_values"] = out.past_key_values
+        arguments = {
+            "input_ids": token[:, None].to(self.device),
+            "past_key_values": out.past_key_values,
+        }
         if "position_ids" in self.takes:
-            given["position_ids"] = (start + ends + step)[:, None]
-        places, kept = [0] * len(rows), {}
+            arguments["position_ids"] = (start + ends + step)[:, None]
+        columns = [0] * len(rows)
+        kept = {}
     return written
 
 
@@ -322,14 +350,14 @@ def generate(
     lengths = [len(row) for row in rows]
     self.check_length(len(prefix.ids) + max(lengths) + limit)
 
-    def write(some):
-        together = [some] if self.cache else [[n] for n in some]
+    def write(numbers):
+        together = [numbers] if self.cache else [[n] for n in numbers]
         batches = [[rows[n] for n in batch] for batch in together]
         return sum((self.greedy(prefix, b, limit, stop) for b in batches), [])
 
     with torch.inference_mode():
-        found = self.in_batches(lengths, write)
-    return [self.text_of(ids, stop)[0] for ids in found]
+        written = self.in_batches(lengths, write)
+    return [self.text_of(ids, stop)[0] for ids in written]
 
 # %% ../../nbs/bento/local_model.ipynb #a6f6b130
 def check_model(local: LocalModel) -> None:
@@ -338,42 +366,51 @@ def check_model(local: LocalModel) -> None:
     with torch.inference_mode():
         out = local.model(torch.tensor([[0, 1], [0, 0]], device=local.device))
         logits = getattr(out, "logits", torch.full((2, 1, 1), torch.nan))
-        one, two = logits[:, 0].float()
-    if not (one - two).abs().max() <= 0.01 * one.abs().max():  # so NaN is refused
-        why = "it looks at later tokens, or has no head"
-        what = f"no causal language model ({why}): give one such as Llama or GPT-2"
-        raise ValueError(f"{kind} is {what}")
+        first, second = logits[:, 0].float()  # the same token before another one
+    difference = (first - second).abs().max()
+    if not difference <= 0.01 * first.abs().max():  # so NaN is refused
+        raise ValueError(
+            f"{kind} is no causal language model (it looks at later tokens, or has no "
+            "head): give one such as Llama or GPT-2"
+        )
     if not local.cache:
         return
-    reason, before, after = "other logits", [0, 1, 1, 0, 1], [1, 0, 0]
+    reason = "other logits"
+    before = [0, 1, 1, 0, 1]
+    after = [1, 0, 0]
     try:
         with torch.inference_mode():
             tokens = torch.tensor([before + after], device=local.device)
             whole = local.model(tokens).logits[0, -1].float()
             prefix = Prefix(before, local.model(tokens[:, :5]).past_key_values)
-            given, _ = local.padded(prefix, [after, after])
-            parts = local.model(**given, use_cache=True).logits[1, -1].float()
-        states = any(hasattr(one, "recurrent_states") for one in prefix.cache.layers)
-        part = 1e-3 if local.model.dtype == torch.float32 else 0.05
-        same = not states and (whole - parts).abs().max() <= part * whole.abs().max()
+            arguments, _ = local.padded(prefix, [after, after])
+            parts = local.model(**arguments, use_cache=True).logits[1, -1].float()
+        states = any(hasattr(x, "recurrent_states") for x in prefix.cache.layers)
+        share = 1e-3 if local.model.dtype == torch.float32 else 0.05
+        same = not states and (whole - parts).abs().max() <= share * whole.abs().max()
     except (AttributeError, TypeError, ValueError, RuntimeError) as error:
-        same, reason = False, str(error).split("\n")[0]
+        same = False
+        reason = str(error).split("\n")[0]
     if not same:
-        how = f"from a cache as it reads a whole text ({reason}): use cache=False"
-        raise ValueError(f"{kind} does not read on {how}")
+        raise ValueError(
+            f"{kind} does not read on from a cache as it reads a whole text "
+            f"({reason}): use cache=False"
+        )
 
 
 def load_model(
     name: str | Path,  # a folder, or a name on the hub
-    **how,  # of from_pretrained, such as device_map="auto": all GPUs, and memory
+    **options,  # of from_pretrained, such as device_map="auto": all GPUs, and memory
 ) -> tuple:  # model, tokenizer
     "A language model of transformers, with its tokenizer; on a GPU in bfloat16"
     cuda = torch.cuda.is_available()
-    how = {"dtype": "bfloat16" if cuda else "float32"} | how
+    options.setdefault("dtype", "bfloat16" if cuda else "float32")
     with naming(name, "is no model with a tokenizer, or a damaged one"):
-        model = AutoModelForCausalLM.from_pretrained(str(name), **how)
+        model = AutoModelForCausalLM.from_pretrained(str(name), **options)
         tokenizer = AutoTokenizer.from_pretrained(str(name))
-        return model.cuda() if cuda and "device_map" not in how else model, tokenizer
+        if cuda and "device_map" not in options:
+            model = model.cuda()
+        return model, tokenizer
 
 
 def as_model(

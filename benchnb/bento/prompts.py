@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,8 +62,8 @@ class Task:
     def __post_init__(self):
         for part in ("examples", "dev"):
             checked = tuple(
-                Example(*given).check(f"task {self.name!r}, {part}[{n}]")
-                for n, given in enumerate(getattr(self, part))
+                Example(*example).check(f"task {self.name!r}, {part}[{n}]")
+                for n, example in enumerate(getattr(self, part))
             )
             object.__setattr__(self, part, checked)
         if not self.examples:
@@ -126,19 +126,21 @@ def draw_exemplars(
 ) -> list[Example]:
     "Exemplars of a task, drawn at random"
     own = task.dev if pool == "dev" else ()
-    few = own or task.examples
-    least = count if own else count + 1  # one question must be left
-    if len(few) < least:
-        has = f"task {task.name!r} has {len(few)} examples to draw exemplars from"
-        raise ValueError(f"{has}, {least} are needed: ask for fewer, or leave it out")
+    examples = own or task.examples
+    needed = count if own else count + 1  # one question must be left
+    if len(examples) < needed:
+        raise ValueError(
+            f"task {task.name!r} has {len(examples)} examples to draw exemplars from, "
+            f"{needed} are needed: ask for fewer, or leave it out"
+        )
     name = zlib.crc32(task.name.encode())
     if pool == "test":  # no two draws share an exemplar, while there are enough
-        order = np.random.default_rng(name).permutation(len(few))
-        places = order.take(range(seed * count, (seed + 1) * count), mode="wrap")
+        order = np.random.default_rng(name).permutation(len(examples))
+        drawn = order.take(range(seed * count, (seed + 1) * count), mode="wrap")
     else:
         rng = np.random.default_rng([seed, name])
-        places = rng.choice(len(few), count, replace=False)
-    return [few[n] for n in places]
+        drawn = rng.choice(len(examples), count, replace=False)
+    return [examples[n] for n in drawn]
 
 
 def draw_queries(
@@ -148,11 +150,12 @@ def draw_queries(
     limit: int | None = None,  # questions, at most; None: all
 ) -> list[Example]:
     "The questions of a task: never one that is among its exemplars"
-    known = {example.input for example in exemplars}
-    left = [example for example in task.examples if example.input not in known]
+    shown = {example.input for example in exemplars}
+    left = [example for example in task.examples if example.input not in shown]
     if not left:
-        every = f"task {task.name!r}: all questions are exemplars too"
-        raise ValueError(f"{every}; add questions")
+        raise ValueError(
+            f"task {task.name!r}: all questions are exemplars too; add questions"
+        )
     if limit is None or limit >= len(left):
         return left
     rng = np.random.default_rng([seed, zlib.crc32(task.name.encode()), 1])
@@ -174,27 +177,8 @@ def as_example(
 ) -> Example:
     "An example from one record of a file"
     if isinstance(record, dict):
-        given = {name: v for name, v in record.items() if v not in (None, "", [])}
-        found = {
-            n: [given[k] for k in keys if k in given] for n, keys in FIELDS.items()
-        }
-        for name in ("input", "target"):
-            if not found[name]:
-                raise ValueError(f"no {name}: name it one of {', '.join(FIELDS[name])}")
-        question, answer = str(found["input"][0]), found["target"][0]
-        if "passage" in given:
-            question = f"{given['passage']}\n{question}"
-        if isinstance(answer, list) and len(answer) == 1:
-            answer = answer[0]
-        options = next(iter(found["options"]), [])
-        if not options and {"A", "B"} <= set(record):
-            options = [record[letter] for letter in LETTERS if letter in record]
-            while options and options[-1] in (None, "", []):  # other rows have more
-                options.pop()
-        if isinstance(options, str):
-            raise ValueError(f"its options must be a list, got {options!r}")
-        marked = [re.fullmatch(r"\(([A-Z])\)\s*(.+)", str(o), re.S) for o in options]
-        options = [match[2] for match in marked] if all(marked) else list(options)
+        question, options, answer = _record_parts(record)
+    #####
     elif isinstance(record, list) and len(record) > 1:
         question, *options, answer = (cell.strip() for cell in record)
     else:
@@ -203,19 +187,51 @@ def as_example(
         if not isinstance(value, (str, int, float)) or not str(value).strip():
             raise ValueError(f"question, answer and options are texts, got {value!r}")
     if not options:
-        return Example(question, answer if isinstance(answer, str) else str(answer))
-    options, text = [str(option).strip() for option in options], str(answer).strip()
-    places, signs = [str(n) for n in range(len(options))], LETTERS[: len(options)]
-    known = [places] if isinstance(answer, int) else [options, list(signs), places]
-    position = next((names.index(text) for names in known if text in names), None)
+        return Example(question, str(answer))
+    options = [str(option).strip() for option in options]
+    text = str(answer).strip()
+    numbers = [str(n) for n in range(len(options))]
+    signs = LETTERS[: len(options)]
+    namings = [numbers] if isinstance(answer, int) else [options, list(signs), numbers]
+    position = next((names.index(text) for names in namings if text in names), None)
     if position is None:
         raise ValueError(f"answer {answer!r} is none of the options {options}")
     if not letters:
         return Example(question, options[position], tuple(options))
     if len(options) > len(LETTERS):
         raise ValueError(f"{len(options)} options, but 26 letters: use letters=False")
-    listed = (f"{sign}. {option}" for sign, option in zip(signs, options, strict=True))
-    return Example("\n".join([question, *listed]), signs[position], tuple(signs))
+    lines = (f"{sign}. {option}" for sign, option in zip(signs, options, strict=True))
+    return Example("\n".join([question, *lines]), signs[position], tuple(signs))
+
+
+def _record_parts(
+    record: dict,  # fields by their names
+) -> tuple[str, list, object]:  # question, options, answer
+    "What a record holds, under one of the names that are used for each part"
+    filled = {name: v for name, v in record.items() if v not in (None, "", [])}
+    values = {
+        part: [filled[name] for name in names if name in filled]
+        for part, names in FIELDS.items()
+    }
+    for part in ("input", "target"):
+        if not values[part]:
+            raise ValueError(f"no {part}: name it one of {', '.join(FIELDS[part])}")
+    question = str(values["input"][0])
+    if "passage" in filled:
+        question = f"{filled['passage']}\n{question}"
+    answer = values["target"][0]
+    if isinstance(answer, list) and len(answer) == 1:
+        answer = answer[0]
+    options = next(iter(values["options"]), [])
+    if not options and {"A", "B"} <= set(record):
+        options = [record[letter] for letter in LETTERS if letter in record]
+        while options and options[-1] in (None, "", []):  # other rows have more
+            options.pop()
+    if isinstance(options, str):
+        raise ValueError(f"its options must be a list, got {options!r}")
+    marked = [re.fullmatch(r"\(([A-Z])\)\s*(.+)", str(o), re.S) for o in options]
+    texts = [match[2] for match in marked if match]
+    return question, texts if len(texts) == len(options) else list(options), answer
 
 # %% ../../nbs/bento/prompts.ipynb #34ba1cc6
 TASK_PARTS = "test|dev|validation|val|train|auxiliary_train"
@@ -227,7 +243,7 @@ def task_files(
     "The files of each task"
     if not path.exists():
         raise ValueError(f"{str(path)!r}: no such file or folder; check the name")
-    found = []
+    keyed: list[tuple[tuple[str, str], Path]] = []
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         reasoning = file.suffix == ".txt" and file.parent.name == "cot-prompts"
         if file.suffix not in (".csv", ".json", ".jsonl", ".parquet") and not reasoning:
@@ -235,21 +251,23 @@ def task_files(
         if split := re.fullmatch(rf"({TASK_PARTS})(-\d+-of-\d+.*)?", file.stem):
             folder = file.absolute().parent
             folder = folder.parent if folder.name == "data" else folder
-            key = folder.name, split[1]
+            key = (folder.name, split[1])
+        elif reasoning:
+            key = (file.stem, "dev")
+        elif named := re.fullmatch(rf"(.+)_({TASK_PARTS})", file.stem):
+            key = (named[1], named[2])
         else:
-            named = re.fullmatch(rf"(.+)_({TASK_PARTS})", file.stem)
-            key = (file.stem, "dev" if reasoning else "test")
-            key = named.groups() if named and not reasoning else key
+            key = (file.stem, "test")
         if key[1] == "auxiliary_train":
             continue
-        files = [*(other for known, other in found if known == key), file]
-        if len(files) > 1 and not all("-of-" in one.stem for one in files):
-            two = ", ".join(repr(str(one)) for one in files)
+        files = [*(other for other_key, other in keyed if other_key == key), file]
+        if len(files) > 1 and not all("-of-" in path.stem for path in files):
+            two = ", ".join(repr(str(path)) for path in files)
             raise ValueError(f"task {key[0]!r} is in two files: {two}")
-        found.append((key, file))
-    if not found:
+        keyed.append((key, file))
+    if not keyed:
         raise ValueError(f"{str(path)!r} holds no csv, json, jsonl or parquet file")
-    return [(key, file) for key, file in found if key[0] != "all"] or found
+    return [(key, file) for key, file in keyed if key[0] != "all"] or keyed
 
 
 def read_examples(
@@ -276,7 +294,8 @@ def read_examples(
             if records and len({*chain(*FIELDS.values())} & {*records[0]}) > 1:
                 head, *rows = records
                 records = [dict(zip(head, row, strict=False)) for row in rows]
-    first, found = records[0] if records else {}, {}
+    first = records[0] if records else {}
+    examples: dict[str, list[Example]] = {}
     column = next(
         (n for n in TASK_COLUMNS if n in first and isinstance(first, dict)), None
     )
@@ -290,8 +309,9 @@ def read_examples(
                 example = Example(question.strip(), target, None, reason.strip())
             else:
                 example = as_example(record, letters)
-            found.setdefault(str(record[column]) if column else "", []).append(example)
-    return found
+            task = str(record[column]) if column else ""
+            examples.setdefault(task, []).append(example)
+    return examples
 
 
 def read_tasks(
@@ -299,16 +319,18 @@ def read_tasks(
     letters: bool = True,  # list the options after the question, answer by letter
 ) -> list[Task]:  # in the order of their names
     "Tasks from files: questions in NAME_test, exemplars in NAME_dev where it exists"
-    found, tasks = {}, []
+    examples: dict[str, dict[str, list[Example]]] = {}  # of each part of each task
     for (name, part), file in task_files(Path(path)):
-        for own, some in (read_examples(file, letters) or {"": []}).items():
-            found.setdefault(own or name, {}).setdefault(part, []).extend(some)
-    for name, parts in sorted(found.items()):
+        for named, part_examples in (read_examples(file, letters) or {"": []}).items():
+            parts = examples.setdefault(named or name, {})
+            parts.setdefault(part, []).extend(part_examples)
+    tasks = []
+    for name, parts in sorted(examples.items()):
         asked = [p for p in ("test", "validation", "val", "train") if p in parts]
         if not asked:
             raise ValueError(f"task {name!r} has no questions: add {name}_test")
         pools = [p for p in ("dev", "train", "val", "validation") if p in parts]
-        dev = next((parts[pool] for pool in pools if pool != asked[0]), ())
+        dev = next((parts[pool] for pool in pools if pool != asked[0]), [])
         tasks.append(Task(name, tuple(parts[asked[0]]), dev=tuple(dev)))
     return tasks
 
@@ -328,8 +350,8 @@ class Asked(NamedTuple):
 class Reader:
     "What reads prompts token by token; subclasses have a tokenizer"
 
-    tokenizer = None  # of transformers
-    most_tokens = None  # of a prompt; None: no limit is known
+    tokenizer: Any = None  # of transformers, which has no types here
+    most_tokens: int | None = None  # of a prompt; None: no limit is known
 
     @cached_property
     def asked(self) -> dict:  # (query, options) to its tokens
@@ -380,10 +402,10 @@ class Reader:
     ) -> None:
         "Refuse a prompt that is too long for the model"
         if self.most_tokens and length > self.most_tokens:
-            takes = f"the model, which takes {self.most_tokens}{where}"
-            remedy = "ask for fewer exemplars, or leave long examples out"
             raise ValueError(
-                f"a prompt of {length} tokens is too long for {takes}: {remedy}"
+                f"a prompt of {length} tokens is too long for the model, which takes "
+                f"{self.most_tokens}{where}: ask for fewer exemplars, or leave long "
+                "examples out"
             )
 
 
@@ -395,10 +417,11 @@ def word_tokenizer(
     from transformers import PreTrainedTokenizerFast
 
     words = {word for text in texts for word in re.findall(r"\S+|\n", text)}
-    known = {word: n for n, word in enumerate(["<unk>", "<eos>", *sorted(words)])}
-    tokenizer = Tokenizer(models.WordLevel(known, unk_token="<unk>"))
+    numbers = {word: n for n, word in enumerate(["<unk>", "<eos>", *sorted(words)])}
+    tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="<unk>"))
     blanks = pre_tokenizers.Split(Regex(" +"), "removed")
     lines = pre_tokenizers.Split("\n", "isolated")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([blanks, lines])
-    special = {"unk_token": "<unk>", "eos_token": "<eos>"}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", eos_token="<eos>"
+    )

@@ -170,7 +170,8 @@ def subspace_agreement(
     "How much of one embedding lies in the other, corrected for chance"
     tasks, dims = one.shape
     room = tasks if room is None else room
-    shared, chance = np.sum((one.T @ two) ** 2) / dims, dims / room
+    shared = np.sum((one.T @ two) ** 2) / dims
+    chance = dims / room
     return float((shared - chance) / (1 - chance)) if dims < room else np.nan
 
 # %% ../../nbs/bento/similarity.ipynb #c844c426
@@ -180,16 +181,20 @@ def embedding_stability(
     splits: int = 20,  # random halvings
     seed: int = 0,
     skip_first: bool = True,  # False: with the first eigenvector
-    **how,  # scale, metric and t of `similarity`
+    **options,  # scale, metric and t of `similarity`
 ) -> pd.DataFrame:  # one row per split, one column per K
     "Do two halves of the measurement give the same embedding?"
-    matrices, dims = np.asarray(matrices), list(dims)
+    matrices = np.asarray(matrices)
+    dims = list(dims)
     if matrices.ndim != 3 or len(matrices) < 2:
         raise ValueError("stability needs draws x tasks x tasks, with 2 draws or more")
-    rng, rows = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    rows = []
     for _ in range(splits):
         order = rng.permutation(len(matrices))[: len(matrices) // 2 * 2]
-        halves = [similarity(matrices[half], **how) for half in order.reshape(2, -1)]
+        halves = [
+            similarity(matrices[half], **options) for half in order.reshape(2, -1)
+        ]
         one, two = (eigenmaps(half, max(dims), skip_first) for half in halves)
         room = len(one) - skip_first
         rows.append([subspace_agreement(one[:, :k], two[:, :k], room) for k in dims])
@@ -212,9 +217,10 @@ def bm25_matrix(
     "BM25 between the words of tasks, in place of a transfer matrix (section 5)"
     import bm25s
 
-    options = {"stopwords": "en", "return_ids": False, "show_progress": False}
-    words = bm25s.tokenize(list(texts), **options)
-    empty = [i for i, found in enumerate(words) if not found]
+    words = bm25s.tokenize(
+        list(texts), stopwords="en", return_ids=False, show_progress=False
+    )
+    empty = [i for i, task_words in enumerate(words) if not task_words]
     if empty:
         raise ValueError(f"task {empty[0]} has no words: give its texts")
     index = bm25s.BM25()  # k1 = 1.5, b = .75, as Lucene counts
@@ -230,8 +236,9 @@ def okapi_matrix(
 
     k1, b = 1.5, 0.75  # how soon repeated words stop to count; discount of length
     counts = CountVectorizer(analyzer=str.split).fit_transform(texts).toarray()
-    there, length = (counts > 0).sum(axis=0), counts.sum(axis=1, keepdims=True)
-    weight = np.log(len(counts) - there + 0.5) - np.log(there + 0.5)
+    in_tasks = (counts > 0).sum(axis=0)  # tasks that have the word
+    length = counts.sum(axis=1, keepdims=True)
+    weight = np.log(len(counts) - in_tasks + 0.5) - np.log(in_tasks + 0.5)
     weight[weight < 0] = 0.25 * weight.mean()
     discount = k1 * (1 - b + b * length / length.mean())
     return counts @ (weight * counts * (k1 + 1) / (counts + discount)).T
@@ -244,13 +251,20 @@ def load_transfer(
     "A transfer matrix that BENTo's authors published"
     if name not in ("mmlu", "flan"):
         raise ValueError(f"no transfer matrix {name!r}: choose from mmlu, flan")
-    file, folder = "mmlu-ict/ict_matrices.npz", data_folder(folder)
-    if folder is None or not (folder / file).is_file():
-        where = f"set BENCHNB_DATA to a folder with {file}"
-        made = f"{where} (made from tianyi-lab/BenTo @ 8aeb758b)"
-        raise FileNotFoundError(f"{name}'s transfer matrix is not here: {made}")
-    keys = [name, f"{name}_tasks", *(["mmlu_length"] if name == "mmlu" else [])]
-    values, tasks, *items = read_arrays(folder / file, keys).values()
-    values = values.reshape(-1, len(tasks), len(tasks))
-    items = items[0] if items else np.full(len(tasks), 100)  # FLAN: 100 of each task
-    return Transfer(tuple(tasks.tolist()), values, np.tile(items, (len(values), 1)))
+    file = "mmlu-ict/ict_matrices.npz"
+    data = data_folder(folder)
+    if data is None or not (data / file).is_file():
+        raise FileNotFoundError(
+            f"{name}'s transfer matrix is not here: set BENCHNB_DATA to a folder with "
+            f"{file} (made from tianyi-lab/BenTo @ 8aeb758b)"
+        )
+    keys = [name, f"{name}_tasks"]
+    if name == "mmlu":
+        keys.append("mmlu_length")
+    arrays = read_arrays(data / file, keys)
+    tasks = arrays[f"{name}_tasks"]
+    values = arrays[name].reshape(-1, len(tasks), len(tasks))
+    questions = np.full(len(tasks), 100)  # FLAN: 100 of each task
+    if name == "mmlu":
+        questions = arrays["mmlu_length"]
+    return Transfer(tuple(tasks.tolist()), values, np.tile(questions, (len(values), 1)))

@@ -64,9 +64,15 @@ class Transfer:
         "One row for each cell"
         names = np.array(self.tasks, dtype=object)
         seed, source, target = np.indices(self.values.shape).reshape(3, -1)
-        rows = {"seed": seed, "source": names[source], "target": names[target]}
-        asked = np.asarray(self.queries)[seed, target]
-        return pd.DataFrame({**rows, "score": self.values.ravel(), "queries": asked})
+        return pd.DataFrame(
+            {
+                "seed": seed,
+                "source": names[source],
+                "target": names[target],
+                "score": self.values.ravel(),
+                "queries": np.asarray(self.queries)[seed, target],
+            }
+        )
 
     def to_csv(
         self,
@@ -82,10 +88,10 @@ def from_frame(
 ) -> Transfer:
     "A transfer matrix from its rows; every cell must be there, once"
     numbers = ["score", "queries"]
-    lacks = {*MATRIX_CELL, *numbers} - set(frame.columns)
-    if lacks or not len(frame):
-        what = f"no column {sorted(lacks)}" if lacks else "no row"
-        raise ValueError(f"a transfer matrix with {what}: measure it again")
+    absent = {*MATRIX_CELL, *numbers} - set(frame.columns)
+    if absent or not len(frame):
+        problem = f"no column {sorted(absent)}" if absent else "no row"
+        raise ValueError(f"a transfer matrix with {problem}: measure it again")
     tasks = tuple(dict.fromkeys([*frame["target"], *frame["source"]]))
     cells = pd.MultiIndex.from_product([sorted(set(frame["seed"])), tasks, tasks])
     table = frame.set_index(MATRIX_CELL)[numbers].apply(pd.to_numeric, errors="coerce")
@@ -93,13 +99,17 @@ def from_frame(
     whole = table[~again].reindex(cells)
     wrong = cells[~np.isfinite(whole).all(axis=1) | (whole["queries"] % 1 != 0)]
     faults = {"is repeated": table.index[again], "is missing or no number": wrong}
-    for fault, some in faults.items():
-        if len(some):
-            cell = "seed {}, source {!r}, target {!r}".format(*some[0])
-            raise ValueError(f"a transfer matrix in which the cell of {cell} {fault}")
-    shape = -1, len(tasks), len(tasks)
-    values, asked = (whole[n].to_numpy().reshape(shape) for n in numbers)
-    return Transfer(tasks, values, asked[:, 0].astype(int))
+    for fault, faulty in faults.items():
+        if len(faulty):
+            seed, source, target = faulty[0]
+            raise ValueError(
+                f"a transfer matrix in which the cell of seed {seed}, source "
+                f"{source!r}, target {target!r} {fault}"
+            )
+    shape = (-1, len(tasks), len(tasks))
+    values = whole["score"].to_numpy().reshape(shape)
+    queries = whole["queries"].to_numpy().reshape(shape)
+    return Transfer(tasks, values, queries[:, 0].astype(int))
 
 
 def read_matrix(
@@ -119,12 +129,13 @@ def read_matrix(
         table = without_apostrophe(table)
         if "source" not in table:  # a square table: one draw
             table = table.rename(columns={table.columns[0]: "source"})
-            rows, columns = {*map(str, table["source"])}, {*table.columns[1:]}
-            if odd := sorted(rows ^ columns):
-                where = "row" if odd[0] in rows else "column"
+            rows = {*map(str, table["source"])}
+            columns = {*table.columns[1:]}
+            if unpaired := sorted(rows ^ columns):
+                side = "row" if unpaired[0] in rows else "column"
                 raise ValueError(
                     "a square table names the same tasks in its first row and its "
-                    f"first column: {odd[0]!r} names a {where} only"
+                    f"first column: {unpaired[0]!r} names a {side} only"
                 )
             table = table.melt("source", var_name="target", value_name="score")
             table = table.assign(source=table["source"].astype(str), seed=0, queries=0)
@@ -169,11 +180,14 @@ class Protocol:
         check_parameters(self)
         names = ("likelihood", "perplexity", *WRITTEN)
         if not callable(self.scoring) and self.scoring not in names:
-            what = f"one of {', '.join(names)}, or a function"
-            raise ValueError(f"scoring must be {what}, got {self.scoring!r}")
+            raise ValueError(
+                f"scoring must be one of {', '.join(names)}, or a function, got "
+                f"{self.scoring!r}"
+            )
         if not isinstance(self.prompt, Prompt):
-            wrong = f"got {self.prompt!r}"
-            raise TypeError(f"prompt must be a Prompt such as MMLU or FLAN, {wrong}")
+            raise TypeError(
+                f"prompt must be a Prompt such as MMLU or FLAN, got {self.prompt!r}"
+            )
 
     @property
     def written(self) -> tuple | None:  # rule, tokens, end; None: nothing is written
@@ -199,10 +213,14 @@ class Protocol:
         examples: list[Example],  # the questions
     ) -> list[tuple]:  # (query, options), the options with the gap before them
         "The questions as a model is asked for log-probabilities"
-        many, gap = self.scoring == "likelihood", self.prompt.gap
-        options = [e.options if many else [e.target] for e in examples]
-        shown = [tuple(gap + option for option in some) for some in options]
-        return list(zip(self.queries_of(examples), shown, strict=True))
+        asks = []
+        for query, example in zip(self.queries_of(examples), examples, strict=True):
+            options = [example.target]
+            if self.scoring == "likelihood" and example.options is not None:
+                options = [*example.options]
+            shown = tuple(self.prompt.gap + option for option in options)
+            asks.append((query, shown))
+        return asks
 
 
 def answer_scores(
@@ -217,14 +235,18 @@ def answer_scores(
         limit = limit or model.answer_tokens(examples)
         texts = model.generate(prefix, protocol.queries_of(examples), limit, stop)
         pairs = zip(texts, examples, strict=True)
-        return np.array([rule(*pair) for pair in pairs], float)
-    found = model.logprobs(prefix, protocol.asks_of(examples))
-    if not all(np.isfinite(some[:, 0].max()) for some in found):  # NaN is the largest
+        return np.array([rule(text, example) for text, example in pairs], float)
+    asks = protocol.asks_of(examples)
+    values = model.logprobs(prefix, asks)
+    if not all(np.isfinite(v[:, 0].max()) for v in values):  # NaN is the largest
         raise ValueError("a log-probability is not finite: see to the model")
     if protocol.scoring == "perplexity":
-        return np.array([total / tokens for ((total, tokens),) in found])
-    best = [e.options[f[:, 0].argmax()] for e, f in zip(examples, found, strict=True)]
-    return np.array([float(b == e.target) for b, e in zip(best, examples, strict=True)])
+        return np.array([total / tokens for ((total, tokens),) in values])
+    right = []
+    for example, option_values in zip(examples, values, strict=True):
+        options = example.options or (example.target,)
+        right.append(options[option_values[:, 0].argmax()] == example.target)
+    return np.array(right, dtype=float)
 
 # %% ../../nbs/bento/transfer.ipynb #d9791483
 def draw_all(
@@ -236,7 +258,7 @@ def draw_all(
     for seed, task in product(range(protocol.seeds), tasks):
         shown = draw_exemplars(task, protocol.exemplars, seed, protocol.pool)
         asked = draw_queries(task, shown, seed, protocol.queries)
-        draws[seed, task.name] = protocol.prompt.context(task, shown), asked
+        draws[seed, task.name] = (protocol.prompt.context(task, shown), asked)
     return draws
 
 # %% ../../nbs/bento/transfer.ipynb #09c793c9
@@ -307,22 +329,27 @@ def measure_cells(
 ) -> None:
     "Measure the cells that the journal lacks (equation 1)"
     todo = [cell for cell in cells if json.dumps(cell) not in book.done]
-    if known := [cell["model"] for cell in book.done.values() if "model" in cell]:
-        model.called = known[0]
-    total, left = (sum(len(draws[s, t][1]) for s, _, t in c) for c in (cells, todo))
-    with progress_bar(total, "questions", progress, initial=total - left) as bar:
-        for (seed, source), some in groupby(todo, itemgetter(0, 1)):
+    if names := [cell["model"] for cell in book.done.values() if "model" in cell]:
+        model.called = names[0]
+
+    def count_questions(cells):
+        return sum(len(draws[seed, target][1]) for seed, _, target in cells)
+
+    total = count_questions(cells)
+    done = total - count_questions(todo)
+    with progress_bar(total, "questions", progress, initial=done) as bar:
+        for (seed, source), group in groupby(todo, itemgetter(0, 1)):
             prefix = model.start(draws[seed, source][0])
-            for cell in some:
+            for cell in group:
                 questions = draws[seed, cell[2]][1]
-                found = answer_scores(model, prefix, questions, protocol)
-                whole = (found == found.round()).all()
-                answers = (found.astype(int) if whole else found.round(6)).tolist()
-                score = {"score": float(found.mean()), "queries": len(found)}
+                scores = answer_scores(model, prefix, questions, protocol)
+                whole = (scores == scores.round()).all()
+                answers = (scores.astype(int) if whole else scores.round(6)).tolist()
+                row = {"score": float(scores.mean()), "queries": len(scores)}
                 if called := getattr(model, "called", None):
-                    score["model"] = called
-                book.add(json.dumps(cell), score | {"answers": answers})
-                bar.update(len(found))
+                    row["model"] = called
+                book.add(json.dumps(cell), row | {"answers": answers})
+                bar.update(len(scores))
 
 # %% ../../nbs/bento/transfer.ipynb #a40b0b12
 def transfer_matrix(
@@ -359,19 +386,18 @@ def transfer_matrix(
         from benchnb.bento.local_model import as_model
 
         model = as_model(model, batch, cache)
-    draws, every = draw_all(tasks, protocol), [
-        *product(range(protocol.seeds), names, names)
-    ]
+    draws = draw_all(tasks, protocol)
+    every = [*product(range(protocol.seeds), names, names)]
     mine = [c for n, c in enumerate(every) if n // len(names) % parts == part - 1]
-    facts = [[astuple(task) for task in tasks], model.identity(), protocol.identity]
-    identity = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+    measured = [[astuple(task) for task in tasks], model.identity(), protocol.identity]
+    identity = hashlib.sha256(repr(measured).encode()).hexdigest()[:16]
     with Journal(journal, identity) as book:
         if getattr(model, "tokenizer", None) is not None:
             left = [cell for cell in mine if json.dumps(cell) not in book.done]
             started(workload(model, left, draws, protocol))
         measure_cells(book, model, mine, draws, protocol, progress)
-        found = [book.done.get(json.dumps(cell), {}) for cell in every]
-    values = np.array([cell.get("score", np.nan) for cell in found])
+        results = [book.done.get(json.dumps(cell), {}) for cell in every]
+    values = np.array([result.get("score", np.nan) for result in results])
     queries = [
         [len(draws[seed, n][1]) for n in names] for seed in range(protocol.seeds)
     ]
@@ -384,7 +410,8 @@ def journal_cells(
     *paths: str | Path,  # journals of one measurement, finished or stopped
 ) -> pd.DataFrame:  # seed, source, target, score, queries, answers (a list)
     "The cells that journals hold; a write that a kill broke off is undone"
-    cells, identities = {}, []
+    cells: dict[str, dict] = {}
+    identities = []
     for path in paths:
         with Journal(path, None) as book:
             cells |= book.done
@@ -392,8 +419,10 @@ def journal_cells(
         if book.identity is None:
             raise FileNotFoundError(f"no journal {str(path)!r}: check the name")
         if book.identity != identities[0]:
-            other = f"another measurement than {str(paths[0])!r}"
-            raise ValueError(f"{str(path)!r} belongs to {other}: leave it out")
+            raise ValueError(
+                f"{str(path)!r} belongs to another measurement than {str(paths[0])!r}: "
+                "leave it out"
+            )
     if len({cell["model"] for cell in cells.values() if "model" in cell}) > 1:
         raise ValueError(f"{str(paths[0])!r} and the others hold answers of two models")
     keys = pd.DataFrame(map(json.loads, cells), columns=MATRIX_CELL)
@@ -413,7 +442,7 @@ def journal_answers(
 ) -> pd.DataFrame:  # seed, source, target, question, score
     "The score of each question of each cell"
     table = journal_cells(*paths)[[*MATRIX_CELL, "answers"]]
-    table.insert(3, "question", [range(len(some)) for some in table["answers"]])
+    table.insert(3, "question", [range(len(scores)) for scores in table["answers"]])
     table = table.explode(["question", "answers"], ignore_index=True)
     return table.rename(columns={"answers": "score"}).infer_objects()
 
@@ -424,11 +453,13 @@ def resampled(
     seed: int = 0,
 ) -> Transfer:
     "The matrix with other questions, the same for all sources"
-    rng, means, key = np.random.default_rng(seed), {}, ["seed", "target"]
+    rng = np.random.default_rng(seed)
+    key = ["seed", "target"]
     table = answers.pivot(index=[*key, "question"], columns="source", values="score")
-    for cell, some in table.groupby(key):
-        count = len(some) if share is None else max(1, round(share * len(some)))
-        taken = some.to_numpy()[rng.choice(len(some), count, replace=share is None)]
-        means[(*cell, count)] = taken.mean(axis=0)
-    rows = pd.DataFrame(means, index=table.columns).unstack().rename("score")
-    return from_frame(rows.rename_axis([*key, "queries", "source"]).reset_index())
+    means = {}
+    for cell, rows in table.groupby(key):
+        count = len(rows) if share is None else max(1, round(share * len(rows)))
+        drawn = rows.to_numpy()[rng.choice(len(rows), count, replace=share is None)]
+        means[(*cell, count)] = drawn.mean(axis=0)
+    scores = pd.DataFrame(means, index=table.columns).unstack().rename("score")
+    return from_frame(scores.rename_axis([*key, "queries", "source"]).reset_index())
