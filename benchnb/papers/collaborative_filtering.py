@@ -65,8 +65,8 @@ class Setting:
         "Sources and targets of a trial"
         source, target = scores.split(self.split, self.share, seed=trial)
         whole = np.flatnonzero(~np.isnan(target.values).any(axis=1))
-        some = np.random.default_rng(trial).permutation(whole)[: self.targets]
-        return source, target.select(models=np.sort(some))
+        drawn = np.random.default_rng(trial).permutation(whole)[: self.targets]
+        return source, target.select(models=np.sort(drawn))
 
 
 FIGURE_5 = {  # the four settings of figure 5
@@ -125,15 +125,23 @@ def task_trial(
     "One method in one trial"
     source, target = parts
     sizes = source.items["task"].value_counts(sort=False)
-    among, truth = (part.performance(by="task")[sizes.index] for part in parts)
-    fitted, rows = method.fit(source, side), []
+    among = source.performance(by="task")[sizes.index].to_numpy()
+    truth = target.performance(by="task")[sizes.index].to_numpy()
+    fitted = method.fit(source, side)
+    rows = []
     for ratio in ratios:
         budget = ratio_budget(ratio, sizes.to_numpy(), least)
-        found = simulate(fitted, target, budget, trial)
-        guess = pd.DataFrame([estimate.per_task for estimate in found])[sizes.index]
-        row = {"method": label, "ratio": ratio, "trial": trial}
-        row |= task_figures(*(x.to_numpy() for x in (truth, guess, among)))
-        rows.append(row | {"chosen": str(getattr(fitted, "settings_", ""))})
+        estimates = simulate(fitted, target, budget, trial)
+        per_task = pd.DataFrame([estimate.per_task for estimate in estimates])
+        rows.append(
+            {
+                "method": label,
+                "ratio": ratio,
+                "trial": trial,
+                **task_figures(truth, per_task[sizes.index].to_numpy(), among),
+                "chosen": str(getattr(fitted, "settings_", "")),
+            }
+        )
     return rows
 
 
@@ -147,15 +155,25 @@ def measure_tasks(
     targets: int | None = None,  # of a trial, at most; None: as the setting has it
 ) -> pd.DataFrame:  # one row per method, ratio and trial
     "Task-level errors of methods in a setting"
-    here = (FIGURE_5 | OTHER_SETTINGS)[setting]
-    here = replace(here, targets=targets or here.targets)
-    scores = here.load()
+    chosen = (FIGURE_5 | OTHER_SETTINGS)[setting]
+    if targets:
+        chosen = replace(chosen, targets=targets)
+    scores = chosen.load()
     name += "_" + setting.lower().replace(", ", "_").replace("-", "_")
-    identity = joblib.hash([name, setting, ratios, scores.fingerprint(), here.targets])
+    identity = joblib.hash(
+        [name, setting, ratios, scores.fingerprint(), chosen.targets]
+    )
 
     def run(label, trial):
-        given = methods[label], label, here.parts(scores, trial), ratios, trial
-        return task_trial(*given, side, here.least)
+        return task_trial(
+            methods[label],
+            label,
+            chosen.parts(scores, trial),
+            ratios=ratios,
+            trial=trial,
+            side=side,
+            least=chosen.least,
+        )
 
     pieces = [(label, trial) for label in methods for trial in range(runs.trials)]
     work = {piece_key(k, methods[k], 0, t): (run, k, t) for k, t in pieces}
@@ -184,7 +202,7 @@ def transport_gains(
     return frame.assign(row="Gain by transport, ratio " + frame["ratio"].astype(str))
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #cfswp002
-SWEEPS = {
+SWEEPS: dict[str, tuple] = {  # parameter -> values beside the default
     "similar": (1, 3, 10, 20),  # |S|
     "rounds": (1, 2, 3, 8),  # number of iterations
     "general": (0.0, 0.25, 0.75, 1.0),  # alpha
@@ -202,13 +220,15 @@ def sweeps(
 ) -> pd.DataFrame:  # one row per parameter, value, ratio and trial
     "What figure 8 shows"
     methods = {
-        f"{name} = {value:g}": CollaborativeFiltering(**{name: value, "held_out": 20})
+        f"{name} = {value:g}": replace(
+            CollaborativeFiltering(held_out=20), **{name: value}
+        )
         for name, values in SWEEPS.items()
         for value in values
     }
-    found = measure_tasks(runs, "cf_sweep", setting, methods, ratios, targets=30)
-    found[["parameter", "value"]] = found["method"].str.split(" = ", expand=True)
-    return found
+    errors = measure_tasks(runs, "cf_sweep", setting, methods, ratios, targets=30)
+    errors[["parameter", "value"]] = errors["method"].str.split(" = ", expand=True)
+    return errors
 
 
 def sweep_changes(
@@ -258,33 +278,39 @@ def complements(
     changed = target.values.copy()
     first = (target.items["task"] == target.items["task"].iloc[0]).to_numpy()
     changed[:, first] = 1 - changed[:, first]
-    both = (simulate(method, t)[0] for t in (target, Scores(changed, target.items)))
-    one, other = (estimate.per_task.iloc[1:] for estimate in both)
-    return not np.allclose(one, other, atol=1e-9)
+    before = simulate(method, target)[0].per_task
+    after = simulate(method, Scores(changed, target.items))[0].per_task
+    assert before is not None and after is not None  # there are several tasks
+    return not np.allclose(before.iloc[1:], after.iloc[1:], atol=1e-9)
 
 
-def property_cells() -> pd.DataFrame:  # one row per cell; 1: the method has the virtue
-    "Table 2: two virtues of five, on five tasks of MMLU-Pro's questions"
+def property_cells() -> pd.DataFrame:  # one row per cell; 1: it has the property
+    "Table 2: two properties of five, on five tasks of MMLU-Pro's questions"
     questions = load("mmlu_pro/questions")
     tasks = questions.items["task"]
     five = questions.select(items=tasks.isin(tasks.unique()[:5]).to_numpy())
     source, targets = Setting(load, "random", targets=3).parts(five, 0)
     spent = ratio_budget(0.1, five.items["task"].value_counts().to_numpy(), 20)
     rows = []
-    for name, rival in baselines().items():
-        if isinstance(rival, CollaborativeFiltering):
-            rival.held_out = 10  # the settings do not matter here
-        fitted = prepare_method(rival.fit(source), spent)
-        found = is_personal(fitted, targets), complements(fitted, targets.select([0]))
+    for name, method in baselines().items():
+        if isinstance(method, CollaborativeFiltering):
+            method.held_out = 10  # the settings do not matter here
+        fitted = prepare_method(method.fit(source), spent)
+        properties = {
+            "personalization": is_personal(fitted, targets),
+            "complementation": complements(fitted, targets.select([0])),
+        }
         label = name.replace("Collaborative filtering", "Ours") + ", measured"
-        for column, has in zip(
-            ("personalization", "complementation"), found, strict=True
-        ):
-            rows.append(dict(row=label, column=column, reproduced=float(has)))
-    facts = dict(
-        table="table 2", data="mmlu_pro/questions, five tasks", better="higher"
+        for column, has in properties.items():
+            rows.append({"row": label, "column": column, "reproduced": float(has)})
+    return pd.DataFrame(rows).assign(
+        table="table 2",
+        data="mmlu_pro/questions, five tasks",
+        better="higher",
+        trials=1,
+        verdict="",
+        reason="",
     )
-    return pd.DataFrame(rows).assign(**facts, trials=1, verdict="", reason="")
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #58e30bda
 def timed(
@@ -305,8 +331,11 @@ def timed(
         scores = target.values[0, conversation.wanted].astype(np.float64)
         conversation.tell(scores)
     predict = time.process_time() - answered
-    facts = {"deploy": deployed - start, "select": answered - deployed}
-    return facts | {"predict": predict}
+    return {
+        "deploy": deployed - start,
+        "select": answered - deployed,
+        "predict": predict,
+    }
 
 
 def of_mmlu_size(
@@ -315,7 +344,8 @@ def of_mmlu_size(
 ) -> tuple[Scores, Scores]:  # 300 sources, one target
     "Made-up right and wrong answers: a skill and two leanings, a difficulty per item"
     rng = np.random.default_rng(0)
-    skill, need = rng.normal(size=(301, 3)), rng.normal(size=(3, items))
+    skill = rng.normal(size=(301, 3))
+    need = rng.normal(size=(3, items))
     logit = 1.5 * skill[:, :1] + 0.7 * skill[:, 1:] @ need[1:] + 1.5 * need[0]
     right = rng.random(logit.shape) < 1 / (1 + np.exp(-logit))
     task = np.sort(np.arange(items) % tasks)
@@ -332,17 +362,23 @@ def seconds_table(
     transport_plan(np.eye(2))  # so that loading a library is not timed
     source, target = of_mmlu_size()
     sizes = source.items["task"].value_counts(sort=False).to_numpy()
-    given, rows = (source, target, ratio_budget(0.1, sizes, 20)), []
-    methods = {k: m for k, m in baselines().items() if isinstance(m, PerTask)}
+    budget = ratio_budget(0.1, sizes, 20)
+    methods: dict[str, Method] = {
+        label: method
+        for label, method in baselines().items()
+        if isinstance(method, PerTask)
+    }
     methods["Ours"] = CollaborativeFiltering(held_out=0)
+    rows: list[dict] = []
     with threadpool_limits(1):
         for trial in range(trials):
             for label, method in methods.items():
-                rows.append(timed(method, *given, trial) | {"row": f"MMLU / {label}"})
-            chosen = timed(CollaborativeFiltering(), *given, trial)
+                seconds = timed(method, source, target, budget, trial)
+                rows.append({**seconds, "row": f"MMLU / {label}"})
+            chosen = timed(CollaborativeFiltering(), source, target, budget, trial)
             chosen["deploy"] += chosen["select"] - rows[-1]["select"]
             chosen["select"] = rows[-1]["select"]
-            rows.append(chosen | {"row": "MMLU / Ours, settings chosen"})
+            rows.append({**chosen, "row": "MMLU / Ours, settings chosen"})
     frame = pd.DataFrame(rows)
     return frame.assign(total=frame["select"] + frame["predict"])
 
@@ -354,27 +390,53 @@ def filtering_cells(
     swept: pd.DataFrame,  # from sweeps, of several settings
 ) -> pd.DataFrame:  # one row per cell, as complete_cells wants it
     "Every measured cell"
-    other, parts = dict(reason="the paper's matrices are not public"), []
-    columns = {"mae": "performance / mae", "rank": "ranking / mae"}
-    where = dict(table="table 1", data="mmlu_pro, 14 categories, random splits")
-    parts.append(mean_cells(described, "method", columns, **where, **other))
-    columns = {n: f"{n} / seconds" for n in ("deploy", "select", "predict", "total")}
-    where = dict(table="table 3", data="made up: 300 sources, 57 tasks, 14,000 items")
-    where["reason"] = "another machine, and a made-up table of the same size"
-    parts.append(mean_cells(seconds, "row", columns, **where))
-    shown = {"figure 5": (errors, "figure 7", transport_gains, "gain")}
-    shown["figure 8"] = swept, "figure 8", sweep_changes, "change of the error %"
-    for table, (frame, other_table, effect, column) in shown.items():
+    not_public = "the paper's matrices are not public"
+    descriptions = mean_cells(
+        described,
+        "method",
+        {"mae": "performance / mae", "rank": "ranking / mae"},
+        table="table 1",
+        data="mmlu_pro, 14 categories, random splits",
+        reason=not_public,
+    )
+    times = mean_cells(
+        seconds,
+        "row",
+        {n: f"{n} / seconds" for n in ("deploy", "select", "predict", "total")},
+        table="table 3",
+        data="made up: 300 sources, 57 tasks, 14,000 items",
+        reason="another machine, and a made-up table of the same size",
+    )
+    parts = [descriptions, times]
+
+    def add(trials, columns, table, setting, better, best):
+        parts.append(
+            mean_cells(
+                trials,
+                "row",
+                columns,
+                reason=not_public,
+                data=setting,
+                better=better,
+                best=best,
+                table=table,
+            )
+        )
+
+    for table, frame in {"figure 5": errors, "figure 8": swept}.items():
         rows = frame["method"] + ", ratio " + frame["ratio"].astype(str)
         for setting, part in frame.assign(row=rows).groupby("setting", sort=False):
-            names = {"mae": "mae", "weighted": "weighted mae"}
-            columns = {k: f"{setting} / {name}" for k, name in names.items()}
-            facts = other | dict(data=setting, better="lower", best="0")
-            parts.append(mean_cells(part, "row", columns, table=table, **facts))
-            columns = {"effect": f"{setting} / {column}"}
-            way = "higher" if effect is transport_gains else "lower"
-            facts |= dict(table=other_table, better=way, best="")
-            parts.append(mean_cells(effect(part), "row", columns, **facts))
+            columns = {
+                "mae": f"{setting} / mae",
+                "weighted": f"{setting} / weighted mae",
+            }
+            add(part, columns, table, setting, "lower", "0")
+            if table == "figure 5":
+                columns = {"effect": f"{setting} / gain"}
+                add(transport_gains(part), columns, "figure 7", setting, "higher", "")
+            else:
+                columns = {"effect": f"{setting} / change of the error %"}
+                add(sweep_changes(part), columns, "figure 8", setting, "lower", "")
     cells = pd.concat(parts, ignore_index=True).assign(verdict=Verdict.OTHER_DATA)
     return pd.concat([cells, property_cells()], ignore_index=True)
 

@@ -9,7 +9,7 @@ __all__ = ['PUBLISHED', 'OURS', 'PART', 'EXPERIMENTS', 'SMART', 'distinct', 'Har
 
 # %% ../../nbs/papers/essence_bench.ipynb #17b78c4b
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..data.scores import Scores, item_means
 from ..data.sources import load
 from ..evaluation.compare import summary
 from ..evaluation.learned_coresets import RandomCurve
-from ..evaluation.method import Method
+from ..evaluation.method import Coreset, Method
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import prepare_method
 from ..methods.essence_bench import EssenceBench
@@ -47,9 +47,9 @@ class Hardest(RandomCurve):
 
     def choose(self, values, truth, budget, rng):
         order = np.argsort(item_means(values), kind="stable")
-        found = self.candidate(values, truth, np.sort(order[:budget]), None)
+        hardest = self.candidate(values, truth, np.sort(order[:budget]), None)
         plain = fit_curve(np.zeros((0, 1)), np.zeros(0))[0]  # the mean as it is
-        return found._replace(curve=plain, notes=())
+        return hardest._replace(curve=plain, notes=())
 
 
 class FilterOnly(EssenceBench):
@@ -59,7 +59,7 @@ class FilterOnly(EssenceBench):
         return RandomCurve.choose(self, values, truth, budget, rng)
 
 # %% ../../nbs/papers/essence_bench.ipynb #4a89cfdf
-PUBLISHED = dict(  # a fifth of the sources judges, and the fittest subset is taken
+PUBLISHED = EssenceBench(  # a fifth of the sources judges; the fittest subset is taken
     validation="part",
     penalty=0.0,
     vote=False,
@@ -71,7 +71,7 @@ PUBLISHED = dict(  # a fifth of the sources judges, and the fittest subset is ta
     generations=1000,
     folds=0,
 )
-OURS = dict(population=200, generations=500, folds=0)  # and the defaults
+OURS = EssenceBench(population=200, generations=500, folds=0)
 
 
 def all_methods() -> dict[str, Method]:  # label to method, not fitted
@@ -84,9 +84,9 @@ def all_methods() -> dict[str, Method]:  # label to method, not fitted
         "gp-IRT": get_method("gp_irt", folds=0),
         "Random + curve": RandomCurve(folds=0),
         "MetaBench": get_method("metabench", folds=0),
-        "EssenceBench": EssenceBench(**PUBLISHED),
-        "EssenceBench, before refinement": EssenceBench(**PUBLISHED, rounds=0),
-        "EssenceBench, ours": EssenceBench(**OURS),
+        "EssenceBench": replace(PUBLISHED),
+        "EssenceBench, before refinement": replace(PUBLISHED, rounds=0),
+        "EssenceBench, ours": replace(OURS),
     }
 
 # %% ../../nbs/papers/essence_bench.ipynb #62e27a30
@@ -122,27 +122,36 @@ def essence_cells(
     reason: str = "",
 ) -> pd.DataFrame:  # one row per cell, as complete_cells wants it
     "RMSE in points, Kendall's tau and Pearson's correlation as cells of a table"
-    facts = dict(table=table, reason=reason, data=f"{data}, tenths")
-    figures, parts = figures.assign(row=f"{benchmark} / " + figures["method"]), []
+    figures = figures.assign(row=f"{benchmark} / " + figures["method"])
+    parts = []
     for budget, part in figures.groupby("budget", sort=False):
-        names = {m: f"{budget} items / {m}" for m in ("rmse", "kendall", "pearson")}
-        parts.append(mean_cells(part, "row", names, {"rmse": 100}, **facts))
+        columns = {m: f"{budget} items / {m}" for m in ("rmse", "kendall", "pearson")}
+        cells = mean_cells(
+            part,
+            "row",
+            columns,
+            {"rmse": 100},
+            table=table,
+            reason=reason,
+            data=f"{data}, tenths",
+        )
+        parts.append(cells)
     return pd.concat(parts, ignore_index=True).dropna(subset="reproduced")
 
 # %% ../../nbs/papers/essence_bench.ipynb #ffe456fa
 def rmse_of(
-    method: Method,  # fitted
+    method: Coreset,  # fitted
     new: Scores,  # targets
     budget: int,
-    seeds: tuple = (0,),  # one draw or search for each
+    seeds: Iterable[int] = (0,),  # one draw or search for each
 ) -> float:  # in [0, 1]
     "RMSE on the targets, the mean over seeds"
     errors = []
     for seed in seeds:
         prepare_method(method, budget, seed)
         asked = new.values[:, method.coreset_].astype(float)
-        guess = [method.estimate(answers).score for answers in asked]
-        errors.append(metrics.rmse(new.truth(), guess))
+        scores = [method.estimate(answers).score for answers in asked]
+        errors.append(metrics.rmse(new.truth(), scores))
     return float(np.mean(errors))
 
 
@@ -151,35 +160,39 @@ def claim(
     draws: int = 20,  # of random items, in each split
 ) -> pd.DataFrame:  # one row per method and trial
     "GSM8K with 200 items, many splits; the rival is the mean over many draws"
-    scores, some, rows = distinct("gsm8k"), all_methods(), []
-    methods = {name: some[name] for name in ("MetaBench", "EssenceBench, ours")}
-    found = summary(on_tenths(runs, "claim", scores, methods, (200,)))
+    scores = distinct("gsm8k")
+    every = all_methods()
+    methods = {name: every[name] for name in ("MetaBench", "EssenceBench, ours")}
+    figures = summary(on_tenths(runs, "claim", scores, methods, (200,)))
+    rows = []
     for trial in range(runs.trials):
-        known, new = scores.split("random", sources=0.9, seed=trial)
-        rival, seeds = RandomCurve(folds=0).fit(known), range(1000, 1000 + draws)
-        rows.append({"trial": trial, "rmse": rmse_of(rival, new, 200, seeds)})
-    typical = dict(method="Random + curve, typical", budget=200)
-    return pd.concat([found, pd.DataFrame(rows).assign(**typical)], ignore_index=True)
+        source, new = scores.split("random", sources=0.9, seed=trial)
+        baseline = RandomCurve(folds=0).fit(source)
+        seeds = range(1000, 1000 + draws)
+        rows.append({"trial": trial, "rmse": rmse_of(baseline, new, 200, seeds)})
+    typical = pd.DataFrame(rows).assign(method="Random + curve, typical", budget=200)
+    return pd.concat([figures, typical], ignore_index=True)
 
 # %% ../../nbs/papers/essence_bench.ipynb #dc89dadf
 def ablation_cells(
     runs: Runs,  # trials, processors, journals
 ) -> pd.DataFrame:  # one row per cell
     "Before and after refinement, as published; ours also without other parts"
-    settings = {
-        "after refinement": {},
-        "without coarse filter": {"text": 1, "rank": 1},
-        "before refinement": {"rounds": 0},
-        "after two rounds": {"rounds": 2},
-        **{f"{name} only": {"groups": (name,)} for name in ("high", "low", "random")},
+    methods = {
+        "after refinement, ours": replace(OURS),
+        "without coarse filter, ours": replace(OURS, text=1, rank=1),
+        "before refinement, ours": replace(OURS, rounds=0),
+        "after two rounds, ours": replace(OURS, rounds=2),
+        "high only, ours": replace(OURS, groups=("high",)),
+        "low only, ours": replace(OURS, groups=("low",)),
+        "random only, ours": replace(OURS, groups=("random",)),
+        "before refinement": replace(PUBLISHED, rounds=0),
+        "after refinement": replace(PUBLISHED),
     }
-    methods = {f"{k}, ours": EssenceBench(**OURS | s) for k, s in settings.items()}
-    methods["before refinement"] = EssenceBench(**PUBLISHED, rounds=0)
-    methods["after refinement"] = EssenceBench(**PUBLISHED)
     name = "openllm_v1/gsm8k"
-    found = summary(on_tenths(runs, "ablations", distinct(name), methods, (50,)))
+    figures = summary(on_tenths(runs, "ablations", distinct(name), methods, (50,)))
     reason = f"{PART}; at 50 items, the paper's number is not given"
-    cells = essence_cells(found, "GSM8K", name, "section: Ablation Study", reason)
+    cells = essence_cells(figures, "GSM8K", name, "section: Ablation Study", reason)
     return cells[cells["column"].str.endswith("rmse")].assign(column="rmse")
 
 # %% ../../nbs/papers/essence_bench.ipynb #d21560ce
@@ -216,10 +229,11 @@ def main_cells(
             ours &= cells["column"] == "100 items / rmse"
             yield cells[ours].assign(table=SMART)
     few = replace(runs, trials=min(runs.trials, 3))
-    methods, data = {"SMART": FilterOnly(folds=0)}, "openllm_v1/arc"
-    found = summary(on_tenths(few, "smart", distinct(data), methods, (200,)))
-    why = "200 items stand for 460: more are not public"
-    cells = essence_cells(found, "ARC", data, SMART, why)
+    methods = {"SMART": FilterOnly(folds=0)}
+    data = "openllm_v1/arc"
+    figures = summary(on_tenths(few, "smart", distinct(data), methods, (200,)))
+    reason = "200 items stand for 460: more are not public"
+    cells = essence_cells(figures, "ARC", data, SMART, reason)
     cells = cells[cells["column"].str.endswith("rmse")]
     yield cells.assign(column="460 items / rmse")
 
@@ -228,27 +242,39 @@ def hellaswag_ranks(
     runs: Runs,  # trials, processors, journals
 ) -> pd.DataFrame:  # one row per cell
     "Rank shifts on HellaSwag at 50 items: their mean, and how many are at most 5%"
-    name, rows, some = "openllm_v1/hellaswag", [], all_methods()
-    methods = {k: some[k] for k in ("EssenceBench", "EssenceBench, ours")}
+    name = "openllm_v1/hellaswag"
+    every = all_methods()
+    methods = {k: every[k] for k in ("EssenceBench", "EssenceBench, ours")}
     frame = on_tenths(runs, "ranks", distinct(name), methods, (50,))
+    rows = []
     for (method, _), part in frame.groupby(["method", "trial"]):
         shift = rank_shift(part["truth"].to_numpy(), part["score"].to_numpy())
-        facts = {"rank": shift.mean(), "kept": np.mean(shift <= 0.05)}
-        rows.append({"row": f"HellaSwag / {method}", **facts})
-    column = {"rank": "50 items / ranking error %"}
-    column |= {"kept": "50 items / models that keep their rank %"}
-    facts = dict(table="section: TL;DR", reason=PART, data=f"{name}, tenths")
-    scale = dict.fromkeys(column, 100)
-    return mean_cells(pd.DataFrame(rows), "row", column, scale, **facts)
+        row = {"row": f"HellaSwag / {method}"}
+        rows.append(row | {"rank": shift.mean(), "kept": np.mean(shift <= 0.05)})
+    columns = {
+        "rank": "50 items / ranking error %",
+        "kept": "50 items / models that keep their rank %",
+    }
+    return mean_cells(
+        pd.DataFrame(rows),
+        "row",
+        columns,
+        dict.fromkeys(columns, 100.0),
+        table="section: TL;DR",
+        reason=PART,
+        data=f"{name}, tenths",
+    )
 
 # %% ../../nbs/papers/essence_bench.ipynb #1ca7391c
 def acceleration() -> pd.DataFrame:  # one row per cell
     "How much faster a search for 200 items is after the coarse filter"
     cells = []
     for name in ("gsm8k", "mmlu_pro"):
-        table, counts, seconds = distinct(name), [], []
+        table = distinct(name)
+        counts = []
+        seconds = []
         for limit in (1, 0.95):  # of the coarse filter; 1: none
-            method = EssenceBench(**OURS, text=limit, rank=limit, rounds=0)
+            method = replace(OURS, text=limit, rank=limit, rounds=0)
             items, models, _ = method.fit(table).eligible(200)
             values = table.values[models][:, items].astype(float)
             truth = table.truth().to_numpy()[models]
@@ -256,11 +282,18 @@ def acceleration() -> pd.DataFrame:  # one row per cell
             method.choose(values, truth, 200, np.random.default_rng(0))
             seconds.append(time.process_time() - start)
             counts.append(len(items))
-        facts = dict(row=f"{name} / EssenceBench, ours", data=name)
-        facts["reason"] = "{:,} items searched, {:,} after filtering".format(*counts)
-        cells.append(facts | {"reproduced": seconds[0] / seconds[1]})
-    facts = dict(table="section: Key Findings", column="acceleration")
-    return pd.DataFrame(cells).assign(**facts)
+        searched, filtered = counts
+        cells.append(
+            {
+                "row": f"{name} / EssenceBench, ours",
+                "data": name,
+                "reason": f"{searched:,} items searched, {filtered:,} after filtering",
+                "reproduced": seconds[0] / seconds[1],
+            }
+        )
+    return pd.DataFrame(cells).assign(
+        table="section: Key Findings", column="acceleration"
+    )
 
 # %% ../../nbs/papers/essence_bench.ipynb #dda181b7
 def measured_cells(
