@@ -69,12 +69,13 @@ def fit_and_correction(
 ) -> tuple[float, float]:  # person fit and correction; NaN: fewer than 5 answers
     "Two figures that show whether a model is unlike the sources"
     ease = np.asarray(ease, dtype=float)
-    known = ~np.isnan(seen) & ~np.isnan(ease[asked])
-    asked, seen = asked[known], seen[known]
+    usable = ~np.isnan(seen) & ~np.isnan(ease[asked])
+    asked = asked[usable]
+    seen = seen[usable]
     if len(seen) < 5:
         return math.nan, math.nan
-    found = assisted_estimate(ease, weights, asked, seen)
-    return source_fit(ease[asked], seen), found.score - score
+    assisted = assisted_estimate(ease, weights, asked, seen)
+    return source_fit(ease[asked], seen), assisted.score - score
 
 # %% ../../nbs/evaluation/guard.ipynb #3dc918be
 OUTSIDE = "the interval may hold less often than promised"
@@ -94,16 +95,12 @@ def range_flags(
     known = source_scores[~np.isnan(source_scores)]
     if not len(known) or known.min() <= score <= known.max() or math.isnan(score):
         return []
-    above = score > known.max()
-    who = "stronger than the best" if above else "weaker than the worst"
-    end = known.max() if above else known.min()
-    return [
-        (
-            Flag.OUT_OF_RANGE,
-            f"estimated as {who} source ({points(end)} points): "
-            + WORTH.get(kind, OUTSIDE),
-        )
-    ]
+    if score > known.max():
+        position = f"stronger than the best source ({points(known.max())} points)"
+    else:
+        position = f"weaker than the worst source ({points(known.min())} points)"
+    text = f"estimated as {position}: {WORTH.get(kind, OUTSIDE)}"
+    return [(Flag.OUT_OF_RANGE, text)]
 
 # %% ../../nbs/evaluation/guard.ipynb #1c096711
 MISFIT_LIMIT = 3.0  # robust standard deviations from the median of the sources
@@ -130,22 +127,26 @@ def misfit_flags(
     limit: float = MISFIT_LIMIT,  # robust standard deviations from the sources' median
 ) -> list[tuple[Flag, str]]:  # nothing, or a line for each figure that is out of place
     "Are a model's answers unlike those of the sources?"
-    found, safe = [], f"; {WORTH[kind]}" if kind is IntervalKind.DESIGN else ""
+    safe = f"; {WORTH[kind]}" if kind is IntervalKind.DESIGN else ""
+    flags = []
     for name, value in (("fit", fit), ("correction", correction)):
         low, high = usual_range(errors.get(name, pd.Series(dtype=float)), limit)
-        median, scale = (low + high) / 2, (high - low) / (2 * limit)
+        median = (low + high) / 2
+        scale = (high - low) / (2 * limit)
         if name == "fit" and value < low:
             text = (
                 "its right and wrong answers follow another pattern than the sources' "
+                f"(person fit {value:.1f}; usual is {median:z.1f}, "
+                f"give or take {scale:.1f}){safe}"
             )
-            text += f"(person fit {value:.1f}; usual is {median:z.1f}, "
-            text += f"give or take {scale:.1f}){safe}"
-            found.append((Flag.MISFIT, text))
+            flags.append((Flag.MISFIT, text))
         if name == "correction" and (value < low or value > high):
-            text = f"AIPW, as a check, moves the score by {100 * value:+.1f} points; "
-            text += f"usual is {100 * median:+.1f}, give or take {100 * scale:.1f}"
-            found.append((Flag.MISFIT, text + safe))
-    return found
+            text = (
+                f"AIPW, as a check, moves the score by {100 * value:+.1f} points; "
+                f"usual is {100 * median:+.1f}, give or take {100 * scale:.1f}{safe}"
+            )
+            flags.append((Flag.MISFIT, text))
+    return flags
 
 # %% ../../nbs/evaluation/guard.ipynb #05e46716
 def design_estimate(
@@ -161,65 +162,96 @@ def design_estimate(
     draw = method.inclusion_probabilities(asked)
     if draw is None or ease is None:
         return None
-    answers, weights = pd.Series(seen, asked).reindex(draw.items), method.weights_
+    answers = pd.Series(seen, asked).reindex(draw.items)
+    weights = method.weights_
     if within is not None:
-        answers, weights = answers[within[draw.items]], weights * within
-    answers, weights = answers.dropna(), weights / weights.sum()
-    items, answers = answers.index.to_numpy(), answers.to_numpy()
+        answers = answers[within[draw.items]]
+        weights = weights * within
+    answers = answers.dropna()
+    weights = weights / weights.sum()
+    items = answers.index.to_numpy()
+    scores = answers.to_numpy()
     if len(items) < 5:
         return None
-    found = assisted_estimate(ease, weights, items, answers, draw.probabilities)
-    score = float(np.clip(found.score, 0, 1))
+    assisted = assisted_estimate(ease, weights, items, scores, draw.probabilities)
+    score = float(np.clip(assisted.score, 0, 1))
     runs = np.ones(len(items)) if trials is None else trials[items]
-    se, kind = found.se, IntervalOf.RUN
+    interval_of = IntervalOf.RUN
     if (runs > 1).any():
-        noise = run_noise(answers, runs, found.share, weights[items])
-        se, kind = np.sqrt(se**2 + noise), IntervalOf.EXPECTED
-    half = found._replace(se=se).half(level)
-    ends = max(0.0, score - half), min(1.0, score + half)
-    how = f"AIPW on the {len(items)} items that were drawn at random"
-    settings = dict(kind=IntervalKind.DESIGN, how=how, interval_of=kind)
-    own = Estimate(score, ends, level=level, **settings)
-    if not np.isnan(seen).any():
-        return own
-    full = (np.nan_to_num(seen, nan=fill) for fill in (0.0, 1.0))
-    known = method, level, ease, asked
-    return widen_to_bounds(
-        own, [design_estimate(*known, x, trials, within) for x in full]
+        noise = run_noise(scores, runs, assisted.share, weights[items])
+        assisted = assisted._replace(se=np.sqrt(assisted.se**2 + noise))
+        interval_of = IntervalOf.EXPECTED
+    half = assisted.half(level)
+    estimate = Estimate(
+        score,
+        interval=(max(0.0, score - half), min(1.0, score + half)),
+        level=level,
+        kind=IntervalKind.DESIGN,
+        how=f"AIPW on the {len(items)} items that were drawn at random",
+        interval_of=interval_of,
     )
+    if not np.isnan(seen).any():
+        return estimate
+    imputed = [
+        design_estimate(
+            method,
+            level,
+            ease,
+            asked,
+            np.nan_to_num(seen, nan=fill),
+            trials=trials,
+            within=within,
+        )
+        for fill in (0.0, 1.0)
+    ]
+    return widen_to_bounds(estimate, [one for one in imputed if one is not None])
 
 # %% ../../nbs/evaluation/guard.ipynb #e6134d9f
 POLICIES = ("report", "aipw", "abstain")  # what can be done with a flagged model
 
 
 def respond_to_shift(
-    found: Estimate,  # of a flagged model
+    estimate: Estimate,  # of a flagged model
     flags: list[tuple[Flag, str]],  # at least one
     policy: str,  # one of POLICIES
     instead: Estimate | None,  # from design_estimate
     name: str,  # of the method
 ) -> Estimate:
-    "The same with its flags, another estimate in its place, or none"
-    raised = found.flags | {flag for flag, _ in flags}
-    notes = (*found.notes, *(text for _, text in flags))
-    found = replace(found, flags=raised, notes=notes)
-    if policy == "report" or found.kind is IntervalKind.DESIGN:
-        return found
+    "The estimate with its flags, another estimate in its place, or none"
+    estimate = replace(
+        estimate,
+        flags=estimate.flags | {flag for flag, _ in flags},
+        notes=(*estimate.notes, *(text for _, text in flags)),
+    )
+    if policy == "report" or estimate.kind is IntervalKind.DESIGN:
+        return estimate
     if policy == "abstain":
-        note = "abstains, as planned"
-        other = Estimate(math.nan, level=found.level, kind=IntervalKind.NONE)
+        other = Estimate(math.nan, level=estimate.level, kind=IntervalKind.NONE)
         flag = Flag.ABSTAINED
+        note = "abstains, as planned"
     elif instead is None:
-        note = "no other estimate can take its place, since "
-        note += f"{name} did not draw its items at random"
-        return replace(found, notes=(*notes, note))
+        note = (
+            "no other estimate can take its place, since "
+            f"{name} did not draw its items at random"
+        )
+        return replace(estimate, notes=(*estimate.notes, note))
     else:
-        note = "falls back to AIPW, which relies less on the sources "
-        note, other = note + f"({name} estimated {points(found.score)} points)", instead
+        other = instead
         flag = Flag.FALLBACK
-    asked = dict(items=found.items, unscored=found.unscored, cost=found.cost)
-    asked |= dict(seconds=found.seconds, source_scores=found.source_scores)
-    return replace(other, flags=raised | {flag}, notes=(*notes, note), **asked)
+        note = (
+            "falls back to AIPW, which relies less on the sources "
+            f"({name} estimated {points(estimate.score)} points)"
+        )
+    return replace(
+        other,
+        flags=estimate.flags | {flag},
+        notes=(*estimate.notes, note),
+        items=estimate.items,
+        unscored=estimate.unscored,
+        cost=estimate.cost,
+        seconds=estimate.seconds,
+        source_scores=estimate.source_scores,
+    )
 
 # %% ../../nbs/evaluation/guard.ipynb #guardlv2
 def check_level(
@@ -236,16 +268,39 @@ def set_level(
 ) -> None:
     "Let a method make its interval at another level; refused where it is too late"
     check_level(level)
-    parts = [method.method, *method.parts_] if isinstance(method, PerTask) else [method]
-    for one in parts:
-        now = getattr(one, "level", level)
-        if now != level and hasattr(one, "budget_") and not one.design_based:
+    parts = [method]
+    if isinstance(method, PerTask) and method.method is not None:
+        parts = [method.method, *method.parts_]
+    for part in parts:
+        current = getattr(part, "level", level)
+        if current != level and hasattr(part, "budget_") and not part.design_based:
             raise ValueError(
-                f"the interval of this {one.name} was made for {now:.0%} when its "
+                f"the interval of this {part.name} was made for {current:.0%} when its "
                 f"items were chosen: choose them anew for {level:.0%}"
             )
-        if now != level:
-            one.level = level
+        if current != level:
+            part.level = level
+
+
+def _conformal_estimate(estimate, level, errors):
+    "The estimate with an interval from the errors for sources that were left out"
+    scores = estimate.score, *estimate.bounds  # NaN: every item asked was scored
+    low, _ = conformal_interval(np.nanmin(scores), errors, level)
+    _, high = conformal_interval(np.nanmax(scores), errors, level)
+    flags = estimate.flags
+    how = f"conformal: errors on {len(errors)} sources that were left out"
+    if len(errors) < level / (1 - level) - 1e-9:
+        flags = flags | {Flag.FEW_SOURCES}
+        how = f"{how}, too few for this level"
+    return replace(
+        estimate,
+        interval=(low, high),
+        level=level,
+        flags=flags,
+        how=how,
+        kind=IntervalKind.CONFORMAL,
+        interval_of=IntervalOf.RUN,
+    )
 
 
 def at_level(
@@ -254,53 +309,54 @@ def at_level(
     errors: pd.DataFrame | None,  # from left_out_errors, with this budget
 ) -> Estimate:
     "The estimate of a session, with an interval of the wanted level"
-    found, method = session.estimate, session.method
-    level = found.level if level is None else level
+    estimate = session.estimate
+    method = session.method
+    assert estimate is not None  # the session is finished
+    level = estimate.level if level is None else level
     check_level(level)
-    has = not math.isnan(found.interval[0])
-    known = IntervalKind.EXACT, IntervalKind.NONE  # of [0, 1] where nothing was scored
-    if has and (found.level == level or found.kind in known):
-        return replace(found, level=level)
-    if has and method.design_based:
+    has_interval = not math.isnan(estimate.interval[0])
+    any_level = IntervalKind.EXACT, IntervalKind.NONE  # of [0, 1], nothing scored
+    if has_interval and (estimate.level == level or estimate.kind in any_level):
+        return replace(estimate, level=level)
+    if has_interval and method.design_based:
         method = copy.deepcopy(method)
         set_level(method, level)
-        return estimate_with_imputed(session, np.nan, method)
+        again = estimate_with_imputed(session, np.nan, method)
+        assert again is not None  # it asks for the same items
+        return again
     if errors is not None:
-        scores = found.score, *found.bounds  # NaN: every item asked was scored
-        low, _ = conformal_interval(np.nanmin(scores), errors, level)
-        _, high = conformal_interval(np.nanmax(scores), errors, level)
-        ends, flags = (low, high), found.flags
-        how = f"conformal: errors on {len(errors)} sources that were left out"
-        if len(errors) < level / (1 - level) - 1e-9:
-            flags, how = flags | {Flag.FEW_SOURCES}, f"{how}, too few for this level"
-        kind = dict(kind=IntervalKind.CONFORMAL, interval_of=IntervalOf.RUN)
-        return replace(found, interval=ends, level=level, flags=flags, how=how, **kind)
-    if has:
+        return _conformal_estimate(estimate, level, errors)
+    if has_interval:
         raise ValueError(
-            f"{method.name} made its interval for {found.level:.0%}, and no sources "
+            f"{method.name} made its interval for {estimate.level:.0%}, and no sources "
             f"were left out: begin an evaluation with level={level:g}"
         )
-    return replace(found, level=level)
+    return replace(estimate, level=level)
 
 # %% ../../nbs/evaluation/guard.ipynb #6cd10eaf
 def is_half_empty(
-    found: Estimate,
+    estimate: Estimate,
 ) -> bool:
     "Have most of the items asked no score? Then there are bounds, and no interval"
-    return len(found.items) < 2 * len(found.unscored)
+    return len(estimate.items) < 2 * len(estimate.unscored)
 
 
 def without_interval(
-    found: Estimate,
+    estimate: Estimate,
 ) -> Estimate:  # the same where enough is scored
     "An estimate of which most items have no score, without interval and rank"
-    if not is_half_empty(found) or Flag.NOTHING_SCORED in found.flags:
-        return found
-    left = f"{len(found.unscored)} of the {len(found.items)} items asked"
-    none = dict(interval=(math.nan, math.nan), kind=IntervalKind.NONE)
-    notes = f"no interval and no rank: {left} have no score", *found.notes
-    none |= dict(how="", source_scores=None, notes=notes)
-    return replace(found, flags=found.flags | {Flag.FEW_ITEMS}, **none)
+    if not is_half_empty(estimate) or Flag.NOTHING_SCORED in estimate.flags:
+        return estimate
+    left = f"{len(estimate.unscored)} of the {len(estimate.items)} items asked"
+    return replace(
+        estimate,
+        interval=(math.nan, math.nan),
+        kind=IntervalKind.NONE,
+        how="",
+        source_scores=None,
+        flags=estimate.flags | {Flag.FEW_ITEMS},
+        notes=(f"no interval and no rank: {left} have no score", *estimate.notes),
+    )
 
 # %% ../../nbs/evaluation/guard.ipynb #guardgd2
 @dataclass(frozen=True)
@@ -323,23 +379,29 @@ class Guard:
     def flags(
         self,
         session: AskTellSession,  # complete
-        found: Estimate,  # what it led to
+        estimate: Estimate,  # what it led to
         kind: IntervalKind,  # of the interval that will be shown
     ) -> list[tuple[Flag, str]]:  # empty: like the sources, as far as is known
         "How a model is unlike the sources"
-        method, kind = session.method, (IntervalKind.NONE if found.unscored else kind)
+        method = session.method
+        if estimate.unscored:
+            kind = IntervalKind.NONE
         flags = []
         if self.errors is not None and self.ease is not None:
-            seen = session.seen
             fit, correction = fit_and_correction(
-                found.score, self.ease, method.weights_, session.asked, seen
+                estimate.score,
+                self.ease,
+                weights=method.weights_,
+                asked=session.asked,
+                seen=session.seen,
             )
-            scored = np.mean(~np.isnan(seen)) if len(seen) else 1.0
+            scored = np.mean(~np.isnan(session.seen)) if len(session.seen) else 1.0
             limit = MISFIT_LIMIT / np.sqrt(max(scored, 1e-9))  # fewer: more chance
             flags = misfit_flags(fit, correction, self.errors, kind, limit)
         if flags and kind is not IntervalKind.DESIGN:
             kind = IntervalKind.NONE  # no interval will be shown
-        flags = [*range_flags(found.score, method.source_scores_[:, 0], kind), *flags]
+        source_scores = method.source_scores_[:, 0]
+        flags = [*range_flags(estimate.score, source_scores, kind), *flags]
         return [*flags, self.outside] if flags and self.outside else flags
 
     def __call__(
@@ -347,17 +409,25 @@ class Guard:
         session: AskTellSession,  # complete
     ) -> Estimate:
         "The estimate, its interval and flags, and what the policy makes of them"
-        found = at_level(session, self.level, self.errors)
-        if self.policy is None or found.kind is IntervalKind.EXACT:
-            return without_interval(found)
+        estimate = at_level(session, self.level, self.errors)
+        if self.policy is None or estimate.kind is IntervalKind.EXACT:
+            return without_interval(estimate)
         method = session.method
-        if self.flags(session, found, found.kind):
-            answers = session.asked, session.seen, session.trials
-            instead = design_estimate(method, found.level, self.ease, *answers)
-            shown = instead if instead and self.policy == "aipw" else found
-            flags = self.flags(session, found, shown.kind)
-            found = respond_to_shift(found, flags, self.policy, instead, method.name)
-        if np.isnan(found.interval[0]) and not np.isnan(found.score):
-            none = "no interval: the method gives none, and no sources were left out"
-            found = replace(found, notes=(*found.notes, none))
-        return without_interval(found)
+        if self.flags(session, estimate, estimate.kind):
+            instead = design_estimate(
+                method,
+                estimate.level,
+                self.ease,
+                asked=session.asked,
+                seen=session.seen,
+                trials=session.trials,
+            )
+            shown = instead if instead and self.policy == "aipw" else estimate
+            flags = self.flags(session, estimate, shown.kind)
+            estimate = respond_to_shift(
+                estimate, flags, self.policy, instead, method.name
+            )
+        if np.isnan(estimate.interval[0]) and not np.isnan(estimate.score):
+            note = "no interval: the method gives none, and no sources were left out"
+            estimate = replace(estimate, notes=(*estimate.notes, note))
+        return without_interval(estimate)

@@ -32,19 +32,48 @@ class TooFewSources(ValueError):
 
 
 def left_out_row(
-    found: Estimate,  # of a source that was left out
+    estimate: Estimate,  # of a source that was left out
     method: Method,  # fitted without it
     ease: np.ndarray,  # mean score of the other sources on each item
     answers: np.ndarray,  # its scores on all items
-) -> tuple[float, ...]:  # estimate, ends, fit, correction, fallback, design
+) -> dict[str, float]:  # estimate, ends, fit, correction, fallback, design
     "What a method made of one source, and how wide AIPW in its place would be"
-    asked = method.items_.index.get_indexer(found.items)
-    seen, design = answers[asked], found.kind is IntervalKind.DESIGN
-    figures = fit_and_correction(found.score, ease, method.weights_, asked, seen)
-    known = method, found.level, ease, asked, seen
-    other = None if design else design_estimate(*known)
-    width = np.nan if other is None else other.interval[1] - other.interval[0]
-    return found.score, *found.interval, *figures, width, design
+    asked = method.items_.index.get_indexer(estimate.items)
+    seen = answers[asked]
+    fit, correction = fit_and_correction(
+        estimate.score, ease, weights=method.weights_, asked=asked, seen=seen
+    )
+    is_design = estimate.kind is IntervalKind.DESIGN
+    fallback = None
+    if not is_design:
+        fallback = design_estimate(method, estimate.level, ease, asked, seen)
+    low, high = (np.nan, np.nan) if fallback is None else fallback.interval
+    return {
+        "estimate": estimate.score,
+        "low": estimate.interval[0],
+        "high": estimate.interval[1],
+        "fit": fit,
+        "correction": correction,
+        "fallback": high - low,
+        "design": is_design,
+    }
+
+
+def _with_tasks(rows, estimates, targets):
+    "The rows with estimate and truth of every task, where the method has them"
+    per_task = [dict(e.per_task) for e in estimates if e.per_task is not None]
+    if len(per_task) < len(estimates):
+        return rows
+    estimated = pd.DataFrame(per_task, rows.index)
+    truth = targets.performance(by="task")
+    return pd.concat(
+        [
+            rows,
+            estimated.rename(columns="estimate of {}".format),
+            truth.rename(columns="truth of {}".format),
+        ],
+        axis=1,
+    )
 
 
 def left_out_errors(
@@ -61,28 +90,29 @@ def left_out_errors(
         raise TooFewSources(
             f"{len(source)} sources in {kinds} kinds are too few to leave out any"
         )
-    rng, rows = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
     parts = hold_out(source.values, folds, rng, groups=groups)
-    names = ["estimate", "low", "high", "fit", "correction", "fallback", "design"]
+    rows = []
     with progress_bar(len(parts), "parts of the sources left out", progress) as bar:
         fits = method.estimates_only().fit_parts(source, [part.fit for part in parts])
-        for number, (fit, held) in enumerate(parts):
+        for fold, (fit, held) in enumerate(parts):
             targets = source.select(models=held)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                one = prepare_method(next(fits), budget, seed)
-                found, ease = simulate(one, targets), item_means(source.values[fit])
-            pairs = zip(found, targets.values.astype(float), strict=True)
-            seen = [left_out_row(e, one, ease, answers) for e, answers in pairs]
-            part = pd.DataFrame(seen, targets.models.index, names)
-            about = dict(truth=targets.truth(), fold=number, copies=groups[held])
-            tables = [part.assign(**about)]
-            if all(e.per_task is not None for e in found):
-                tasks = pd.DataFrame([dict(e.per_task) for e in found], part.index)
-                known = targets.performance(by="task")
-                tables.append(tasks.rename(columns="estimate of {}".format))
-                tables.append(known.rename(columns="truth of {}".format))
-            rows.append(pd.concat(tables, axis=1))
+                fitted = prepare_method(next(fits), budget, seed)
+                estimates = simulate(fitted, targets)
+                ease = item_means(source.values[fit])
+            part = pd.DataFrame(
+                [
+                    left_out_row(estimate, fitted, ease, answers)
+                    for estimate, answers in zip(
+                        estimates, targets.values.astype(float), strict=True
+                    )
+                ],
+                targets.models.index,
+            )
+            part = part.assign(truth=targets.truth(), fold=fold, copies=groups[held])
+            rows.append(_with_tasks(part, estimates, targets))
             bar.update()
     return pd.concat(rows).dropna(subset="truth")
 
@@ -100,6 +130,19 @@ def task_errors(
     return part if len(part) else None
 
 # %% ../../nbs/evaluation/left_out.ipynb #1eac3d27
+def _is_flagged(errors):
+    "Which of the sources that were left out a guard would flag"
+    low, high = usual_range(errors["correction"])
+    flagged = errors["fit"] < usual_range(errors["fit"])[0]
+    flagged |= (errors["correction"] < low) | (errors["correction"] > high)
+    fold = errors["fold"].to_numpy()
+    same_fold = fold[:, np.newaxis] == fold
+    others = np.where(same_fold, np.nan, errors["truth"])
+    flagged |= errors["estimate"] < np.nanmin(others, axis=1)
+    flagged |= errors["estimate"] > np.nanmax(others, axis=1)
+    return flagged
+
+
 def expected_width(
     errors: pd.DataFrame,  # from left_out_errors
     method: Method,  # prepared
@@ -107,23 +150,18 @@ def expected_width(
     policy: str = "aipw",  # of the guard: report, aipw, abstain
 ) -> float:  # mean over the sources that were left out
     "How wide the interval of a new model will be: its own, conformal, or the guard's"
-    estimate, design = errors["estimate"], errors.get("design", False)
-    width = (errors["high"] - errors["low"]) * np.where(design, 1, method.stretch_)
-    radius, fixed = method.radius_, np.isfinite(method.radius_)
-    if not fixed:
+    estimate = errors["estimate"]
+    is_design = errors.get("design", False)
+    width = (errors["high"] - errors["low"]) * np.where(is_design, 1, method.stretch_)
+    has_radius = np.isfinite(method.radius_)
+    radius = method.radius_
+    if not has_radius:
         once = without_copies(errors)
         radius = conformal_radius(once["estimate"] - once["truth"], level)
-    same = np.minimum(1, estimate + radius) - np.maximum(0, estimate - radius)
-    width = same if fixed else width.fillna(same)
+    symmetric = np.minimum(1, estimate + radius) - np.maximum(0, estimate - radius)
+    width = symmetric if has_radius else width.fillna(symmetric)
     if policy == "aipw" and "fallback" in errors:
-        fold, (low, high) = errors["fold"], usual_range(errors["correction"])
-        odd = errors["fit"] < usual_range(errors["fit"])[0]
-        odd |= (errors["correction"] < low) | (errors["correction"] > high)
-        same = fold.to_numpy()[:, np.newaxis] == fold.to_numpy()
-        others = np.where(same, np.nan, errors["truth"])
-        odd |= estimate < np.nanmin(others, axis=1)
-        odd |= estimate > np.nanmax(others, axis=1)
-        width = errors["fallback"].where(odd).fillna(width)
+        width = errors["fallback"].where(_is_flagged(errors)).fillna(width)
     return float(width.mean())
 
 # %% ../../nbs/evaluation/left_out.ipynb #loguard2
@@ -138,7 +176,8 @@ def source_guard(
     "The guard of one method at one budget"
     if policy is None:
         return None
-    fresh, errors = type(method)(**parameters(method)), None
+    fresh = type(method)(**parameters(method))
+    errors = None
     if folds:
         try:
             errors = left_out_errors(fresh, source, budget, folds, seed)
