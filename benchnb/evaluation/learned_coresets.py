@@ -8,7 +8,7 @@ __all__ = ['LearnedCoreset', 'MedoidCoreset', 'PatternCoreset', 'features', 'Can
 # %% ../../nbs/evaluation/learned_coresets.ipynb #81bd741d
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class LearnedCoreset(Coreset):
     def held_out_radius(
         self,
         errors: Callable,  # from a `HeldOut` part's two fields to errors of its models
-        rng: np.random.Generator,
+        rng: np.random.Generator | None,  # None: dealt from strong to weak
         rows: np.ndarray | slice = slice(None),  # which sources; all
     ) -> float:  # NaN: not wanted; inf: too few sources
         "Half-width of the interval"
@@ -128,7 +128,7 @@ class MedoidCoreset(LearnedCoreset):
 class PatternCoreset(LearnedCoreset):
     "Fixed items, and the score from the pattern of the answers; a class gives `learn`"
 
-    pattern = tuple  # a NamedTuple with `items` and `predict(answers)`
+    pattern: ClassVar[type] = tuple  # a NamedTuple with `items`, `predict(answers)`
 
     def learn(
         self,

@@ -400,12 +400,12 @@ class Method(MethodState):
     packages: ClassVar[tuple[str, ...]] = ()  # modules of the extra `papers`
     least_sources: ClassVar[int] = 0  # with fewer it is not recommended
     guarded: ClassVar[bool] = False  # a random sample decides if its model is used
-    fresh_per_target: ClassVar[bool] = False  # run gets other numbers for every target
     counts_costs: ClassVar[bool] = False  # it stops before an amount is overspent
     item_pairs: ClassVar[tuple[str, ...]] = ()  # fitted arrays of items x items
 
     design_based = False  # True: estimate and interval hold for any model
     static = False  # True: all targets are asked `coreset_`, one list, at once
+    fresh_per_target = False  # True: run gets other random numbers for every target
 
     def __init_subclass__(cls, **more):
         super().__init_subclass__(**more)

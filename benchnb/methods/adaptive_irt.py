@@ -327,7 +327,7 @@ class AdaptiveIRT(Method):
         trials: np.ndarray | None = None,  # runs behind the answers, models x items
     ) -> AdaptiveTest:
         "The test for a budget, with this bank; some of it is left for the random items"
-        limit = self.cost_limit() * (1 - self.random_ / self.budget_)
+        limit = self.limit_ * (1 - self.random_ / self.budget_)
         priced = self.per_cost or limit < np.inf
         return AdaptiveTest(
             bank=bank,
@@ -342,10 +342,6 @@ class AdaptiveIRT(Method):
             limit=limit,
             per_cost=self.per_cost,
         )
-
-    def cost_limit(self) -> float:  # infinite: the budget is a number of items
-        "The amount that may be spent on one target"
-        return self.limit_
 
     def draw(
         self,
@@ -410,9 +406,9 @@ class AdaptiveIRT(Method):
         draw = None
         if self.random_:
             number = self.budget_
-            if self.target_se is not None or self.cost_limit() == np.inf:
+            if self.target_se is not None or self.limit_ == np.inf:
                 number = min(number, len(chosen) + self.n_random(len(chosen)))
-            whole = replace(test, budget=number, limit=self.cost_limit())
+            whole = replace(test, budget=number, limit=self.limit_)
             draw = self.draw_affordable(whole, chosen, rng)
         if draw is None:
             return self.estimate_target(bank, chosen, seen)

@@ -424,7 +424,7 @@ class CollaborativeFiltering(Method):
         number, unimportance, quantile = self.settings_
         predicted = np.full(len(self.task_), np.nan)
         task_scores = np.empty(len(self.tasks_))
-        for task, view in enumerate(self.views(asked, seen, order, (number,))):
+        for task, view in enumerate(self.views(asked, seen, order, (int(number),))):
             rest = predictions(
                 view, unimportance, (quantile,), floor=self.item_similarity
             )[0, 0]

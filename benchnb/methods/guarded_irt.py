@@ -418,13 +418,9 @@ class GuardedIRT(Method):
     exam_reach_ = np.nan  # how far above the ceiling the exam went; NaN: no exam
 
     def __post_init__(self) -> None:
+        self.static = self.rounds == 1  # one round asks every target the same list
         self._models: list[IRT] = []  # the banks as objects
         self._start: list[IRT] | None = None  # models from which the next fit starts
-
-    @property
-    def static(self) -> bool:
-        "One round asks every target the same list"
-        return self.rounds == 1
 
     @property
     def too_few_sources(self) -> bool:

@@ -169,7 +169,8 @@ class LegoIRT(LearnedCoreset):
         values = self._values[held]
         full = self.completed(self._banks[key], values[:, self.coreset_])[0]
         errors = np.ma.masked_invalid(full - values)
-        return np.ma.average(errors, axis=1, weights=self.weights_).filled(np.nan)
+        mean = np.ma.average(errors, axis=1, weights=self.weights_)
+        return np.ma.filled(mean, np.nan)
 
     def completed(
         self,

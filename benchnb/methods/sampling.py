@@ -150,7 +150,8 @@ class RandomSampling(Coreset):
         "An interval around an estimate; with repeated runs for the expected score"
         weight = self.weights_[sample.items]
         trials = self.trials_of(sample.items)
-        size = weighted_size(sample.share, weight, np.count_nonzero(self.weights_))
+        total = int(np.count_nonzero(self.weights_))
+        size = weighted_size(sample.share, weight, total)
         repeated = (trials > 1).any()
         if repeated:
             interval = runs_interval(
