@@ -192,8 +192,9 @@ class Stages:
             else:
                 larger = type(first)(**parameters(first)).fit(source)
             if budgets.draws_in_order(first):
-                drawn = self.method.coreset_
-                larger.begins_with = max(self.method.begins_with, drawn, key=len)
+                before = budgets.drawn_before(self.method)
+                drawn = max(before, self.method.coreset_, key=len)
+                budgets.continue_draw(larger, drawn)
             return prepare_method(larger, budget, self.plan.seed)
 
 

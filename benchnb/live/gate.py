@@ -44,16 +44,17 @@ def difference_sequence(
     order: np.ndarray | None = None,  # positions of these tasks in source, shape (n,)
 ) -> tuple[np.ndarray, np.ndarray]:  # after each task, shape (n,)
     "Ends of an interval for new - old, each wrong at any time at most 1 - level"
-    ends, lost = [], np.isnan(new) | np.isnan(old)
-    for fill in (-1.0, 1.0)[: 1 + lost.any()]:  # an unscored task: worst, then best
-        d = np.where(lost, fill, new - old)
-        answers = Answers(d)
-        if source is not None:
-            answers = with_predictions(source, order, d, difference=True)
-        size = total if repeatable else ENDLESS
-        both = 2 * level - 1  # of the two ends together
-        ends.append(confidence_sequence(answers, size, -1.0, 1.0, both))
-    return ends[0][0], ends[-1][1]
+    size = total if repeatable else ENDLESS
+    both_level = 2 * level - 1  # of the two ends together
+    unscored = np.isnan(new) | np.isnan(old)
+    sequences = []
+    for fill in (-1.0, 1.0)[: 1 + unscored.any()]:  # an unscored task: worst, best
+        differences = np.where(unscored, fill, new - old)
+        answers = Answers(differences)
+        if source is not None and order is not None:
+            answers = with_predictions(source, order, differences, difference=True)
+        sequences.append(confidence_sequence(answers, size, -1.0, 1.0, both_level))
+    return sequences[0][0], sequences[-1][1]
 
 # %% ../../nbs/live/gate.ipynb #fef9cd2f
 @dataclass(frozen=True)
@@ -86,9 +87,14 @@ def common_tasks(
     names = [name for name in old if not isnan(old[name] + new.get(name, nan))]
     if len(names) < 2:
         return None
-    found = paired(new, old, total=total, level=level)
-    scores = (float(np.mean([run[name] for name in names])) for run in (old, new))
-    return CommonTasks(len(names), *scores, found.difference, found.interval)
+    comparison = paired(new, old, total=total, level=level)
+    return CommonTasks(
+        tasks=len(names),
+        old=float(np.mean([old[name] for name in names])),
+        new=float(np.mean([new[name] for name in names])),
+        difference=comparison.difference,
+        interval=comparison.interval,
+    )
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,9 @@ def gate(
     total: int,  # tasks of the benchmark
     margin: float = 0.05,  # the new version may be worse by so much, in (0, 1)
     level: float = 0.95,  # 1 - the probability of either mistake, at most
-    **more,  # repeatable, source, order: as for difference_sequence
+    repeatable: bool = False,  # a second run would score the same
+    source: np.ndarray | None = None,  # earlier agents x tasks
+    order: np.ndarray | None = None,  # positions of these tasks in source, shape (n,)
 ) -> GateResult:
     "Is the new version at least as good as the old one? (equation 1)"
     if not 0 < margin < 1:
@@ -156,19 +164,42 @@ def gate(
         )
     if not 0.5 < level < 1:
         raise ValueError(f"level={level!r} must lie in (0.5, 1)")
-    outcome, ends, count = GateOutcome.INCONCLUSIVE, (-1.0, 1.0), len(new)
+    outcome = GateOutcome.INCONCLUSIVE
+    interval = (-1.0, 1.0)
+    count = len(new)
     if count:
-        low, high = difference_sequence(old, new, total, level, **more)
-        passed, failed = low >= -margin - 1e-9, high <= -margin + 1e-9
-        if (decided := passed | failed).any():
+        low, high = difference_sequence(
+            old, new, total, level, repeatable=repeatable, source=source, order=order
+        )
+        passed = low >= -margin - 1e-9
+        failed = high <= -margin + 1e-9
+        decided = passed | failed
+        if decided.any():
             count = int(decided.argmax()) + 1
             outcome = GateOutcome.PASS if passed[count - 1] else GateOutcome.FAIL
-        ends = float(low[count - 1]), float(high[count - 1])
-    lost = np.isnan(new[:count]) | np.isnan(old[:count])
-    note = f"Tasks without a score, which count as right and wrong: {lost.sum()}"
-    seen = [x[:count][~lost].mean() if not lost.all() else np.nan for x in (new, old)]
-    known = count, total, margin, level, note if lost.any() else ""
-    return GateResult(outcome, ends, *map(float, seen), *known)
+        interval = float(low[count - 1]), float(high[count - 1])
+    unscored = np.isnan(new[:count]) | np.isnan(old[:count])
+    note = ""
+    if unscored.any():
+        note = (
+            f"Tasks without a score, which count as right and wrong: {unscored.sum()}"
+        )
+    return GateResult(
+        outcome=outcome,
+        interval=interval,
+        new=_mean_scored(new[:count], unscored),
+        old=_mean_scored(old[:count], unscored),
+        tasks=count,
+        total=total,
+        margin=margin,
+        level=level,
+        note=note,
+    )
+
+
+def _mean_scored(scores: np.ndarray, unscored: np.ndarray) -> float:  # NaN: none
+    "Mean score of the tasks that have one"
+    return float(scores[~unscored].mean()) if not unscored.all() else np.nan
 
 # %% ../../nbs/live/gate.ipynb #3719650d
 def repeated_score(
@@ -178,12 +209,13 @@ def repeated_score(
     every: bool = True,  # pass^k: all k runs; else pass@k: at least one of them
 ) -> np.ndarray:  # in [0, 1]
     "pass^k or pass@k of each task (equation 2)"
-    known = ~np.isnan(rates)
-    if (few := known & (np.asarray(trials) < k)).any():
+    scored = ~np.isnan(rates)
+    too_few = scored & (np.asarray(trials) < k)
+    if too_few.any():
         raise ValueError(
-            f"{few.sum()} tasks have fewer than {k} runs: run each {k} times, or more"
+            f"{too_few.sum()} tasks have fewer than {k} runs: run each {k} times, or more"
         )
-    solved = np.rint(np.where(known, rates, 0) * trials)
+    solved = np.rint(np.where(scored, rates, 0) * trials)
     of = solved if every else trials - solved
     share = comb(of, k) / comb(np.maximum(trials, k), k)
-    return np.where(known, share if every else 1 - share, np.nan)
+    return np.where(scored, share if every else 1 - share, np.nan)

@@ -19,6 +19,7 @@ from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ from ..harnesses.inspect import named_scores, score_value
 from ..harnesses.logs import Choices, choose, source_settings, store_settings
 from ..harnesses.parsing import text_hash
 from .answers import names_by_id
-from .budgets import draws_in_order
+from .budgets import continue_draw, drawn_before, draws_in_order
 from .bundles import load_bundle
 from .evaluation import Evaluation
 from .folder import holds_evaluation
@@ -60,22 +61,26 @@ def in_one_order(
     first: int | None = None,  # stop after so many; None: as planned
 ) -> Evaluation:  # whose larger draws go on where the smaller ones end
     "The same evaluation; a random draw is made once, of all items that it may ask"
-    method, plan, source = live.stages[0], asdict(live.plan), live.sources()
+    method = live.stages[0]
     if not draws_in_order(method):
         return live
-    method.begins_with = method.coreset_
+    drawn = method.coreset_
+    continue_draw(method, drawn)
     if first is None and live.plan.width is None:
         return live
-    most, seed = plan.pop("most") or method.budget_, plan.pop("seed")
-    plan |= {"source": source, "errors": live.left_out(method.budget_)}
+    plan = asdict(live.plan)
+    most = plan.pop("most") or method.budget_
+    seed = plan.pop("seed")
+    source = live.sources()
+    errors = live.left_out(method.budget_)
     if source is not None:  # a method of a folder was saved without it
-        drawn = method.begins_with
         method = type(method)(**parameters(method)).fit(source)
-        method.begins_with = drawn
-    method.begins_with = prepare_method(method, most, seed).coreset_
+        continue_draw(method, drawn)
+    continue_draw(method, prepare_method(method, most, seed).coreset_)
     if first is not None:
-        plan |= {"width": None, "errors": None}
-    return Evaluation(method, first or most, seed, **plan)
+        plan["width"] = None
+        errors = None
+    return Evaluation(method, first or most, seed, source=source, errors=errors, **plan)
 
 
 def fresh_evaluation(
@@ -88,11 +93,7 @@ def fresh_evaluation(
 ) -> Evaluation:  # in memory, without answers
     "An evaluation as planned, before its first answer"
     if holds_evaluation(sources):
-        live = Evaluation.load(sources)
-        method, plan = live.stages[0], asdict(live.plan)
-        most, seed = plan.pop("most"), plan.pop("seed")
-        plan |= {"source": live.sources(), "errors": live.left_out(method.budget_)}
-        return in_one_order(Evaluation(method, most, seed, **plan), first)
+        return in_one_order(_without_answers(Evaluation.load(sources)), first)
     if Path(sources, "method.json").is_file():
         return in_one_order(load_bundle(sources), first)
     changed = os.stat(sources).st_mtime_ns if os.path.exists(sources) else 0
@@ -102,6 +103,16 @@ def fresh_evaluation(
     live = Evaluation(own, budget, seed, source=table, width=width)
     return in_one_order(live, first)
 
+
+def _without_answers(live: Evaluation) -> Evaluation:
+    "An evaluation with the same plan, in memory"
+    method = live.stages[0]
+    plan = asdict(live.plan)
+    most = plan.pop("most")
+    seed = plan.pop("seed")
+    errors = live.left_out(method.budget_)
+    return Evaluation(method, most, seed, source=live.sources(), errors=errors, **plan)
+
 # %% ../../nbs/live/in_inspect.ipynb #19d06183
 def sample_items(
     items: pd.DataFrame,  # facts about items, indexed by name, with their task
@@ -109,10 +120,12 @@ def sample_items(
     ids: Iterable,  # of samples
 ) -> dict[str, str]:  # id as text -> item; ids of other samples are left out
     "The items of samples, by the task's name, or by the id alone where it is unique"
-    places, ids, found = names_by_id(items, by_number=True), list(map(str, ids)), {}
-    for name in ("all", task.rpartition("/")[2], task):
-        found |= {one: places[name, one] for one in ids if (name, one) in places}
-    return found
+    names = names_by_id(items, by_number=True)
+    texts = list(map(str, ids))
+    by_sample: dict[str, str] = {}
+    for place in ("all", task.rpartition("/")[2], task):
+        by_sample |= {one: names[place, one] for one in texts if (place, one) in names}
+    return by_sample
 
 # %% ../../nbs/live/in_inspect.ipynb #46949f2b
 @dataclass
@@ -134,9 +147,10 @@ class TaskRun:
         return new
 
 
-RUN = ContextVar("RUN")  # Inspect's id of the run that this code is called for
+# Inspect's id of the run that this code is called for
+RUN: ContextVar[str] = ContextVar("RUN")
 RUNS: dict[str, TaskRun] = {}  # by that id, until the run has ended
-FEEDS = {}  # those of them that stop early -> who hears their samples
+FEEDS: dict[str, "Feed"] = {}  # those of them that stop early: who hears their samples
 
 
 class Feed:
@@ -145,68 +159,70 @@ class Feed:
     def __init__(
         self,
         fresh: Callable[..., Evaluation],  # makes one for each run
-        samples: dict[str, object],  # item -> sample of Inspect
+        samples: dict[str, Any],  # item -> sample of Inspect
         metric: str | None = None,  # scorer, or scorer/key; None: the only one
         tokens: float | None = None,  # ask for no more once so many are spent
         dollars: float | None = None,  # the same for money
-        decide: tuple = (),  # against and within, of status_vs
+        against: str | None = None,  # stop once it is decided, as for status_vs
+        within: float | None = None,  # margin, as for status_vs
     ):
-        self.fresh, self.samples, self.metric, self.decide = (
-            fresh,
-            samples,
-            metric,
-            decide,
-        )
+        self.fresh = fresh
+        self.samples = samples
+        self.metric = metric
+        self.max_tokens = tokens or math.inf
+        self.max_dollars = dollars or math.inf
+        self.against = against
+        self.within = within
         self.names = {str(sample.id): name for name, sample in samples.items()}
-        self.most = tokens or math.inf, dollars or math.inf
         self.first = fresh().ask()
 
-    def conversation(self, run: str) -> TaskRun:
-        "The conversation of a run"
+    def task_run(self, run: str) -> TaskRun:
+        "What a run has asked and heard"
         if run not in RUNS:
             RUNS[run] = TaskRun(self.fresh(), list(self.first))
         return RUNS[run]
 
     def hear(self, run: str, id: object, epoch: int, scores: dict) -> None:
         "Hear the scores of a finished sample"
-        named, score = named_scores(scores), math.nan
+        named = named_scores(scores)
+        score = math.nan
         wanted = (self.metric,) if self.metric else ()
         if named and {*wanted} <= {*named}:
-            score = score_value(
-                named[choose(list(named), wanted, "metric", "the task")]
-            )
-        known = self.conversation(run).heard
-        known.setdefault(self.names[str(id)], {})[str(epoch)] = score
+            name = choose(list(named), wanted, "metric", "the task")
+            score = score_value(named[name])
+        heard = self.task_run(run).heard
+        heard.setdefault(self.names[str(id)], {})[str(epoch)] = score
 
     def complete(self, run: str, sample) -> None:  # sample: EvalSample of Inspect
         "Hear the scores of a finished sample, and what it cost"
-        one = self.conversation(run)
-        one.tokens += sum(used.total_tokens for used in sample.model_usage.values())
-        one.dollars += sum(used.total_cost or 0 for used in sample.model_usage.values())
-        scores = {name: one.value for name, one in (sample.scores or {}).items()}
+        task_run = self.task_run(run)
+        for usage in sample.model_usage.values():
+            task_run.tokens += usage.total_tokens
+            task_run.dollars += usage.total_cost or 0
+        scores = {name: score.value for name, score in (sample.scores or {}).items()}
         self.hear(run, sample.id, sample.epoch, scores)
 
-    def ended(self, one: TaskRun) -> str:  # empty: it goes on
+    def ended(self, task_run: TaskRun) -> str:  # empty: it goes on
         "Why a run asks no more"
-        if one.tokens >= self.most[0] or one.dollars >= self.most[1]:
+        if task_run.tokens >= self.max_tokens or task_run.dollars >= self.max_dollars:
             return "the cap of tokens or dollars is reached"
-        if any(self.decide):
-            stands = status_vs(one.live, *self.decide)
-            if stands.decided:
-                return stands.sentence("this model", str(self.decide[0]))
-        if one.live.ask():
+        live = task_run.live
+        if self.against or self.within:
+            status = status_vs(live, self.against, self.within)
+            if status.decided:
+                return status.sentence("this model", str(self.against))
+        if live.ask():
             return ""
-        width = one.live.plan.width
+        width = live.plan.width
         enough = f"the interval is at most ± {50 * width:g} points" if width else ""
-        return (
-            one.live.unmet_width_reason or enough or "all items of the budget were run"
-        )
+        return live.unmet_width_reason or enough or "all items of the budget were run"
 
     def more(self, run: str) -> list:  # samples; empty: the run is over
         "What a run asks next, unless a cap is reached"
-        one = self.conversation(run)
-        asked, one.reason = one.ask(), self.ended(one)
-        return [] if one.reason else [self.samples[name] for name in asked]
+        task_run = self.task_run(run)
+        asked = task_run.ask()
+        task_run.reason = self.ended(task_run)
+        return [] if task_run.reason else [self.samples[name] for name in asked]
 
     def source(self):  # -> SampleSource
         "The feed as Inspect wants it"
@@ -218,9 +234,11 @@ class Feed:
         async def more():
             return self.more(RUN.get()) or None
 
-        first = [self.samples[name] for name in self.first]
-        how = {"next_samples": more, "sample_complete": complete}
-        return SampleSource.from_samples(first, **how)
+        return SampleSource.from_samples(
+            [self.samples[name] for name in self.first],
+            next_samples=more,
+            sample_complete=complete,
+        )
 
 # %% ../../nbs/live/in_inspect.ipynb #beb6089c
 def estimate_in_order(
@@ -229,7 +247,7 @@ def estimate_in_order(
 ) -> Estimate:
     "The estimate from the items of a list that were run; a gap among them is unscored"
     live = fresh()
-    order = live.items.index[np.array(live.method.begins_with)]
+    order = live.items.index[drawn_before(live.method)]
     last = max(np.flatnonzero(order.isin(list(heard))), default=0) + 1
     answers = {name: heard.get(name, math.nan) for name in order[:last]}
     if live.tell(answers).ask():  # it was stopped
@@ -243,35 +261,37 @@ class InOrder(Feed):
     def hear(self, run: str, id: object, epoch: int, scores: dict) -> None:
         "Hear the scores of a sample, and look whether they suffice"
         super().hear(run, id, epoch, scores)
-        one = self.conversation(run)
-        if not one.reason and self.names[str(id)] in one.live.ask():
-            one.live.tell(one.heard)  # also those ahead of what is asked
-            one.reason = self.ended(one)
+        task_run = self.task_run(run)
+        if not task_run.reason and self.names[str(id)] in task_run.live.ask():
+            task_run.live.tell(task_run.heard)  # also those ahead of what is asked
+            task_run.reason = self.ended(task_run)
 
     async def start_task(self, task, samples, epochs) -> str:  # the manager's name
         "Begin a run"
-        self.conversation(RUN.get())
+        self.task_run(RUN.get())
         FEEDS[RUN.get()] = self
         return "benchnb"
 
     async def schedule_sample(self, id, epoch):  # -> EarlyStop; None: run it
         "Whether a sample is still needed"
-        one = self.conversation(RUN.get())
-        if not one.reason or epoch > 1 and self.names[str(id)] in one.live.answers:
+        task_run = self.task_run(RUN.get())
+        was_answered = self.names[str(id)] in task_run.live.answers
+        if not task_run.reason or epoch > 1 and was_answered:
             return None
         from inspect_ai.util import EarlyStop
 
-        return EarlyStop(id=id, epoch=epoch, reason=one.reason)
+        return EarlyStop(id=id, epoch=epoch, reason=task_run.reason)
 
     async def complete_sample(self, id, epoch, scores) -> None:
         "Hear a sample of an earlier attempt; one of this attempt is known already"
-        values = {name: one.score.value for name, one in scores.items()}
+        values = {name: score.score.value for name, score in scores.items()}
         self.hear(RUN.get(), id, epoch, values)
 
     async def complete_task(self) -> dict:  # for the log, as JSON
         "What the run found, and why it ended"
-        one = self.conversation(RUN.get())
-        return log_facts(estimate_in_order(self.fresh, one.heard), one.reason)
+        task_run = self.task_run(RUN.get())
+        estimate = estimate_in_order(self.fresh, task_run.heard)
+        return log_facts(estimate, task_run.reason)
 
 # %% ../../nbs/live/in_inspect.ipynb #7637ce16
 def replay(
@@ -288,16 +308,17 @@ def replay(
 # %% ../../nbs/live/in_inspect.ipynb #6c688619
 def register_as(
     kind: str,  # task or metric
-    **how,  # arguments of Inspect's decorator
+    **arguments,  # of Inspect's decorator
 ) -> Callable:  # a decorator
     "Register with Inspect, where it is installed"
     if find_spec("inspect_ai") is None:
         return lambda function: function
     module = {"task": "inspect_ai", "metric": "inspect_ai.scorer"}[kind]
-    return getattr(import_module(module), kind)(**how)
+    return getattr(import_module(module), kind)(**arguments)
 
 
-ESTIMATE = ContextVar("ESTIMATE", default=None)  # the latest one of this run
+# the latest one of this run
+ESTIMATE: ContextVar[Estimate | None] = ContextVar("ESTIMATE", default=None)
 UNCHECKED = "the questions could not be checked: the sources hold no texts of them"
 
 
@@ -312,29 +333,34 @@ def full_score(
     stops: bool = False,  # it ran a list in order, perhaps not to its end
 ):  # -> a metric of Inspect
     "Estimate, interval and rank of the whole benchmark"
-    place = sources or os.environ.get("BENCHNB_SOURCES")
-    if not place:
+    folder = sources or os.environ.get("BENCHNB_SOURCES")
+    if not folder:
         raise ValueError("full_score needs sources: set BENCHNB_SOURCES to a folder")
-    place = os.path.abspath(place) if os.path.exists(place) else place
+    folder = os.path.abspath(folder) if os.path.exists(folder) else folder
     from inspect_ai.scorer import SampleScore
 
     def compute(scores: list[SampleScore]) -> dict[str, float]:
-        size = None if plus_minus else len({one.sample_id for one in scores})
-        how = place, method, budget or size, plus_minus, seed
-        live = fresh_evaluation(*how)
-        names, heard = sample_items(live.items, task, [s.sample_id for s in scores]), {}
-        for one in scores:
-            if name := names.get(str(one.sample_id)):
+        size = None if plus_minus else len({sample.sample_id for sample in scores})
+        fresh = partial(
+            fresh_evaluation,
+            folder,
+            method=method,
+            budget=budget or size,
+            plus_minus=plus_minus,
+            seed=seed,
+        )
+        live = fresh()
+        names = sample_items(live.items, task, [sample.sample_id for sample in scores])
+        heard: dict[str, dict[str, float]] = {}
+        for sample in scores:
+            if name := names.get(str(sample.sample_id)):
                 runs = heard.setdefault(name, {})
-                runs[str(len(runs) + 1)] = score_value(one.score.value)
-        if stops:
-            found = estimate_in_order(partial(fresh_evaluation, *how), heard)
-        else:
-            found = replay(live, heard)
+                runs[str(len(runs) + 1)] = score_value(sample.score.value)
+        estimate = estimate_in_order(fresh, heard) if stops else replay(live, heard)
         if live.items.reindex(columns=["hash"]).isna().all(axis=None):
-            found.notes += (UNCHECKED,)
-        ESTIMATE.set(found)
-        return log_metrics(found)
+            estimate.notes += (UNCHECKED,)
+        ESTIMATE.set(estimate)
+        return log_metrics(estimate)
 
     return compute
 
@@ -356,22 +382,24 @@ async def note_outcome(
     "Write what a run found, and why it ended, into the metadata of its log"
     from inspect_ai import log as logs
 
-    found, one = ESTIMATE.get(), RUNS.pop(run, None)
+    estimate = ESTIMATE.get()
+    task_run = RUNS.pop(run, None)
     FEEDS.pop(run, None)
     ESTIMATE.set(None)
-    if found is None or one is None or log.results is None:
+    if estimate is None or task_run is None or log.results is None:
         return
-    said = log_facts(found, one.reason)
-    edits = [logs.MetadataEdit(metadata_set={"benchnb": said})]
-    made = logs.edit_eval_log(log, edits, logs.ProvenanceData(author="benchnb"))
-    write = partial(logs.write_eval_log_async, made, header_only=True)
-    if not (here := Path(log.location.removeprefix("file://"))).is_file():
+    outcome = log_facts(estimate, task_run.reason)
+    edits = [logs.MetadataEdit(metadata_set={"benchnb": outcome})]
+    edited = logs.edit_eval_log(log, edits, logs.ProvenanceData(author="benchnb"))
+    write = partial(logs.write_eval_log_async, edited, header_only=True)
+    path = Path(log.location.removeprefix("file://"))
+    if not path.is_file():
         await write(log.location)  # on a server
         return
-    with unfinished(here) as copied:
-        shutil.copy2(here, copied)
+    with unfinished(path) as copied:
+        shutil.copy2(path, copied)
         await write(copied)
-        os.replace(copied, here)
+        os.replace(copied, path)
 
 
 @lru_cache
@@ -395,29 +423,30 @@ def watch_runs() -> None:
 def task_samples(
     task,  # Task
     items: pd.DataFrame,  # facts about the items of the sources
-) -> dict[str, object]:  # item -> sample
+) -> dict[str, Any]:  # item -> sample of Inspect
     "The samples of a task by item; other samples than those of the sources are refused"
     by_id = {}
     for number, sample in enumerate(task.dataset, 1):  # numbered as Inspect does
         sample.id = number if sample.id is None else sample.id
         by_id[str(sample.id)] = sample
-    found = {
-        name: by_id[at] for at, name in sample_items(items, task.name, by_id).items()
-    }
-    if len(missing := items.index.difference(list(found))):
-        odd = f"{len(missing)} of {len(items)} items of the sources are no samples of"
-        such = f"such as {missing[0]!r}: give sources of this task"
-        raise ValueError(f"{odd} {task.name!r}, {such}")
+    found = sample_items(items, task.name, by_id)
+    samples = {name: by_id[sample_id] for sample_id, name in found.items()}
+    if len(missing := items.index.difference(list(samples))):
+        raise ValueError(
+            f"{len(missing)} of {len(items)} items of the sources are no samples of "
+            f"{task.name!r}, such as {missing[0]!r}: give sources of this task"
+        )
     hashes = items["hash"].dropna() if "hash" in items else {}
-    for name, known in hashes.items():
-        text = found[name].input
+    for name, digits in hashes.items():
+        text = samples[name].input
         if not isinstance(text, str):  # messages, as a log has them
             text = [{"content": message.content} for message in text]
-        if (code := text_hash(text)) and f"{code:016x}" != known:
-            odd = f"item {name} is another document in {task.name!r} than in the"
-            more = "give the task that they are of, or correct their texts"
-            raise ValueError(f"{odd} sources: {more}")
-    return found
+        if (code := text_hash(text)) and f"{code:016x}" != digits:
+            raise ValueError(
+                f"item {name} is another document in {task.name!r} than in the "
+                "sources: give the task that they are of, or correct their texts"
+            )
+    return samples
 
 # %% ../../nbs/live/in_inspect.ipynb #2b73d59b
 def add_metric(
@@ -431,13 +460,15 @@ def add_metric(
     scorers = {registry_info(s).name.split("/", 1)[-1]: s for s in task.scorer or []}
     wanted, _, key = (metric or "").partition("/")
     name = choose(list(scorers), (wanted,) if wanted else (), "metric", task.name)
-    known = registry_info(scorers[name]).metadata
-    if isinstance(there := known["metrics"], dict):
-        keys = [key] if key in there else list(there)
-        there = {k: [*m, added] if k in keys else m for k, m in there.items()}
+    metadata = registry_info(scorers[name]).metadata
+    metrics = metadata["metrics"]
+    if isinstance(metrics, dict):
+        keys = [key] if key in metrics else list(metrics)
+        metadata["metrics"] = {
+            k: [*own, added] if k in keys else own for k, own in metrics.items()
+        }
     else:
-        there = [*there, added]
-    known["metrics"] = there
+        metadata["metrics"] = [*metrics, added]
 
 
 def load_original(
@@ -448,12 +479,12 @@ def load_original(
     from inspect_ai._eval.loader import load_tasks
     from inspect_ai._eval.task.constants import TASK_FILE_ATTR
 
-    found = load_tasks([task], args)
-    if not found and not os.path.exists(task.partition("@")[0]):
+    tasks = load_tasks([task], args)
+    if not tasks and not os.path.exists(task.partition("@")[0]):
         raise ValueError(f"there is no file or task {task!r}")
-    for one in found:  # a retry makes `small` anew, not the task of this file
-        vars(one).pop(TASK_FILE_ATTR, None)
-    return found
+    for original in tasks:  # a retry makes `small` anew, not the task of this file
+        vars(original).pop(TASK_FILE_ATTR, None)
+    return tasks
 
 
 @register_as("task")
@@ -477,39 +508,66 @@ def small(
     from click import ClickException  # Inspect's command shows it in one line
     from inspect_ai import task_with
 
-    for name, given in {"task": task, "sources": sources}.items():
-        if given is None:
-            usual = "-T task=arith.py -T sources=scores.parquet -T budget=30"
-            raise ClickException(f"say which {name}: benchnb/small {usual}")
-    how = {"method": method, "budget": budget, "plus_minus": plus_minus, "seed": seed}
-    place = os.path.abspath(sources) if os.path.exists(sources) else sources
+    usual = "-T task=arith.py -T sources=scores.parquet -T budget=30"
+    if task is None:
+        raise ClickException(f"say which task: benchnb/small {usual}")
+    if sources is None:
+        raise ClickException(f"say which sources: benchnb/small {usual}")
+    fresh = partial(
+        fresh_evaluation,
+        os.path.abspath(sources) if os.path.exists(sources) else sources,
+        method=method,
+        budget=budget,
+        plus_minus=plus_minus,
+        seed=seed,
+    )
     try:
-        found = load_original(task, task_args) if isinstance(task, str) else [task]
-        if len(found) != 1:
-            problem = f"{task!r} names {len(found)} tasks: name one, such as"
+        tasks = load_original(task, task_args) if isinstance(task, str) else [task]
+        if len(tasks) != 1:
+            problem = f"{task!r} names {len(tasks)} tasks: name one, such as"
             raise ValueError(f"{problem} arith.py@arith")
-        original, fresh = found[0], partial(fresh_evaluation, place, **how)
+        (original,) = tasks
         live = fresh()
-        decide = (against, None if within is None else within / 100)
-        if any(decide):
-            status_vs(live, *decide)  # refused where it cannot be decided
-        early = live.plan.width, *decide, tokens, dollars
-        if stops := draws_in_order(live.method) and any(early):
+        margin = None if within is None else within / 100
+        if against or margin:
+            status_vs(live, against, margin)  # refused where it cannot be decided
+        may_stop = any((live.plan.width, against, margin, tokens, dollars))
+        stops = draws_in_order(live.method) and may_stop
+        if stops:
             fresh(first=1)  # refused where the method has no sources to draw anew
         items = store_settings(live.items, Choices((metric,) if metric else ()))
         samples = task_samples(original, items)
         for own in source_settings(items).values():  # of the only task
-            metric = metric or own.get("metric", (None,))[0]
-        own = full_score(sources, original.name, **how, stops=stops)
-        add_metric(original, metric, own)
+            if not metric and own.get("metric"):
+                metric = own["metric"][0]
+        estimates = full_score(
+            sources,
+            original.name,
+            method=method,
+            budget=budget,
+            plus_minus=plus_minus,
+            seed=seed,
+            stops=stops,
+        )
+        add_metric(original, metric, estimates)
         watch_runs()
-        more = fresh, samples, metric, tokens, dollars
         if not stops:
-            data = {"dataset": Feed(*more).source()}
-        else:
-            order = live.items.index[np.array(live.method.begins_with)]
-            data = {"early_stopping": InOrder(*more, decide)}
-            data["dataset"] = [samples[name] for name in order]
-        return task_with(original, name=original.name, **data)
+            feed = Feed(fresh, samples, metric, tokens=tokens, dollars=dollars)
+            return task_with(original, name=original.name, dataset=feed.source())
+        order = live.items.index[drawn_before(live.method)]
+        return task_with(
+            original,
+            name=original.name,
+            dataset=[samples[name] for name in order],
+            early_stopping=InOrder(
+                fresh,
+                samples,
+                metric,
+                tokens=tokens,
+                dollars=dollars,
+                against=against,
+                within=margin,
+            ),
+        )
     except (ValueError, OSError) as error:
         raise ClickException(str(error)) from error

@@ -4,14 +4,15 @@
 
 # %% auto #0
 __all__ = ['NOT_DRAWN', 'UNKNOWN', 'who_scores_more', 'Paired', 'normal_pair', 'fill_unscored', 'with_missing_bounds', 'paired',
-           'residual_variance', 'residual_error', 'paired_runs', 'compare_runs', 'vs_exact_score', 'unlike_sources',
-           'by_items', 'differing_plans']
+           'residual_variance', 'DrawsSample', 'residual_error', 'paired_runs', 'compare_runs', 'vs_exact_score',
+           'unlike_sources', 'by_items', 'differing_plans']
 
 # %% ../../nbs/live/paired.ipynb #9d17cccc
 import math
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import NormalDist
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,9 @@ from ..evaluation.method import Estimate, Method, RandomDraw, parameters
 from .evaluation import Evaluation
 from ..stats.conformal import pair_interval, without_copies
 from ..stats.intervals import normal_quantile
+
+if TYPE_CHECKING:
+    from benchnb.methods.sampling import Sample
 
 # %% ../../nbs/live/paired.ipynb #c5699ca0
 def who_scores_more(
@@ -253,9 +257,17 @@ def residual_variance(
     return max(0.0, variance * shrinkage)
 
 
+class DrawsSample(Protocol):
+    "A method that draws its items at random"
+
+    def scored(self, seen: np.ndarray) -> "Sample": ...  # the items that have a score
+
+    def residuals(self, sample: "Sample") -> np.ndarray: ...  # score less prediction
+
+
 def _weighted_residuals(run: Evaluation) -> pd.Series:  # by position of the item
     "Residuals of a random draw, each times its share, which is 1 on average"
-    method = run.method
+    method = cast(DrawsSample, run.method)
     sample = method.scored(run.conversation.seen)
     residuals = method.residuals(sample) * sample.share * len(sample.share)
     return pd.Series(residuals, sample.items)
