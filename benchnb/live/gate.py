@@ -213,7 +213,8 @@ def repeated_score(
     too_few = scored & (np.asarray(trials) < k)
     if too_few.any():
         raise ValueError(
-            f"{too_few.sum()} tasks have fewer than {k} runs: run each {k} times, or more"
+            f"{too_few.sum()} tasks have fewer than {k} runs: run each {k} times, "
+            "or more"
         )
     solved = np.rint(np.where(scored, rates, 0) * trials)
     of = solved if every else trials - solved

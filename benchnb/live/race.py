@@ -29,10 +29,8 @@ def judge_race(
     leader = int(answers.mean(axis=1).argmax())
     others = np.arange(len(answers)) != leader
     apart = Answers(answers[leader] - answers[others])
-    beaten, close = (
-        capital(apart, claim, total, -1.0).max(axis=-1) >= enough
-        for claim in (0.0, -within)
-    )
+    beaten = capital(apart, 0.0, total, -1.0).max(axis=-1) >= enough
+    close = capital(apart, -within, total, -1.0).max(axis=-1) >= enough
     stay = np.ones(len(answers), dtype=bool)
     stay[others] = ~beaten
     return stay, leader, bool((close | beaten).all())
@@ -57,11 +55,11 @@ class RaceResult:
     def sentence(self) -> str:
         "The result in words"
         runs = sum(self.items.values())
-        how = " by a heuristic" * self.learned
+        heuristic = " by a heuristic" if self.learned else ""
         return (
             f"{self.best} is the best of {len(self.items)}, or within "
-            f"{margin_text(self.within)} of it ({self.level:.0%}{how}), after {runs:,} "
-            f"runs ({self.share:.0%} of all)"
+            f"{margin_text(self.within)} of it ({self.level:.0%}{heuristic}), "
+            f"after {runs:,} runs ({self.share:.0%} of all)"
         )
 
 
@@ -93,19 +91,29 @@ def race(
         raise ValueError(f"level must lie in [0.5, 1), got {level:g}: 0.95 is usual")
     if np.isnan(candidates.values).any() or np.ptp(candidates.weights) > 1e-9:
         raise ValueError("a race on a table needs equal items, all of them scored")
-    values, names = candidates.values.astype(float), list(candidates.models.index)
-    order = np.random.default_rng(seed).permutation(values.shape[1])
-    asked, stay = np.zeros(len(names), dtype=int), np.arange(len(names))
-    learned, proof = enough is not None, (len(names) - 1) / (1 - level)
-    for count in batches(len(order), first):
-        asked[stay] = count
-        given = values[stay][:, order[:count]]
-        alive, leader, won = judge_race(given, len(order), enough or proof, within)
-        best, stay = names[stay[leader]], stay[alive]
-        if won:
+    values = candidates.values.astype(float)
+    names = list(candidates.models.index)
+    total = values.shape[1]
+    order = np.random.default_rng(seed).permutation(total)
+    threshold = enough or (len(names) - 1) / (1 - level)
+    asked = np.zeros(len(names), dtype=int)
+    running = np.arange(len(names))  # rows of those that are still in
+    for count in batches(total, first):
+        asked[running] = count
+        answers = values[running][:, order[:count]]
+        stays, leader, is_won = judge_race(answers, total, threshold, within)
+        best = names[running[leader]]
+        running = running[stays]
+        if is_won:
             break
-    items = dict(zip(names, map(int, asked), strict=True))
-    return RaceResult(best, items, len(order), within, level, learned)
+    return RaceResult(
+        best=best,
+        items=dict(zip(names, map(int, asked), strict=True)),
+        total=total,
+        within=within,
+        level=level,
+        learned=enough is not None,
+    )
 
 # %% ../../nbs/live/race.ipynb #4d7ff803
 CAPITALS = tuple(2.0 ** (np.arange(2, 20) / 2))  # 2, 2.8, 4, ... 724
@@ -120,13 +128,14 @@ def races_right(
     seed: int,
 ) -> float:  # share of races whose winner is within the margin of the best
     "Races among earlier models"
-    rng, right = np.random.default_rng(seed), 0
+    rng = np.random.default_rng(seed)
     truth = source.truth()
+    right = 0
     for trial in range(races):
-        some = np.sort(rng.permutation(len(source))[:number])
-        part = source.select(models=some)
-        best = race(part, within, seed=trial, enough=enough).best
-        right += truth[best] >= truth.iloc[some].max() - within - 1e-9
+        drawn = np.sort(rng.permutation(len(source))[:number])
+        candidates = source.select(models=drawn)
+        best = race(candidates, within, seed=trial, enough=enough).best
+        right += truth[best] >= truth.iloc[drawn].max() - within - 1e-9
     return right / races
 
 
@@ -146,11 +155,11 @@ def learned_capital(
     proof = (number - 1) / (1 - level)
     choices = [*(c for c in CAPITALS if c < proof), proof]
     wanted = level + np.sqrt(level * (1 - level) / races)  # below 1 from 20 races on
-    how = (within, races, seed)
-    found = bisect_left(
-        choices[:-1], True, key=lambda c: races_right(source, number, c, *how) >= wanted
-    )
-    return float(choices[found])
+
+    def is_enough(choice: float) -> bool:
+        return races_right(source, number, choice, within, races, seed) >= wanted
+
+    return float(choices[bisect_left(choices[:-1], True, key=is_enough)])
 
 # %% ../../nbs/live/race.ipynb #d80c6cf3
 def standing_race(
@@ -162,16 +171,23 @@ def standing_race(
     "How a live race stands"
     if len(runs) < 2:
         raise ValueError(f"a race needs two candidates or more, got {len(runs)}")
-    beaten, near = dict.fromkeys(runs), {(name, name) for name in runs}
+    beaten: dict[str, str | None] = dict.fromkeys(runs)
+    near = {(name, name) for name in runs}  # the first is not worse than the second
     share = 1 - 2 / (enough or (len(runs) - 1) / (1 - level))
     for a, b in combinations(runs, 2):
         low, high = standing(runs[a], runs[b], level=share).interval
-        if low > 0 or high < 0:
-            beaten[b if low > 0 else a] = a if low > 0 else b
-        near |= {(a, b)} if low > -within else set()
-        near |= {(b, a)} if high < within else set()
+        if low > 0:
+            beaten[b] = a
+        elif high < 0:
+            beaten[a] = b
+        if low > -within:
+            near.add((a, b))
+        if high < within:
+            near.add((b, a))
     stay = [name for name in runs if beaten[name] is None]
-    wins = [a for a in stay if all((a, b) in near for b in stay)]
-    return beaten, max(
-        wins, key=lambda n: np.nanmean([*runs[n].answers.values()]), default=None
-    )
+    winners = [a for a in stay if all((a, b) in near for b in stay)]
+
+    def mean_score(name: str) -> float:
+        return float(np.nanmean([*runs[name].answers.values()]))
+
+    return beaten, max(winners, key=mean_score, default=None)

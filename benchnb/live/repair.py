@@ -27,31 +27,36 @@ FAULTS = ValueError, TypeError, OSError
 
 def file_faults(folder: Path) -> Generator[tuple[Path, Exception]]:
     "Files that cannot be read, or that contradict those before them"
-    good = []
-    for path in [folder / disk.FILE, *disk.records(folder)]:
-        more = [path] * (path.name != disk.FILE)
+    good: list[Path] = []
+    try:
+        disk.read_state(folder, good)
+    except FAULTS as error:
+        yield folder / disk.FILE, error
+        return
+    for path in disk.records(folder):
         try:
-            disk.read_state(folder, good + more)
+            disk.read_state(folder, [*good, path])
         except FAULTS as error:
             yield path, error
-            if not more:
-                return
         else:
-            good += more
-    readers = {path: load_method for path in folder.glob("stage-*") if not path.suffix}
+            good.append(path)
+    for path in folder.glob("stage-*"):
+        if not path.suffix:
+            try:
+                load_method(path)
+            except FAULTS as error:
+                yield path, error
     for path in folder.glob("left_out_*.npz"):
-        readers[path] = lambda path: disk.read_errors(folder, int(path.stem[9:]))
-    for path, read in readers.items():
         try:
-            read(path)
+            disk.read_errors(folder, int(path.stem[9:]))
         except FAULTS as error:
             yield path, error
 
 
 def whole_rounds(folder: Path) -> list[Path]:  # in order
     "The logs of the rounds of `benchnb run` that were run to their end"
-    places = [path for path in folder.glob("logs/round_*") if not path.suffix]
-    return sorted(places, key=lambda path: int(path.name[6:]))
+    rounds = [path for path in folder.glob("logs/round_*") if not path.suffix]
+    return sorted(rounds, key=lambda path: int(path.name[6:]))
 
 
 def round_answers(
@@ -69,22 +74,23 @@ def round_answers(
 
 
 def log_faults(
-    live: Evaluation,  # in a folder
+    live: Evaluation,
+    folder: Path,  # where it is
 ) -> Generator[tuple[Path, Exception]]:
     "Rounds of logs that cannot be read, or that contradict what was told"
-    format, known = (live.plan.choices or {}).get("format"), live.told.results
+    format = (live.plan.choices or {}).get("format")
+    known_scores = live.told.results
     choices = replace(log_choices(live), interrupted="skip")
-    for path in whole_rounds(live.folder):
+    for path in whole_rounds(folder):
         harness = guess_harness(path)
         usual = harness.name if harness else live.plan.harness or "list"
         try:
             with naming(path):
                 answers, _ = round_answers(live, [path], format or usual, choices)
                 new, runs, _ = disk.check_answers(answers)
-                disk.check_unchanged(
-                    new, known | dict.fromkeys({*live.told.runs, *runs}, np.nan)
-                )
-            known = new | known
+                may_change = dict.fromkeys({*live.told.runs, *runs}, np.nan)
+                disk.check_unchanged(new, known_scores | may_change)
+            known_scores = new | known_scores
         except AmbiguousFile:  # a choice settles it
             continue
         except FAULTS as error:
@@ -95,21 +101,23 @@ def faults(
     folder: Path,
 ) -> list[tuple[Path, Exception]]:  # empty: all agrees
     "What is bad in the folder of an evaluation; of its logs only if the files agree"
-    found = list(file_faults(folder))
-    return found or list(log_faults(Evaluation.load(folder)))
+    in_files = list(file_faults(folder))
+    return in_files or list(log_faults(Evaluation.load(folder), folder))
 
 
 def set_aside(path: Path) -> Path:  # its new name
     "Rename what is bad; evaluation.json is made anew of what was told"
-    number, place = 1, path.with_name(f"{path.name}.aside")
-    while place.exists():
-        number, place = number + 1, path.with_name(f"{path.name}.{number}.aside")
+    aside = path.with_name(f"{path.name}.aside")
+    number = 1
+    while aside.exists():
+        aside = path.with_name(f"{path.name}.{number}.aside")
+        number += 1
     if path.exists():
-        os.rename(path, place)
+        os.rename(path, aside)
     if path.name == disk.FILE:  # the first record holds the whole file
         write_text(path, disk.records(path.parent)[0].read_text("utf-8"))
         disk.read_state(path.parent, [])
-    return place
+    return aside
 
 # %% ../../nbs/live/repair.ipynb #8670a5c5
 def repair(
@@ -120,7 +128,7 @@ def repair(
     if not disk.records(folder):
         disk.read_state(folder)  # without it nothing could be repaired
     with disk.running(folder), disk.locked(folder):
-        while found := faults(folder):
-            path, why = found[0]
-            done.append((set_aside(path).name, why))
+        while bad := faults(folder):
+            path, error = bad[0]
+            done.append((set_aside(path).name, error))
     return done

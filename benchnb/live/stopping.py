@@ -63,32 +63,39 @@ class Standing:
     def sentence(self, a: str = "A", b: str = "B") -> str:  # in points of 100
         "Whether the run may stop, why, and what is known"
         low, high = (100 * end for end in self.interval)
-        known = f"the score lies between {low:.1f} and {high:.1f} points of 100"
+        result = f"the score lies between {low:.1f} and {high:.1f} points of 100"
+        if self.pair:
+            result = who_scores_more(self.interval, a, b)
+        waits = ""
+        if self.waits:
+            waits = f" Later ones count once {self.waits!r} is answered."
+        return (
+            f"{self._may_stop(a, b)}. After {self.items:,} of {self.total:,} items, "
+            f"{result} ({self.level:.0%} interval, valid however often you look)."
+            f"{waits}"
+        )
+
+    def _may_stop(self, a: str, b: str) -> str:
+        "Whether the run may stop, and why"
         margin = "" if self.within is None else margin_text(self.within)
-        text = {
+        within = f"the score is known to within {margin}"
+        if self.pair:
+            within = f"{a} and {b} are within {margin} of each other"
+        return {
             Decision.A_BETTER: f"You may stop: {a} is better than {b}",
             Decision.B_BETTER: f"You may stop: {b} is better than {a}",
-            Decision.WITHIN: f"You may stop: the score is known to within {margin}",
+            Decision.WITHIN: f"You may stop: {within}",
             Decision.OPEN: "Not decided yet",
         }[self.decision]
-        if self.pair:
-            known = who_scores_more(self.interval, a, b)
-            if self.decision is Decision.WITHIN:
-                text = f"You may stop: {a} and {b} are within {margin} of each other"
-        return (
-            f"{text}. After {self.items:,} of {self.total:,} items, {known} "
-            f"({self.level:.0%} interval, valid however often you look)."
-            + f" Later ones count once {self.waits!r} is answered." * bool(self.waits)
-        )
 
 # %% ../../nbs/live/stopping.ipynb #f79ca6ff
 def decision_of(
-    ends: tuple[float, float],  # of the interval
+    interval: tuple[float, float],
     within: float | None,  # margin
     pair: bool,  # of two models
 ) -> Decision:
     "What an interval decides"
-    low, high = ends
+    low, high = interval
     if pair and low > 0:
         return Decision.A_BETTER
     if pair and high < 0:
@@ -117,15 +124,16 @@ def shared_order(a: Evaluation, b: Evaluation) -> list[str]:  # names
     for run, other in ((a, b), (b, a)):
         if other.full_score() is not None and run.items.index.equals(other.items.index):
             return answers_in_order(run)
-    pairs = zip(answers_in_order(a), answers_in_order(b), strict=False)
-    found = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
-    first = [(answers_in_order(run) or run.ask())[:1] for run in (a, b)]
-    if first[0] != first[1]:
+    order_a = answers_in_order(a)
+    order_b = answers_in_order(b)
+    pairs = zip(order_a, order_b, strict=False)
+    shared = [name for name, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
+    if (order_a or a.ask())[:1] != (order_b or b.ask())[:1]:
         raise ValueError(
             "the two models are asked different items: plan both evaluations with the "
             "same method, budget and seed"
         )
-    return found
+    return shared
 
 
 def standing(
@@ -136,32 +144,49 @@ def standing(
 ) -> Standing:
     "How two models, or one, stand after the answers so far"
     names = answers_in_order(a) if b is None else shared_order(a, b)
-    runs, total = [a] if b is None else [a, b], len(a.items)
-    scores = [run.told.results for run in runs]
-    seen = np.array([[one[n] for n in names] for one in scores], dtype=float)
-    low, blank, sequences = -1.0 if b else 0.0, np.isnan(seen), []
-    order, source = a.items.index.get_indexer(names), a.sources()
-    for fill in (0.0, 1.0)[: len(names) and 1 + blank.any()]:  # what is unscored
-        full = np.where(
-            blank, np.array([fill, 1 - fill])[: len(runs), np.newaxis], seen
-        )
-        full = full[0] - full[1] if b else full[0]
-        answers = Answers(full)
+    runs = [a] if b is None else [a, b]
+    total = len(a.items)
+    results = [run.told.results for run in runs]
+    seen = np.array([[scores[n] for n in names] for scores in results], dtype=float)
+    unscored = np.isnan(seen)
+    lowest = -1.0 if b else 0.0
+    order = a.items.index.get_indexer(names)
+    source = a.sources()
+    sequences = []
+    for fill in (0.0, 1.0)[: len(names) and 1 + unscored.any()]:  # what is unscored
+        fills = np.array([fill, 1 - fill])[: len(runs), np.newaxis]
+        filled = np.where(unscored, fills, seen)
+        values = filled[0] - filled[1] if b else filled[0]
+        answers = Answers(values)
         if source is not None:
-            answers = with_predictions(source.values, order, full, b is not None)
-        sequences.append(confidence_sequence(answers, total, low, 1.0, level))
-    ends = (low, 1.0)
+            answers = with_predictions(source.values, order, values, b is not None)
+        sequences.append(confidence_sequence(answers, total, lowest, 1.0, level))
+    interval = (lowest, 1.0)
     if sequences:  # the low end as if all of these were wrong, the high end as if right
-        ends = float(sequences[0][0][-1]), float(sequences[-1][1][-1])
-    where = decision_of(ends, within, pair=b is not None)
-    first = (
-        b
-        if b is not None and a.full_score() is not None and b.full_score() is None
-        else a
+        interval = float(sequences[0][0][-1]), float(sequences[-1][1][-1])
+    return Standing(
+        decision=decision_of(interval, within, pair=b is not None),
+        interval=interval,
+        items=len(names),
+        total=total,
+        within=within,
+        level=level,
+        pair=b is not None,
+        waits=_first_gap(a, b, len(names)),
     )
-    rest = first.items.index[first.method.coreset_][len(names) :]
-    gap = rest[0] if any(n in one for n in rest for one in scores[:1]) else None
-    return Standing(where, ends, len(names), total, within, level, b is not None, gap)
+
+
+def _first_gap(
+    a: Evaluation,
+    b: Evaluation | None,
+    count: int,  # answers without a gap
+) -> str | None:  # None: no answer waits for another
+    "The item without an answer that stands before others that have one"
+    first = a  # whose order it is
+    if b is not None and a.full_score() is not None and b.full_score() is None:
+        first = b
+    rest = first.items.index[first.method.coreset_][count:]
+    return rest[0] if any(name in a.told.results for name in rest) else None
 
 
 def status_vs(
