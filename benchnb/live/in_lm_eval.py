@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['HEADLINE', 'TASK_FILE', 'task_file', 'bundle_estimate', 'aggregate', 'Document', 'Small', 'task_choices',
-           'chosen_documents', 'TaskMissing', 'find_tasks', 'bundle_folder', 'SmallTask', 'LoadedOnce', 'keep_models',
-           'call_in_process']
+           'chosen_documents', 'document_hash', 'TaskMissing', 'find_tasks', 'bundle_folder', 'SmallTask', 'LoadedOnce',
+           'keep_models', 'call_in_process']
 
 # %% ../../nbs/live/in_lm_eval.ipynb #86b2be5b
 import copy
@@ -17,6 +17,7 @@ import re
 import sys
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 from ..evaluation.method import Method
 from ..harnesses.harness import Subset, make_subset, task_word
@@ -44,9 +45,13 @@ def task_file(
     names = method.items_.index[method.coreset_]
     tasks = [task_word(task) for task in make_subset(method.items_, list(names)).ids]
     name = task_word(Path(folder).resolve().name)
-    facts = {"size": len(names), "folder": Path(folder).name, "name": name}
-    facts |= {"tasks": ", ".join(tasks)}
-    return {f"{name}.yaml": TASK_FILE.format(**facts)}
+    text = TASK_FILE.format(
+        size=len(names),
+        folder=Path(folder).name,
+        name=name,
+        tasks=", ".join(tasks),
+    )
+    return {f"{name}.yaml": text}
 
 # %% ../../nbs/live/in_lm_eval.ipynb #1590fe50
 @lru_cache(maxsize=8)  # one call for each metric
@@ -59,12 +64,11 @@ def bundle_estimate(
     live.tell(dict(answers))
     if live.ask():
         return {}
-    found = live.estimate()
-    if found.notes:
-        logging.getLogger(__name__).warning(
-            "%s: %s", folder.name, "; ".join(found.notes)
-        )
-    return log_metrics(found)
+    estimate = live.estimate()
+    if estimate.notes:
+        logger = logging.getLogger(__name__)
+        logger.warning("%s: %s", folder.name, "; ".join(estimate.notes))
+    return log_metrics(estimate)
 
 
 def aggregate(
@@ -81,11 +85,20 @@ def aggregate(
 class Document(dict):
     "A document that knows which one it is"
 
-    part, number, place = 0, 0, 0  # original task, its document, place in the bundle
+    part: int = 0  # number of the original task
+    number: int = 0  # of the document in that task
+    place: int = 0  # in the bundle
 
 
 class Small:
     "What a small task does otherwise than its originals; mixed into their class"
+
+    task_name: str  # of the harness, as of any task
+    folder: Path  # of the bundle
+    parts: list  # the original tasks
+    read: list[tuple[str, str]]  # metric and filter of each
+    chosen: list[list[Document]]  # of each
+    names: list[str]  # of the bundle's items
 
     def doc_iterator(self, *, rank=0, limit=None, world_size=1, samples=None):
         "The chosen documents of this process, each with its id for the log"
@@ -103,17 +116,18 @@ class Small:
         "All chosen documents"
         return [doc for docs in self.chosen for doc in docs]
 
-    def build_all_requests(self, **how) -> None:
+    def build_all_requests(self, **options) -> None:
         "Requests for the chosen documents, made by the tasks that they are from"
 
-        def documents(number, **how):
-            found = self.doc_iterator(**how)
-            return ((name, doc) for name, doc in found if doc.part == number)
+        def own_documents(number, **limits):
+            pairs = self.doc_iterator(**limits)
+            return ((name, doc) for name, doc in pairs if doc.part == number)
 
+        self._instances = []
         for number, part in enumerate(self.parts):
-            part.doc_iterator = partial(documents, number)
-            part.build_all_requests(**how)
-        self._instances = [one for part in self.parts for one in part.instances]
+            part.doc_iterator = partial(own_documents, number)
+            part.build_all_requests(**options)
+            self._instances += part.instances
 
     def doc_to_target(self, doc: Document, *more):
         "The right answer"
@@ -127,15 +141,19 @@ class Small:
 
     def aggregation(self) -> dict:
         "The originals', and ours"
-        read = partial(partial, aggregate, self.folder, self.names)
-        known = {name: how for p in self.parts for name, how in p.aggregation().items()}
-        return known | {name: read(name) for name in HEADLINE}
+        functions: dict[str, Any] = {}
+        for part in self.parts:
+            functions |= part.aggregation()
+        for name in HEADLINE:
+            functions[name] = partial(aggregate, self.folder, self.names, name)
+        return functions
 
     def higher_is_better(self) -> dict:
         "The originals', and ours"
-        known = [p.higher_is_better().items() for p in self.parts]
-        ours = dict.fromkeys(HEADLINE, True) | {"rank": False}
-        return dict(pair for pairs in known for pair in pairs) | ours
+        directions: dict[str, bool] = {}
+        for part in self.parts:
+            directions |= part.higher_is_better()
+        return directions | dict.fromkeys(HEADLINE, True) | {"rank": False}
 
     def apply_filters(self) -> None:
         "Filter the answers as the originals do, and keep those of one filter"
@@ -143,14 +161,14 @@ class Small:
         label = names.pop() if len(names) == 1 else "none"
         for part, (_, name) in zip(self.parts, self.read, strict=True):
             part.apply_filters()
-            for one in part.instances:
-                one.filtered_resps = {label: one.filtered_resps[name]}
+            for instance in part.instances:
+                instance.filtered_resps = {label: instance.filtered_resps[name]}
 
-    def set_config(self, *given, **more) -> None:
+    def set_config(self, *args, **kwargs) -> None:
         "Change a setting, of all originals too"
-        super().set_config(*given, **more)
+        super().set_config(*args, **kwargs)  # type: ignore[misc]  # the original's
         for part in self.parts:
-            part.set_config(*given, **more)
+            part.set_config(*args, **kwargs)
 
     def set_fewshot_seed(self, seed: int | None = None) -> None:
         "Choose few-shot examples by a seed"
@@ -163,11 +181,10 @@ def task_choices(
     own: dict[str, tuple[str, ...]],  # how its sources were read: metric, filter
 ) -> tuple[str, str]:
     "Metric and filter of a task; what is open is refused before the model runs"
-    filters = [one.name for one in task._filters]
-    names = {"metric": [*task.aggregation()], "filter": filters}
-    wanted = {what: own.get(what, ()) for what in names}
-    found = [choose(names[n], wanted[n], n, task.task_name) for n in names]
-    return found[0], found[1]
+    metrics = [*task.aggregation()]
+    filters = [ensemble.name for ensemble in task._filters]
+    metric = choose(metrics, own.get("metric", ()), "metric", task.task_name)
+    return metric, choose(filters, own.get("filter", ()), "filter", task.task_name)
 
 
 def chosen_documents(
@@ -178,25 +195,37 @@ def chosen_documents(
     names: list[str],  # all items of the bundle, in order
 ) -> list[Document]:
     "The chosen documents of an original task; a task that was edited is refused"
-    docs, found, where = task.eval_docs, [], task.task_name
-    known = items["hash"].dropna().to_dict() if "hash" in items else {}
-    if known:
-        from lm_eval.utils import handle_non_serializable
-
-        how = {"indent": 2, "default": handle_non_serializable, "ensure_ascii": False}
-    for number, name in zip(subset.ids[where], subset.names[where], strict=True):
+    docs = task.eval_docs
+    name_of_task = task.task_name
+    hashes = items["hash"].dropna().to_dict() if "hash" in items else {}
+    chosen = []
+    pairs = zip(subset.ids[name_of_task], subset.names[name_of_task], strict=True)
+    for number, name in pairs:
         if number >= len(docs):
-            raise ValueError(f"{where} has {len(docs)} documents, none is {number}")
-        doc = Document(docs[number])
-        doc.part, doc.number, doc.place = part, number, names.index(name)
-        text = json.dumps(doc, **how) if name in known else ""  # as the harness does
-        if text and hashlib.sha256(text.encode()).hexdigest()[:16] != known[name]:
-            odd = (
-                f"document {number} of {where} is another than when the bundle was made"
+            raise ValueError(
+                f"{name_of_task} has {len(docs)} documents, none is {number}"
             )
-            raise ValueError(f"{odd}: use the version of the task of the sources")
-        found.append(doc)
-    return found
+        doc = Document(docs[number])
+        doc.part = part
+        doc.number = number
+        doc.place = names.index(name)
+        if name in hashes and document_hash(doc) != hashes[name]:
+            raise ValueError(
+                f"document {number} of {name_of_task} is another than when the bundle "
+                "was made: use the version of the task of the sources"
+            )
+        chosen.append(doc)
+    return chosen
+
+
+def document_hash(doc: Document) -> str:  # 16 hexadecimal digits
+    "The hash of a document, from its text as the harness writes it"
+    from lm_eval.utils import handle_non_serializable
+
+    text = json.dumps(
+        doc, indent=2, default=handle_non_serializable, ensure_ascii=False
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 # %% ../../nbs/live/in_lm_eval.ipynb #f94978d4
 class TaskMissing(SystemExit, ValueError):
@@ -216,32 +245,33 @@ def find_tasks(
     for name in names:
         if not beside[name].is_file() and calls.get(name, "").endswith(".yaml"):
             beside[name] = folder.parent / calls[name]
-    others = [name for name, path in beside.items() if not path.is_file()]
-    manager = TaskManager(include_defaults=bool(others), metadata=metadata)
-    if unknown := [name for name in others if name not in manager.all_subtasks]:
-        problem = f"the harness knows no task {unknown[0]!r}: lay {unknown[0]}.yaml"
-        raise TaskMissing(f"{problem} and the folder {folder.name!r} side by side")
-    wanted = [name if name in others else str(beside[name]) for name in names]
-    return [next(iter(manager.load([one])["tasks"].values())) for one in wanted]
+    own = [name for name, path in beside.items() if not path.is_file()]  # the harness's
+    manager = TaskManager(include_defaults=bool(own), metadata=metadata)
+    if unknown := [name for name in own if name not in manager.all_subtasks]:
+        raise TaskMissing(
+            f"the harness knows no task {unknown[0]!r}: lay {unknown[0]}.yaml and the "
+            f"folder {folder.name!r} side by side"
+        )
+    wanted = [name if name in own else str(beside[name]) for name in names]
+    return [next(iter(manager.load([task])["tasks"].values())) for task in wanted]
 
 
 def bundle_folder(
     config: dict,  # of the task, from its file
 ) -> Path:
     "The folder of a task's file; the harness names none if it was given the folder"
-    source, name = config["metadata"]["config_source"], f"{config['task']}.yaml"
+    source = config["metadata"]["config_source"]
+    name = f"{config['task']}.yaml"
     if source != "inline":
         return Path(source).resolve().parent
-    typed = [Path(one) for word in sys.argv for one in re.split("[,=]", word)]
-    for place in [
-        Path(),
-        *(one.parent if one.suffix else one for one in typed),
-        *typed,
-    ]:
-        if all((place / file).is_file() for file in (name, "method.json")):
-            return place.resolve()
-    problem = f"the folder of {name} is unknown"
-    raise ValueError(f"{problem}: say --include_path FOLDER, once")
+    typed = [Path(part) for word in sys.argv for part in re.split("[,=]", word)]
+    parents = [path.parent if path.suffix else path for path in typed]
+    for folder in [Path(), *parents, *typed]:
+        if all((folder / file).is_file() for file in (name, "method.json")):
+            return folder.resolve()
+    raise ValueError(
+        f"the folder of {name} is unknown: say --include_path FOLDER, once"
+    )
 
 
 class SmallTask:
@@ -253,21 +283,30 @@ class SmallTask:
         items = method.items_
         subset = make_subset(items, list(items.index[method.coreset_]))
         parts = find_tasks([*subset.ids], folder, config["metadata"], subset.calls)
-        kind = type(parts[0])
-        made = object.__new__(type(f"Small{kind.__name__}", (Small, kind), {}))
-        vars(made).update(vars(parts[0]))
-        made.parts, made.folder, known = parts, folder, source_settings(items)
-        said = {n: (config[n],) for n in ("metric", "filter") if config.get(n)}
-        made.read = [task_choices(p, known.get(p.task_name, {}) | said) for p in parts]
+        original = type(parts[0])
+        kind = type(f"Small{original.__name__}", (Small, original), {})
+        made: Any = object.__new__(kind)
+        vars(made).update(vars(parts[0]))  # all that the harness asks a task
+        made.parts = parts
+        made.folder = folder
+        settings = source_settings(items)
+        given = {n: (config[n],) for n in ("metric", "filter") if config.get(n)}
+        made.read = [
+            task_choices(part, settings.get(part.task_name, {}) | given)
+            for part in parts
+        ]
         made.names = [name for part in subset.names.values() for name in part]
         made.chosen = [
-            chosen_documents(n, part, subset, items, made.names)
-            for n, part in enumerate(parts)
+            chosen_documents(number, part, subset, items, made.names)
+            for number, part in enumerate(parts)
         ]
+        tasks = [*subset.ids]
+        documents = {  # for who reads the log
+            name: (tasks[doc.part], doc.number) for name, doc in made.doc_iterator()
+        }
         made._config = copy.copy(made._config)
-        where = [*subset.ids]  # for who reads the log
-        known = {n: (where[doc.part], doc.number) for n, doc in made.doc_iterator()}
-        made._config.metadata = (made._config.metadata or {}) | {"benchnb": known}
+        metadata = made._config.metadata or {}
+        made._config.metadata = metadata | {"benchnb": documents}
         for number, part in enumerate(parts):  # the harness keeps requests by name
             part._config.task = f"{config['task']}_{number}"
         return made
@@ -279,17 +318,18 @@ class SmallTask:
 class LoadedOnce:
     "A model class of the harness that loads its model once"
 
-    def __init__(self, kind: type):  # of the harness
-        self.kind, self.models = kind, {}
+    def __init__(self, kind: Any):  # a class of the harness
+        self.kind = kind
+        self.models: dict[str, Any] = {}  # by their arguments
 
     def __getattr__(self, name):  # all that makes no model
         return getattr(self.kind, name)
 
-    def create_from_arg_obj(self, *given):
+    def create_from_arg_obj(self, *args):
         "The model with these arguments"
-        if repr(given) not in self.models:
-            self.models[repr(given)] = self.kind.create_from_arg_obj(*given)
-        return self.models[repr(given)]
+        if repr(args) not in self.models:
+            self.models[repr(args)] = self.kind.create_from_arg_obj(*args)
+        return self.models[repr(args)]
 
 
 @lru_cache
@@ -308,7 +348,8 @@ def call_in_process(
     from lm_eval.__main__ import cli_evaluate
 
     keep_models()
-    before, sys.argv = sys.argv, ["lm_eval", *words]
+    before = sys.argv
+    sys.argv = ["lm_eval", *words]
     try:
         cli_evaluate()
     except SystemExit as stop:

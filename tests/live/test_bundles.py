@@ -269,7 +269,7 @@ def test_a_certificate_of_a_method_without_intervals_has_both_ends():
     scores = table(1, 60)
     bare = get_method("kmeans", folds=0)
     errors = left_out_errors(bare, scores, 15)
-    found = split_figures(scores, bare, 15, "random", {"trials": 3, "seed": 0}, errors)
+    found = split_figures(scores, bare, 15, "random", errors, trials=3)
     frame = compare(scores, {"method": bare}, [15], trials=3).frame
     assert frame["low"].isna().all()
     ends = [conformal_interval(score, errors) for score in frame["score"]]
