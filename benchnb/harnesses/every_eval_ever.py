@@ -69,13 +69,23 @@ def eee_rows(
         cost = as_cost(get_nested(row.token_usage, "total_tokens"))
         if unit == "seconds":
             cost = as_cost(get_nested(row.performance, "latency_ms")) / 1000
-        about = row.model_id, row.evaluation_name, row.sample_id
-        scored = row.evaluation.score, row.evaluation.is_correct, cost, row.error
-        (hashed,) = as_hashes([row.sample_hash])
-        rows.append((*about, row.evaluation_result_id or "", hashed, *scored))
+        (code,) = as_hashes([row.sample_hash])
+        rows.append(
+            (
+                row.model_id,
+                row.evaluation_name,
+                row.sample_id,
+                row.evaluation_result_id or "",
+                code,
+                row.evaluation.score,
+                row.evaluation.is_correct,
+                cost,
+                row.error,
+            )
+        )
         check_memory(500 * len(rows), "a table of so many samples")
     names = "model task item metric hash score is_correct cost error".split()
-    kinds = {"hash": np.uint64} | dict.fromkeys(["score", "is_correct", "cost"], float)
+    kinds = {"hash": np.uint64, "score": float, "is_correct": float, "cost": float}
     return pd.DataFrame(rows, columns=names).astype(kinds)
 
 # %% ../../nbs/harnesses/every_eval_ever.ipynb #e7eae28d
@@ -105,10 +115,9 @@ def eee_about(
     results = get_nested(raw, "evaluation_results")
     for result in results if isinstance(results, list) else []:
         if get_nested(result, "metric_config", "lower_is_better") is True:
-            problem = (
-                f"{get_nested(result, 'evaluation_name')!r} of {str(path)!r} is better"
-            )
-            raise AmbiguousFile(f"{problem} when lower: choose another", "metric", [])
+            name = get_nested(result, "evaluation_name")
+            problem = f"{name!r} of {str(path)!r} is better when lower: choose another"
+            raise AmbiguousFile(problem, "metric", [])
     text = get_nested(raw, "evaluation_timestamp")
     digits = isinstance(text, str) and text.isascii() and text.isdigit()
     date = float(text[:12]) if digits else timestamp(text)
@@ -136,7 +145,8 @@ class EveryEvalEver(Harness):
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log for each model and evaluation"
-        where, facts = repr(str(path)), eee_about(Path(path))
+        where = repr(str(path))
+        facts = eee_about(Path(path))
         rows = one_metric(eee_rows(path, choices.cost), choices, where)
         if failed := int(rows["error"].notna().sum()):
             why = f"has {failed:,} samples that ended in an error"
@@ -144,29 +154,44 @@ class EveryEvalEver(Harness):
                 rows.loc[rows["error"].notna(), "value"] = np.nan
         logs = []
         for (model, task), part in rows.groupby(["model", "task"], sort=False):
-            about = choices.model or model, choices.task or task
-            columns = [part[name].to_numpy() for name in ("value", "hash", "cost")]
-            about = *about, as_ids([*part["item"]]), *columns, facts, where
-            why = np.where(part["error"].isna(), "", Failure.ERROR)
-            logs.append(Log(*about, failures=why))
+            log = Log(
+                model=choices.model or model,
+                task=choices.task or task,
+                ids=as_ids([*part["item"]]),
+                scores=part["value"].to_numpy(),
+                hashes=part["hash"].to_numpy(),
+                cost=part["cost"].to_numpy(),
+                facts=facts,
+                file=where,
+                failures=np.where(part["error"].isna(), "", Failure.ERROR),
+            )
+            logs.append(log)
         return logs
 
     def lines(self, scores: Scores) -> Iterator[str]:
         "Lines of the schema 0.3.0, for scores that are known"
-        facts = scores.items.reindex(columns=["task", "text", "hash"])
-        facts = facts.assign(name=doc_ids(scores.items)).to_dict("records")
-        fixed = {"schema_version": "0.3.0", "interaction_type": "single_turn"}
-        fixed |= {"output": {"raw": []}, "answer_attribution": []}
+        items = scores.items.reindex(columns=["task", "text", "hash"])
+        items = items.assign(name=doc_ids(scores.items)).to_dict("records")
         for row, model in enumerate(scores.models.index):
-            about = {"evaluation_id": f"benchnb/{model.replace('/', '_')}"}
-            about |= fixed | {"model_id": model}
+            about = {
+                "evaluation_id": f"benchnb/{model.replace('/', '_')}",
+                "schema_version": "0.3.0",
+                "interaction_type": "single_turn",
+                "output": {"raw": []},
+                "answer_attribution": [],
+                "model_id": model,
+            }
             for at in np.flatnonzero(~np.isnan(scores.values[row])).tolist():
-                runs = 0 if scores.trials is None else int(scores.trials[row, at])
-                item, known = facts[at], isinstance(facts[at]["hash"], str)
+                item = items[at]
                 text = "" if pd.isna(item["text"]) else item["text"]
-                line = {"evaluation_name": item["task"], "sample_id": item["name"]}
-                line |= {"input": {"raw": text, "reference": []}}
-                line |= {"sample_hash": item["hash"]} if known else {}
+                line = about | {
+                    "evaluation_name": item["task"],
+                    "sample_id": item["name"],
+                    "input": {"raw": text, "reference": []},
+                }
+                if isinstance(item["hash"], str):
+                    line["sample_hash"] = item["hash"]
+                runs = 0 if scores.trials is None else int(scores.trials[row, at])
                 for value in run_values(float(scores.values[row, at]), runs):
                     verdict = {"score": value, "is_correct": value == 1}
-                    yield json.dumps(about | line | {"evaluation": verdict}) + "\n"
+                    yield json.dumps(line | {"evaluation": verdict}) + "\n"

@@ -28,9 +28,8 @@ def trial_reward(
     trial: dict,  # of Harbor's result.json, or of an entry of tb's results.json
 ) -> float:  # NaN: no reward
     "The reward of one trial"
-    rewards, reward = get_nested(trial, "verifier_result", "rewards"), trial.get(
-        "is_resolved"
-    )
+    reward = trial.get("is_resolved")
+    rewards = get_nested(trial, "verifier_result", "rewards")
     if isinstance(rewards, dict) and rewards:
         reward = rewards.get("reward", next(iter(rewards.values())))
     number = as_number(reward)
@@ -54,11 +53,11 @@ def trial_failure(
     trial: dict,
 ) -> str:  # a Failure; "": the trial names none
     "Why a trial may have no reward"
-    raised = get_nested(trial, "exception_info", "exception_type") or trial.get(
-        "failure_mode"
-    )
-    named = raised not in (None, "none", "unset")
-    return FAILURES.get(str(raised), Failure.ERROR) if named else ""
+    raised = get_nested(trial, "exception_info", "exception_type")
+    raised = raised or trial.get("failure_mode")
+    if raised in (None, "none", "unset"):
+        return ""
+    return FAILURES.get(str(raised), Failure.ERROR)
 
 
 def trial_agent(
@@ -75,21 +74,21 @@ def trial_cost(
     unit: str = "tokens",  # or seconds, usd
 ) -> float:  # NaN: unknown
     "What the agent used up in one trial"
-    used, work = get_nested(trial, "agent_result"), get_nested(trial, "agent_execution")
+    used = get_nested(trial, "agent_result")
+    work = get_nested(trial, "agent_execution")
     if unit == "usd":
         return as_cost(get_nested(used, "cost_usd"))
     if unit == "tokens":
         new = [get_nested(used, f"n_{way}_tokens") for way in ("input", "output")]
         old = [get_nested(trial, f"total_{way}_tokens") for way in ("input", "output")]
         return sum(map(as_cost, new if isinstance(used, dict) else old))
-    for place, first, last in (
+    for record, first, last in (
         (work, "started_at", "finished_at"),
         (trial, "agent_started_at", "agent_ended_at"),
         (trial, "started_at", "finished_at"),
     ):
-        start, end = timestamp(get_nested(place, first)), timestamp(
-            get_nested(place, last)
-        )
+        start = timestamp(get_nested(record, first))
+        end = timestamp(get_nested(record, last))
         if start is not None and end is not None:
             return as_cost(end - start)
     return np.nan
@@ -116,7 +115,8 @@ class Harbor(Harness):
             trials = [raw] if "task_name" in raw else raw.get("results", [])
             if not trials or not isinstance(trials, list):
                 return []
-            ids, runs = [], []
+            ids = []
+            runs = []
             for number, trial in enumerate(trials):
                 task = trial.get("task_name") or trial.get("task_id")
                 if not isinstance(task, str):
@@ -124,15 +124,20 @@ class Harbor(Harness):
                 ids.append(task.rpartition("/")[2])
                 run = trial.get("id") or trial.get("trial_name")
                 runs.append(str(run or f"{path} {number}"))
-            one = path.name == "result.json"
-            job = path.parent.parent.name if one else path.parent.name
+            is_trial = path.name == "result.json"
+            job = path.parent.parent.name if is_trial else path.parent.name
             agents = filter(None, map(trial_agent, trials))
-            model, task = choices.model or next(agents, job), choices.task or ""
-            scores, names = [*map(trial_reward, trials)], np.array(ids, object)
-            why = [*map(trial_failure, trials)]
-            log = Log(model, task, names, scores, file=repr(str(path)), failures=why)
-            log.cost = np.array([trial_cost(trial, choices.cost) for trial in trials])
-            log.trials, log.runs = np.ones(len(ids), int), np.array(runs, object)
+            log = Log(
+                model=choices.model or next(agents, job),
+                task=choices.task or "",
+                ids=np.array(ids, object),
+                scores=np.array([trial_reward(trial) for trial in trials]),
+                file=repr(str(path)),
+                failures=np.array([trial_failure(trial) for trial in trials], object),
+                cost=np.array([trial_cost(trial, choices.cost) for trial in trials]),
+                trials=np.ones(len(ids), int),
+                runs=np.array(runs, object),
+            )
             return [log]
 
     def command(self, subset: Subset, round: Round) -> str:

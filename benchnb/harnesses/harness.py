@@ -151,6 +151,10 @@ class Harness:
         "What one file says; none where an interrupted run is skipped"
         raise NotImplementedError
 
+    def example(self, folder: Path) -> Path:
+        "Write a small log of right, wrong and unscored items, for check_harness"
+        raise NotImplementedError
+
     def lines(self, scores: Scores) -> Iterator[str]:
         "A table as lines of a file that others read"
         raise ValueError(f"no file of {self.name} can be written")

@@ -9,6 +9,7 @@ __all__ = ['BOOKKEEPING', 'helm_stats', 'Helm']
 import os
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ..data.files import AmbiguousFile, naming
@@ -61,21 +62,30 @@ class Helm(Harness):
         with naming(path, "is no log of HELM"):
             model, task = self.run_names(path.parent, choices)
             entries = read_json(path)
-            found, names = helm_stats(entries, choices.split)
-            if found.empty:
+            frame, names = helm_stats(entries, choices.split)
+            if frame.empty:
                 stats = [stat["name"] for entry in entries for stat in entry["stats"]]
                 known = sorted({*filter(None, (name.get("split") for name in stats))})
                 problem = f"{where} has no split {choices.split!r}: choose from {known}"
                 raise AmbiguousFile(problem, "split", known)
-            if not all(isinstance(name, str) for name in found.index):
+            if not all(isinstance(name, str) for name in frame.index):
                 raise ValueError("an instance_id is no text")
-            scores = found[choose(names, choices.metric, "metric", where)]
+            metric = choose(names, choices.metric, "metric", where)
             tokens = ["num_prompt_tokens", "num_output_tokens"]
-            cost = found.reindex(columns=tokens).sum(axis=1, min_count=2)
-            ids, state = as_ids(list(found.index)), path.parent / "scenario_state.json"
+            cost = frame.reindex(columns=tokens).sum(axis=1, min_count=2)
+            state = path.parent / "scenario_state.json"
             questions = self.questions(state) if state.is_file() else {}
-            hashes = [questions.get(name, 0) for name in found.index]
-            return [Log(model, task, ids, scores, hashes, cost, {}, where)]
+            hashes = [questions.get(name, 0) for name in frame.index]
+            log = Log(
+                model=model,
+                task=task,
+                ids=as_ids(list(frame.index)),
+                scores=frame[metric].to_numpy(),
+                hashes=np.array(hashes, np.uint64),
+                cost=cost.to_numpy(),
+                file=where,
+            )
+            return [log]
 
     def run_names(self, folder: Path, choices: Choices) -> tuple[str, str]:
         "Model and task of a run, without the model's name in the task"
@@ -86,9 +96,9 @@ class Helm(Harness):
         if not rest and "-model=" in head:
             head, _, rest = head.replace("-model=", ":model=").partition(":")
         parts = [part for part in rest.split(",") if part]
-        given = dict(part.partition("=")[::2] for part in parts)
+        options = dict(part.partition("=")[::2] for part in parts)
         kept = ",".join(part for part in parts if not part.startswith("model"))
-        named = given.get("model", "").replace("_", "/", 1)
+        named = options.get("model", "").replace("_", "/", 1)
         model = choices.model or get_nested(raw, "adapter_spec", "model") or named
         if not model:
             problem = f"{str(folder)!r} names no model: say model='...'"
@@ -97,14 +107,15 @@ class Helm(Harness):
 
     def questions(self, path: Path) -> dict[str, int]:
         "A hash of each instance's question"
-        found = {}
+        hashes = {}
 
         def keep(record):  # of a request nothing but its question
-            given = record.get("instance")
-            if not isinstance(given, dict):
+            instance = record.get("instance")
+            if not isinstance(instance, dict):
                 return record
-            if not given.get("perturbation"):
-                found[given.get("id")] = text_hash(get_nested(given, "input", "text"))
+            if not instance.get("perturbation"):
+                text = get_nested(instance, "input", "text")
+                hashes[instance.get("id")] = text_hash(text)
 
         read_json(path, keep)
-        return found
+        return hashes

@@ -32,6 +32,7 @@ from benchnb.data.untrusted import (
 from .harness import Harness, Round, Subset, forbid_options, task_word
 from .logs import ASK, Choices, Failure, Log, choose, skip_interrupted
 from benchnb.harnesses.parsing import (
+    Json,
     as_cost,
     as_ids,
     as_number,
@@ -54,6 +55,7 @@ def read_entry(
     if info.compress_type != 93:
         file = archive.open(info)
     else:  # zstd, whose bytes follow a header of 30 and more
+        assert archive.fp is not None  # it is open
         archive.fp.seek(info.header_offset)
         head = archive.fp.read(30)
         if head[:4] != b"PK\x03\x04":
@@ -69,9 +71,9 @@ TIMES = ("working_time", "total_time")  # without and with waiting for the provi
 
 def named_scores(
     scores: dict | None,  # of a sample: scorer -> {"value": ...}
-) -> dict[str, object]:  # scorer, scorer/key or scorer/0 -> value
+) -> dict[str, Json]:  # scorer, scorer/key or scorer/0 -> value
     "Every value of a sample by its name"
-    named = {}
+    named: dict[str, Json] = {}
     for scorer, score in (scores or {}).items():
         value = score.get("value") if isinstance(score, dict) else score
         if isinstance(value, (dict, list)) and value:
@@ -86,10 +88,11 @@ def sample_failure(
     sample: dict,  # of a log or of its summaries
 ) -> str:  # a Failure; "": the log names none
     "Why a sample may have no score"
-    limit, made = sample.get("limit"), get_nested(sample, "output", "choices")
+    limit = sample.get("limit")
+    outputs = get_nested(sample, "output", "choices")
     if (get_nested(limit, "type") or limit) in ("time", "working"):
         return Failure.TIMEOUT
-    if any(get_nested(one, "stop_reason") == "content_filter" for one in made or ()):
+    if any(get_nested(o, "stop_reason") == "content_filter" for o in outputs or ()):
         return Failure.REFUSED
     return Failure.ERROR if limit or sample.get("error") else ""
 
@@ -110,6 +113,8 @@ def log_parts(
     path: str | Path,  # .eval or .json
 ) -> tuple[dict, list, list]:  # header, samples, reductions
     "The parts of a log that count"
+    header: Json
+    samples: list
     if not zipfile.is_zipfile(path):
         header = read_json(path, slim, "is no log of Inspect")
         if not isinstance(header, dict):
@@ -117,23 +122,27 @@ def log_parts(
         samples = header.pop("samples", None) or []
         return header, samples, header.pop("reductions", None) or []
     with zipfile.ZipFile(path) as archive:
-        names, samples, kept = archive.namelist(), [], 0
-        first = [n for n in ("header.json", "_journal/start.json") if n in names]
-        if not first:
-            raise ValueError("it has no header.json")
-        header, reductions = parse_json(read_entry(archive, first[0])), []
-        if first[0] != "header.json":
+        names = archive.namelist()
+        if "header.json" in names:
+            header = parse_json(read_entry(archive, "header.json"))
+        elif "_journal/start.json" in names:
+            header = parse_json(read_entry(archive, "_journal/start.json"))
             header["status"] = "started"
+        else:
+            raise ValueError("it has no header.json")
+        reductions: Json = []
         if "reductions.json" in names:
             reductions = parse_json(read_entry(archive, "reductions.json"))
+        samples = []
+        kept = 0  # bytes of objects, about
         pieces = [n for n in names if n.startswith("_journal/summaries/")]
         pieces = ["summaries.json"] if "summaries.json" in names else pieces
         single = [n for n in names if re.fullmatch(r"samples/.*\.json", n)]
         for name in pieces or single:
             text = read_entry(archive, name, kept)
-            found = parse_json(text, slim, what=repr(name))
-            samples += found if pieces else [found]
-            kept += 16 * len(json.dumps(found))  # bytes of objects, about
+            content: Json = parse_json(text, slim, what=repr(name))
+            samples += content if pieces else [content]
+            kept += 16 * len(json.dumps(content))
             check_memory(kept, "all samples together")
         return header, samples, reductions
 
@@ -142,7 +151,7 @@ VERDICTS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 
 
 def score_value(
-    value: object,  # what a scorer gave
+    value: Json,  # what a scorer gave
     values: tuple[tuple[str, float], ...] = (),  # the worth of further words
 ) -> float:  # NaN: not scored
     "A score of Inspect as a number; an unknown word is an error"
@@ -150,8 +159,8 @@ def score_value(
         if value:
             raise ValueError("it holds lists within lists: choose another metric")
         return np.nan
-    known = VERDICTS | dict(values)
-    number = as_number(known.get(value, value) if isinstance(value, str) else value)
+    words = VERDICTS | dict(values)
+    number = as_number(words.get(value, value) if isinstance(value, str) else value)
     if number is None:
         problem = f"the score {value!r} is unknown: say values={{{value!r}: 1}}"
         raise AmbiguousFile(problem, "values", [])
@@ -177,7 +186,7 @@ def sample_cost(
 # %% ../../nbs/harnesses/inspect.ipynb #67dd6bdd
 def sample_scores(
     header: dict,
-    samples: dict[object, list[dict]],  # id -> named scores of each epoch
+    samples: dict[Json, list[dict]],  # id -> named scores of each epoch
     reductions: list,
     where: str,  # the file, for messages
     choices: Choices,  # metric, reducer, values
@@ -189,34 +198,53 @@ def sample_scores(
         return "", [np.nan] * len(samples)
     names = list(dict.fromkeys(names))
     metric = choose(names, choices.metric, "metric", where, own)
-    named, wanted = ["mean"], (choices.reducer,) if choices.reducer else ()
+    wanted = (choices.reducer,) if choices.reducer else ()
+    reducers = ["mean"]
     if wanted or max(map(len, samples.values())) > 1:
-        named = get_nested(header, "eval", "config", "epochs_reducer") or named
-        named = dict.fromkeys([*named, *({"mean"} & {*wanted})])
-    reducer = choose(list(named), wanted, "reducer", where)
+        logged = get_nested(header, "eval", "config", "epochs_reducer") or reducers
+        reducers = list(dict.fromkeys([*logged, *({"mean"} & {*wanted})]))
+    reducer = choose(reducers, wanted, "reducer", where)
     if reducer != "mean":
-        scorer, kinds = metric.partition("/")[0], (reducer, None)
-        made = [p for p in reductions if p.get("scorer") == scorer]
-        made = [part["samples"] for part in made if part.get("reducer") in kinds]
-        if not made:
-            problem = f"no scores are reduced by {reducer!r}: say reducer='mean'"
-            raise AmbiguousFile(problem, "reducer", ["mean"])
-        named = {s["sample_id"]: [named_scores({scorer: s})] for s in made[0]}
-        samples = {name: named.get(name, [{}]) for name in samples}
+        samples = _reduced(samples, reductions, metric.partition("/")[0], reducer)
     scores = []
     for epochs in samples.values():
         values = [score_value(part.get(metric), choices.values) for part in epochs]
-        known = [value for value in values if not np.isnan(value)]
-        scores.append(float(np.mean(known)) if known else np.nan)
+        scored = [value for value in values if not np.isnan(value)]
+        scores.append(float(np.mean(scored)) if scored else np.nan)
     return metric, scores
+
+
+def _reduced(
+    samples: dict[Json, list[dict]],  # id -> named scores of each epoch
+    reductions: list,
+    scorer: str,
+    reducer: str,
+) -> dict[Json, list[dict]]:  # as if each had one epoch
+    "The scores of samples as the log has reduced their epochs"
+    parts = [part for part in reductions if part.get("scorer") == scorer]
+    parts = [part for part in parts if part.get("reducer") in (reducer, None)]
+    if not parts:
+        problem = f"no scores are reduced by {reducer!r}: say reducer='mean'"
+        raise AmbiguousFile(problem, "reducer", ["mean"])
+    by_id = {
+        sample["sample_id"]: [named_scores({scorer: sample})]
+        for sample in parts[0]["samples"]
+    }
+    return {name: by_id.get(name, [{}]) for name in samples}
 
 # %% ../../nbs/harnesses/inspect.ipynb #703d1238
 class Inspect(Harness):
     "Inspect"
 
-    name, logs, pattern = "inspect", "log of Inspect", r"^[^.].*\.(eval|json)$"
-    options, units = ("metric", "reducer", "values", "interrupted"), COST_UNITS
-    signs, program, items, drives_rounds = r"\.eval$", "inspect", "inspect{}.sh", True
+    name = "inspect"
+    logs = "log of Inspect"
+    pattern = r"^[^.].*\.(eval|json)$"
+    options = ("metric", "reducer", "values", "interrupted")
+    units = COST_UNITS
+    signs = r"\.eval$"
+    program = "inspect"
+    items = "inspect{}.sh"
+    drives_rounds = True
 
     def holds(self, raw: object) -> bool:
         "Is it a log?"
@@ -224,40 +252,52 @@ class Inspect(Harness):
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log; none where an interrupted one is skipped"
-        where, found, costs, hashes, failed = repr(str(path)), {}, {}, {}, {}
+        where = repr(str(path))
+        scores_by_id: dict[Json, list[dict]] = {}
+        costs: dict[Json, list[float]] = {}
+        hashes: dict[Json, int] = {}
+        failures: dict[Json, str] = {}
         with naming(path, "is no log of Inspect"):
             header, samples, reductions = log_parts(path)
             for sample in samples:
                 name = sample["id"]
                 if isinstance(name, bool) or not isinstance(name, (int, str)):
                     raise ValueError(f"sample id {name!r} is no text and no number")
-                found.setdefault(name, []).append(sample["scores"])
+                scores_by_id.setdefault(name, []).append(sample["scores"])
                 costs.setdefault(name, []).append(sample_cost(sample, choices.cost))
                 hashes.setdefault(name, sample.get("hash", 0))
-                failed[name] = failed.get(name) or sample.get("failure", "")
+                failures[name] = failures.get(name) or sample.get("failure", "")
             status = header.get("status")
             asked = get_nested(header, "results", "total_samples")
-            short = isinstance(asked, int) and len(samples) < asked
-            if status not in ("success", None) or not found or short:
-                why = f"is not whole (status {status}, {len(found)} samples)"
-                if skip_interrupted(where, why, choices) or not found:
+            is_short = isinstance(asked, int) and len(samples) < asked
+            if status not in ("success", None) or not scores_by_id or is_short:
+                why = f"is not whole (status {status}, {len(scores_by_id)} samples)"
+                if skip_interrupted(where, why, choices) or not scores_by_id:
                     return []
             model = choices.model or get_nested(header, "eval", "model")
             task = choices.task or get_nested(header, "eval", "task")
             if not isinstance(model, str) or not isinstance(task, str):
-                problem = "it names no model and task"
-                raise ValueError(f"{problem}: say model='NAME', task='NAME'")
+                raise ValueError(
+                    "it names no model and task: say model='NAME', task='NAME'"
+                )
             own = choices.tasks.get(task, {}).get("metric", ())
-            made = sample_scores(header, found, reductions, where, choices, own)
-            metric, scores = made
+            metric, scores = sample_scores(
+                header, scores_by_id, reductions, where, choices, own
+            )
             date = timestamp(get_nested(header, "eval", "created"))
-            facts = {"evaluated": date} if date else {}
-            ids, hashes = as_ids(list(found)), list(hashes.values())
-            cost = [np.sum(counts) for counts in costs.values()]
-            about = model, task, ids, scores, hashes, cost, facts, where
-            log = Log(*about, failures=[*failed.values()])
-            log.metric = metric
-            log.version = as_word(get_nested(header, "eval", "task_version"))
+            log = Log(
+                model=model,
+                task=task,
+                ids=as_ids(list(scores_by_id)),
+                scores=np.array(scores),
+                hashes=np.array([*hashes.values()], np.uint64),
+                cost=np.array([np.sum(counts) for counts in costs.values()]),
+                facts={"evaluated": date} if date else {},
+                file=where,
+                metric=metric,
+                version=as_word(get_nested(header, "eval", "task_version")),
+                failures=np.array([*failures.values()], object),
+            )
             file = get_nested(header, "eval", "task_file")
             if isinstance(file, str) and file and "/" not in task:
                 log.call = f"{file}@{task}"
@@ -268,8 +308,9 @@ class Inspect(Harness):
         lines = []
         for name in subset.flat:
             if "," in name or name != name.strip() or not name:
-                problem = f"Inspect cannot be given the id {name!r}: it has a comma"
-                raise ValueError(f"{problem} or space")
+                raise ValueError(
+                    f"Inspect cannot be given the id {name!r}: it has a comma or space"
+                )
         for task, ids in subset.ids.items():
             words = ["inspect", "eval", task_word(subset.calls.get(task, task))]
             words += ["--model", round.model, "--sample-id"]

@@ -33,18 +33,22 @@ def score_columns(
     "Which columns, or fields of a record, may be scores"
     import pyarrow.types as types
 
-    found = {}
+    columns = {}
     for part in schema.empty_table().flatten().schema:
         tests = (types.is_floating, types.is_integer, types.is_boolean)
         name = RECORD.sub("", part.name)
         if any(test(part.type) for test in tests):
             if name != part.name or not NO_SCORES.search(name):
-                found[name] = part.name
-    return found
+                columns[name] = part.name
+    return columns
 
 # %% ../../nbs/harnesses/leaderboards.ipynb #7a654b21
-TOKENS = ("input_tokens", "cont_tokens")
-TOKENS += ("__model_response__.input_tokens", "__model_response__.output_tokens")
+TOKENS = (
+    "input_tokens",
+    "cont_tokens",
+    "__model_response__.input_tokens",
+    "__model_response__.output_tokens",
+)
 HASHES = ("hashes.hash_examples", "hash_examples", "__doc__.query", "example")
 
 
@@ -65,11 +69,11 @@ def row_facts(
     table,  # a flat Arrow table
 ) -> tuple[np.ndarray, np.ndarray]:  # hashes, 0: unknown; tokens, NaN: unknown
     "A hash of each row's document, and its tokens, where the file has them"
-    names, size = table.column_names, len(table)
-    found = [leaves(table[n].combine_chunks()) for n in TOKENS if n in names]
+    names = table.column_names
+    counts = [leaves(table[n].combine_chunks()) for n in TOKENS if n in names]
     texts = [table[name].to_pylist() for name in HASHES if name in names]
-    cost = sum(found) if found else np.full(size, np.nan)
-    return as_hashes(texts[0] if texts else [None] * size), cost
+    cost = np.sum(counts, axis=0) if counts else np.full(len(table), np.nan)
+    return as_hashes(texts[0] if texts else [None] * len(table)), cost
 
 # %% ../../nbs/harnesses/leaderboards.ipynb #36915a09
 _DETAILS = re.compile(
@@ -85,7 +89,10 @@ class OpenLLM(Harness):
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log"
-        where, scores, ids, facts = repr(str(path)), [], [], []
+        where = repr(str(path))
+        scores: list[float] = []
+        ids: list = []
+        facts = []
         with naming(path):
             model, task, about = self.run_names(path, choices)
             metrics = score_columns(parquet_schema(path))
@@ -103,14 +110,23 @@ class OpenLLM(Harness):
             named = all(isinstance(name, str) and name for name in ids)
             if not named or len({*ids}) < len(ids):
                 ids = list(range(len(scores)))
-            hashes, cost = map(np.concatenate, zip(*facts, strict=True))
-            found = as_ids(ids), np.array(scores, float), hashes, cost
-            return [Log(model, task, *found, about, where)]
+            log = Log(
+                model=model,
+                task=task,
+                ids=as_ids(ids),
+                scores=np.array(scores, float),
+                hashes=np.concatenate([hashes for hashes, _ in facts]),
+                cost=np.concatenate([cost for _, cost in facts]),
+                facts=about,
+                file=where,
+            )
+            return [log]
 
     def run_names(self, path: str | Path, choices: Choices) -> tuple[str, str, dict]:
         "Model, task and date by the names of file and folders"
         path = Path(os.path.abspath(path))
-        name, model = _DETAILS.match(path.name), choices.model
+        name = _DETAILS.match(path.name)
+        model = choices.model
         folders = [part.name for part in path.parents]
         named = [f for f in folders if f.startswith("details_") and "__" in f]
         if not model and named:

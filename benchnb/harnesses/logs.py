@@ -11,7 +11,7 @@ __all__ = ['ASK', 'SETTINGS', 'MEASURED', 'READING', 'Failure', 'Log', 'Choices'
 import glob
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -24,6 +24,7 @@ from ..data.scores import COST_UNITS, ScoreError, Scores
 from ..data.sources import named_models
 from ..data.tables import REPEATED, SAY, resolve_repeats
 from ..data.untrusted import check_memory, parse_json
+from .parsing import Json
 
 # %% ../../nbs/harnesses/logs.ipynb #9481977b
 class Failure(StrEnum):
@@ -64,16 +65,24 @@ class Log:
     whole: bool = True  # False: an item of score 0 may never have been run
 
     def __post_init__(self):
-        blank = {"scores": np.nan, "cost": np.nan, "hashes": np.uint64(0), "trials": 0}
-        for name, value in blank.items():
-            given, nothing = getattr(self, name), np.full(len(self.ids), value)
-            known = nothing if given is None else np.asarray(given, nothing.dtype)
-            setattr(self, name, known)
+        unknown = {
+            "scores": np.nan,
+            "cost": np.nan,
+            "hashes": np.uint64(0),
+            "trials": 0,
+        }
+        for name, value in unknown.items():
+            column = np.full(len(self.ids), value)
+            own = getattr(self, name)
+            if own is not None:
+                column = np.asarray(own, column.dtype)
+            setattr(self, name, column)
         reasons = [""] * len(self.ids) if self.failures is None else self.failures
         reasons = np.array(reasons, object)
-        zero, blank = self.scores == 0, np.isnan(self.scores)
-        right = np.where(reasons == Failure.COUNTED, zero, blank)
-        self.failures = np.where(right, reasons, "")
+        is_failure = np.where(
+            reasons == Failure.COUNTED, self.scores == 0, np.isnan(self.scores)
+        )
+        self.failures = np.where(is_failure, reasons, "")
 
 # %% ../../nbs/harnesses/logs.ipynb #47faa9b2
 @dataclass(frozen=True)
@@ -94,41 +103,51 @@ class Choices:
     tasks: dict = field(default_factory=dict)  # task -> how its sources were read
 
     def __post_init__(self):
-        all_known = {"repeated": REPEATED, "cost": COST_UNITS, "match": ("id", "hash")}
-        all_known["interrupted"] = ("error", "keep", "skip")
-        for name, known in all_known.items():
-            if (given := getattr(self, name)) not in known:
-                raise ValueError(f"{name}={given!r} is no choice: {', '.join(known)}")
+        allowed = {
+            "repeated": REPEATED,
+            "cost": COST_UNITS,
+            "match": ("id", "hash"),
+            "interrupted": ("error", "keep", "skip"),
+        }
+        for name, values in allowed.items():
+            value = getattr(self, name)
+            if value not in values:
+                raise ValueError(f"{name}={value!r} is no choice: {', '.join(values)}")
 
 
 ASK = Choices()  # nothing is chosen yet
 
 
 def choose(
-    found: list[str],  # the names that a log offers
+    names: list[str],  # that a log offers
     wanted: tuple[str, ...],  # names in order of preference; (): none was given
     what: str,  # metric, filter, ...: the name of the choice
     where: str,  # the file, for messages
     own: tuple[str, ...] = (),  # those of the sources on this task; (): unknown
-) -> str:  # one of found
+) -> str:  # one of names
     "The name that was asked for, or the only one; otherwise an error with the choices"
-    wanted, right = wanted or own, [name for name in own if name in found]
-    usable = [name for name in wanted if name in found]
-    if agreed := [name for name in usable if name in right or not right]:
+    wanted = wanted or own
+    of_sources = [name for name in own if name in names]
+    usable = [name for name in wanted if name in names]
+    agreed = [name for name in usable if name in of_sources or not of_sources]
+    if agreed:
         return agreed[0]
     if usable:
-        problem = f"{where} has the {what} of the sources, {right[0]!r}: "
-        raise AmbiguousFile(f"{problem}{usable[0]!r} is another", what, right)
-    if len(found) == 1 and not wanted:
-        return found[0]
-    if not found:
+        problem = (
+            f"{where} has the {what} of the sources, {of_sources[0]!r}: "
+            f"{usable[0]!r} is another"
+        )
+        raise AmbiguousFile(problem, what, of_sources)
+    if len(names) == 1 and not wanted:
+        return names[0]
+    if not names:
         raise FileError(f"{where} has no {what} that is a number for each item")
-    names = ", ".join(map(repr, found[:12])) + (", ..." if len(found) > 12 else "")
-    problem = f"{where} has several {what}s: choose {what} from {names}"
+    offered = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
+    problem = f"{where} has several {what}s: choose {what} from {offered}"
     if wanted:
-        given = " or ".join(map(repr, wanted))
-        problem = f"{where} has no {what} {given}: choose from {names}"
-    raise AmbiguousFile(problem, what, found)
+        missing = " or ".join(map(repr, wanted))
+        problem = f"{where} has no {what} {missing}: choose from {offered}"
+    raise AmbiguousFile(problem, what, names)
 
 
 SETTINGS = ("shots", "version")  # how a task was run
@@ -154,19 +173,31 @@ def store_settings(
     "How the items' logs are read from now on; another way than so far is refused"
     for what in ("metric", "filter"):  # those that are chosen
         wanted = getattr(choices, what)
-        for task, known in source_settings(items).items() if wanted else ():
-            own = known.get(what)
+        for task, settings in source_settings(items).items() if wanted else ():
+            own = settings.get(what)
             if own and not {*own} & {*wanted}:
-                problem = f"{' or '.join(map(repr, wanted))} is not the {what} of the"
-                problem = f"{problem} sources on {task}, {own[0]!r}: leave {what} out,"
-                raise ValueError(f"{problem} or import their logs again")
+                raise ValueError(
+                    f"{' or '.join(map(repr, wanted))} is not the {what} of the "
+                    f"sources on {task}, {own[0]!r}: leave {what} out, or import their "
+                    "logs again"
+                )
         if wanted and what not in items:
             items = items.assign(**{what: ",".join(wanted)})
     return items
 
 
-READING = ("metric", "filter", "split", "reducer", "values", "repeated")
-READING += ("interrupted", "match", "task")  # choices that hold for all logs of a table
+# choices that hold for all logs of a table
+READING = (
+    "metric",
+    "filter",
+    "split",
+    "reducer",
+    "values",
+    "repeated",
+    "interrupted",
+    "match",
+    "task",
+)
 
 
 def choices_to_dict(
@@ -182,7 +213,7 @@ def choices_to_dict(
 
 def choices_from_dict(
     values: dict,  # from `choices_to_dict`
-    **more,  # other fields of Choices
+    **others,  # other fields of Choices
 ) -> Choices:
     "The choices that such values are"
     fields = {name: value for name, value in values.items() if name in READING}
@@ -190,7 +221,7 @@ def choices_from_dict(
         fields[name] = tuple(fields[name].split(","))
     if "values" in fields:
         fields["values"] = tuple((word, float(x)) for word, x in fields["values"])
-    return Choices(**fields, **more)
+    return Choices(**fields, **others)
 
 
 def store_choices(
@@ -209,18 +240,17 @@ def stored_choices(
 ) -> dict:  # as from `choices_to_dict`
     "What was chosen when a table was read, where that is the same for all its items"
     rows = items["reading"].dropna().unique() if "reading" in items else []
-    known = [parse_json(str(row)) for row in rows]
-    first = known[0] if known else {}
-    return {n: x for n, x in first.items() if all(x == row.get(n) for row in known)}
+    stored: list[Json] = [parse_json(str(row).encode()) for row in rows]
+    first = stored[0] if stored else {}
+    return {n: x for n, x in first.items() if all(x == row.get(n) for row in stored)}
 
 
 def choices_of_sources(
     items: pd.DataFrame,  # about items of a table, perhaps from `store_choices`
 ) -> Choices:
     "How the logs of a table's sources were read, for those of another model"
-    same = {
-        n: x for n, x in stored_choices(items).items() if n not in items
-    }  # task by task
+    stored = stored_choices(items)
+    same = {name: x for name, x in stored.items() if name not in items}  # task by task
     return choices_from_dict(same, tasks=source_settings(items))
 
 
@@ -237,29 +267,32 @@ def skip_interrupted(
 
 # %% ../../nbs/harnesses/logs.ipynb #a02f4a27
 def find_logs(
-    paths: list[str | Path],  # files, folders, or patterns such as "runs/*/qwen*"
+    paths: Sequence[str | Path],  # files, folders, or patterns such as "runs/*/qwen*"
     belongs: Callable[[str], bool],  # is a file of this name one of the format?
     wanted: str = "log",  # what is looked for, in words, for messages
 ) -> list[Path]:  # each file once, in the order of the paths
     "The files of a format in all these places; a place without one is an error"
-    found = {}
-    for given in map(str, paths):
-        exists = os.path.exists(given)
-        places = [given] if exists else sorted(glob.glob(given, recursive=True))
+    files: dict[str, None] = {}  # each once
+    for pattern in map(str, paths):
+        exists = os.path.exists(pattern)
+        places = [pattern] if exists else sorted(glob.glob(pattern, recursive=True))
         if not places:
-            raise FileNotFoundError(f"no file or folder {given!r}: check the path")
+            raise FileNotFoundError(f"no file or folder {pattern!r}: check the path")
         here = []
         for place in places:
-            if os.path.isfile(place) and (place == given or belongs(Path(place).name)):
-                here.append(place)  # a file that was named; a pattern may match others
+            is_named = place == pattern  # a pattern may match other files too
+            if os.path.isfile(place) and (is_named or belongs(Path(place).name)):
+                here.append(place)
             for folder, folders, names in os.walk(place):
                 folders.sort()
-                files = [os.path.join(folder, n) for n in sorted(names) if belongs(n)]
-                here += [path for path in files if os.path.isfile(path)]
+                inside = [os.path.join(folder, n) for n in sorted(names) if belongs(n)]
+                here += [path for path in inside if os.path.isfile(path)]
         if not here:
-            raise ValueError(f"no {wanted} in {given!r}: check the path and the format")
-        found |= dict.fromkeys(here)
-    return list(map(Path, found))
+            raise ValueError(
+                f"no {wanted} in {pattern!r}: check the path and the format"
+            )
+        files |= dict.fromkeys(here)
+    return list(map(Path, files))
 
 # %% ../../nbs/harnesses/logs.ipynb #90b73ee4
 def log_rows(
@@ -267,8 +300,11 @@ def log_rows(
 ) -> tuple[pd.DataFrame, list]:  # item, log, score, hash, cost, trials; ids of items
     "All rows of one task's logs; whole numbers are sorted, names come as they appear"
     whole = all(log.ids.dtype.kind in "iu" for log in group)
-    ids = [log.ids if whole else [*map(str, log.ids)] for log in group]
-    ids = np.concatenate([np.asarray(x, None if whole else object) for x in ids])
+    if whole:
+        ids = np.concatenate([log.ids for log in group])
+    else:
+        texts = [str(name) for log in group for name in log.ids]
+        ids = np.array(texts, dtype=object)
     item, names = pd.factorize(ids, sort=whole)
     sizes = [len(log.ids) for log in group]
     rows = {"item": item, "log": np.repeat(np.arange(len(group)), sizes)}
@@ -284,7 +320,8 @@ def check_hashes(
     choices: Choices,
 ) -> np.ndarray:  # the hash that most rows of an item have; 0: none is known
     "Refuse rows whose document is not their item's; or move them to the right item"
-    hashes, common = rows["hashes"].to_numpy(), np.zeros(len(ids), np.uint64)
+    hashes = rows["hashes"].to_numpy()
+    common = np.zeros(len(ids), np.uint64)
     votes = rows[hashes > 0].groupby(["item", "hashes"]).size()
     votes = votes.sort_values(kind="stable").reset_index()
     most = votes.drop_duplicates("item", keep="last")
@@ -303,14 +340,17 @@ def check_hashes(
             rows.at[row, "item"] = place[value]
         return common
     first = rows[wrong].iloc[0]
-    odd, count = group[int(first["log"])], (wrong & (rows["log"] == first["log"])).sum()
-    others, most = {log.file for log in group} - {odd.file}, "most files"
+    odd = group[int(first["log"])]
+    count = (wrong & (rows["log"] == first["log"])).sum()
+    others = {log.file for log in group} - {odd.file}
+    right_files = "most files"
     if len(others) == 1:  # no file is right: each differing item has one wrong row
-        count, most = int(wrong.sum()), others.pop()
+        count = wrong.sum()
+        (right_files,) = others
     problem = (
         f"item {odd.task}/{ids[int(first['item'])]} is another document in {odd.file} "
-        f"({count} of {len(odd.ids)} items differ) than in {most}: an edited task, "
-        "or an unsorted list of samples; leave the file out, or say match='hash'"
+        f"({count} of {len(odd.ids)} items differ) than in {right_files}: an edited "
+        "task, or an unsorted list of samples; leave the file out, or say match='hash'"
     )
     raise AmbiguousFile(problem, "match", ["hash"])
 
@@ -326,10 +366,10 @@ def check_settings(
             seen.setdefault(getattr(log, what), log.file)
         seen.pop("", None)
         if len(seen) > 1:
-            (one, first), (other, file) = [*seen.items()][:2]
-            problem = f"task {group[0].task} has {what} {other} in {file}, but {one} in"
+            (first, first_file), (other, other_file) = [*seen.items()][:2]
             raise FileError(
-                f"{problem} {first}: leave one out, or run it again with {what} {one}"
+                f"task {group[0].task} has {what} {other} in {other_file}, but {first} "
+                f"in {first_file}: leave one out, or run it again with {what} {first}"
             )
 
 
@@ -339,25 +379,33 @@ def log_table(
     choices: Choices,
 ) -> tuple[np.ndarray, pd.DataFrame, np.ndarray | None]:
     "The columns of one task: scores, models x items; facts about items; runs"
+    task = group[0].task
     rows, ids = log_rows(group)
-    common, task = check_hashes(rows, ids, group, choices), group[0].task
+    hashes = check_hashes(rows, ids, group, choices)
     check_settings(group, choices.tasks.get(task, {}))
     model = np.array([places[log.model] for log in group])[rows["log"]]
-    shape, item = (len(places), len(ids)), rows["item"].to_numpy()
-    score, runs = rows["scores"].to_numpy(), rows["trials"].to_numpy()
-    how = "trials" if runs.all() else choices.repeated
-    runs = np.maximum(runs, 1) if how == "trials" else None
+    item = rows["item"].to_numpy()
+    score = rows["scores"].to_numpy()
+    runs = rows["trials"].to_numpy()
+    shape = (len(places), len(ids))
+    repeated = "trials" if runs.all() else choices.repeated
+    counts = np.maximum(runs, 1) if repeated == "trials" else None
     with np.errstate(over="ignore"):  # what is too large is refused later, by name
-        values, trials, twice = resolve_repeats(model, item, score, shape, how, runs)
+        values, trials, twice = resolve_repeats(
+            model, item, score, shape, repeated, counts
+        )
     if twice is not None:
         logs = [group[rows["log"][row]] for row in twice]
         files = " and ".join(dict.fromkeys(log.file for log in logs))
-        problem = f"model {logs[0].model!r} has two scores on item {task}/"
-        problem += f"{ids[item[twice[0]]]} ({score[twice[0]]:g} and "
-        problem += f"{score[twice[1]]:g}, in {files}): {SAY}"
+        first = score[twice[0]]
+        second = score[twice[1]]
+        problem = (
+            f"model {logs[0].model!r} has two scores on item {task}/"
+            f"{ids[item[twice[0]]]} ({first:g} and {second:g}, in {files}): {SAY}"
+        )
         raise AmbiguousFile(problem, "repeated", list(REPEATED[1:]))
     items = pd.DataFrame({"task": task or "all", "doc_id": list(map(str, ids))})
-    items["hash"] = [f"{h:016x}" if h else None for h in common.tolist()]
+    items["hash"] = [f"{code:016x}" if code else None for code in hashes.tolist()]
     if rows["cost"].notna().any():
         items["cost"] = rows.groupby("item")["cost"].mean().reindex(range(len(ids)))
         items["cost_unit"] = choices.cost
@@ -365,8 +413,8 @@ def log_table(
         items["call"] = call
     for name in MEASURED:  # in the order of preference
         seen = {getattr(log, name) for log in group} - {""}
-        known = getattr(choices, name, ()) or sorted(seen)
-        if read := ",".join(one for one in known if one in seen):
+        preferred = getattr(choices, name, ()) or sorted(seen)
+        if read := ",".join(value for value in preferred if value in seen):
             items[name] = read
     items.index = [f"{task}/{name}" if task else str(name) for name in ids]
     return values, items, trials
@@ -378,24 +426,28 @@ def join_logs(
 ) -> Scores:  # items are named task/id; models are in the order of the logs
     "One checked table from many logs"
     names = list(dict.fromkeys(log.model for log in logs))
-    places, tasks = {name: i for i, name in enumerate(names)}, {}
+    places = {name: row for row, name in enumerate(names)}
+    tasks: dict[str, list[Log]] = {}
     for log in logs:
         tasks.setdefault(log.task, []).append(log)
-    parts, cells = [], 0
+    parts = []
+    cells = 0
     for group in tasks.values():
         cells += len(names) * max(len(log.ids) for log in group)
         check_memory(9 * cells, f"a table of {cells:,} cells or more")
         parts.append(log_table(group, places, choices))
-    values, items, runs = zip(*parts, strict=True)
-    runs = None if any(x is None for x in runs) else np.concatenate(runs, axis=1)
-    models = named_models(names)
+    values = np.concatenate([part[0] for part in parts], axis=1)
+    items = pd.concat([part[1] for part in parts])
+    counts = [part[2] for part in parts if part[2] is not None]
+    trials = np.concatenate(counts, axis=1) if len(counts) == len(parts) else None
+    models = named_models(np.array(names, object))
     for key in dict.fromkeys(key for log in logs for key in log.facts):
-        known = {log.model: log.facts[key] for log in logs if log.facts.get(key)}
-        models[key] = models.index.map(known)
+        facts = {log.model: log.facts[key] for log in logs if log.facts.get(key)}
+        models[key] = models.index.map(facts)
     if "evaluated" in models:
         dates = pd.to_datetime(models["evaluated"], unit="s")
         models["evaluated"] = dates.dt.floor("s")
     try:
-        return Scores(np.concatenate(values, axis=1), pd.concat(items), models, runs)
+        return Scores(values, items, models, trials)
     except ScoreError as error:
         raise ScoreError(f"{error} (or choose another metric)") from error

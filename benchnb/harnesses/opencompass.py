@@ -13,14 +13,14 @@ import numpy as np
 from ..data.files import naming
 from .harness import Harness
 from .logs import ASK, Choices, Log, choose
-from .parsing import as_ids, as_number, get_nested, read_json
+from .parsing import Json, as_ids, as_number, get_nested, read_json
 
 # %% ../../nbs/harnesses/opencompass.ipynb #1c10561f
 RIGHT = ("correct", "is_correct", "cascade_correct")
 
 
 def detail_rows(
-    raw: object,  # of JSON
+    raw: Json,
 ) -> dict[str, dict]:  # number of the question -> what is known of it
     "The details of a result file, in order"
     details = get_nested(raw, "details")
@@ -35,14 +35,18 @@ def detail_rows(
 
 
 def share_right(
-    verdict: object,  # True, False, None, or a list over replicas
+    verdict: Json,  # True, False, None, or a list over replicas
 ) -> tuple[float, int]:  # share of right answers, NaN: none known; replicas
     "The score of one question"
-    values = verdict if isinstance(verdict, list) else [verdict]
-    values = [as_number(value) for value in values]
-    if None in values or any(v < 0 or v > 1 for v in values):
-        raise ValueError(f"{str(verdict)[:60]} is no verdict: right, wrong or a list")
-    known = [value for value in values if not np.isnan(value)]
+    known = []
+    for value in verdict if isinstance(verdict, list) else [verdict]:
+        number = as_number(value)
+        if number is None or number < 0 or number > 1:
+            raise ValueError(
+                f"{str(verdict)[:60]} is no verdict: right, wrong or a list"
+            )
+        if not np.isnan(number):
+            known.append(number)
     return (float(np.mean(known)), len(known)) if known else (np.nan, 1)
 
 # %% ../../nbs/harnesses/opencompass.ipynb #f2975fd3
@@ -54,21 +58,25 @@ class OpenCompass(Harness):
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log, of results/MODEL/DATASET.json"
-        path, where = Path(path), repr(str(path))
+        path = Path(path)
+        where = repr(str(path))
         with naming(path, "is no result of OpenCompass"):
             raw = read_json(path)
             rows = detail_rows(raw)
-            found = [n for n in RIGHT if any(n in row for row in rows.values())]
-            if not found:
-                kind = (
-                    get_nested(raw, "type")
-                    or get_nested(raw, "details", "type")
-                    or "these"
-                )
+            names = [n for n in RIGHT if any(n in row for row in rows.values())]
+            if not names:
+                kind = get_nested(raw, "type") or get_nested(raw, "details", "type")
+                kind = kind or "these"
                 raise ValueError(f"{kind} details have no 'correct', only texts")
-            name = choose(found, choices.metric, "metric", where)
+            name = choose(names, choices.metric, "metric", where)
             verdicts = [share_right(row.get(name)) for row in rows.values()]
-            scores, runs = zip(*verdicts, strict=True)
-            model = choices.model or path.absolute().parent.name
-            task, runs = choices.task or path.stem, runs if max(runs) > 1 else None
-            return [Log(model, task, as_ids([*rows]), scores, file=where, trials=runs)]
+            runs = np.array([replicas for _, replicas in verdicts])
+            log = Log(
+                model=choices.model or path.absolute().parent.name,
+                task=choices.task or path.stem,
+                ids=as_ids([*rows]),
+                scores=np.array([score for score, _ in verdicts]),
+                file=where,
+                trials=runs if runs.max() > 1 else None,
+            )
+            return [log]

@@ -132,7 +132,7 @@ def typed_lines(
     what: str = "sample",  # a line is, for messages
 ) -> Iterator:  # rows
     "The rows of a file; an error names the line"
-    decoder = msgspec.json.Decoder(kind)
+    decoder: msgspec.json.Decoder = msgspec.json.Decoder(kind)
     with open(path, "rb") as file:
         lines = iter(partial(file.readline, int(memory_limit())), b"")
         for number, line in enumerate(lines, 1):

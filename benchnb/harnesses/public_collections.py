@@ -21,19 +21,23 @@ from .parsing import as_ids
 class Collection(Harness):
     "A collection of results in Parquet files"
 
-    pattern, columns = r"^[^.].*\.parquet$", []  # columns: those that are read
+    pattern = r"^[^.].*\.parquet$"
+    columns: list[str] = []  # that are read
 
     def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
         "Of a piece of the file: model, task, item, score and perhaps cost"
         raise NotImplementedError
 
-    def settle(self, rows: pd.DataFrame, choices: Choices, path: Path) -> pd.DataFrame:
+    def apply_choices(
+        self, rows: pd.DataFrame, choices: Choices, path: Path
+    ) -> pd.DataFrame:
         "All rows of a file, after its choices"
         return rows
 
     def frame(self, path: Path, columns: list[str], convert=None) -> pd.DataFrame:
         "Chosen columns of a file, piece by piece"
-        there, parts = parquet_schema(path).names, []
+        there = parquet_schema(path).names
+        parts = []
         if missing := [c for c in columns if c.partition(".")[0] not in there]:
             raise ValueError(f"it has no column {missing[0]!r}: another collection's?")
         for table in parquet_batches(path, 65536, columns):
@@ -46,17 +50,23 @@ class Collection(Harness):
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "A log for each model and task"
-        path, logs = Path(path), []
+        path = Path(path)
+        logs = []
         with naming(path, f"is no {self.logs}"):
-            found = self.frame(path, self.columns, self.rows)
-            rows = self.settle(found, choices, path)
+            frame = self.frame(path, self.columns, self.rows)
+            rows = self.apply_choices(frame, choices, path)
             if (bad := rows[["model", "task", "item"]].isna().any(axis=1)).any():
                 raise ValueError(f"row {bad.argmax()} names no model, task or item")
             for (model, task), part in rows.groupby(["model", "task"], sort=False):
-                about = str(choices.model or model), str(choices.task or task)
-                ids, scores = as_ids(part["item"].tolist()), part["score"].to_numpy()
-                logs.append(Log(*about, ids, scores, None, part.get("cost")))
-                logs[-1].file = repr(str(path))
+                log = Log(
+                    model=str(choices.model or model),
+                    task=str(choices.task or task),
+                    ids=as_ids(part["item"].tolist()),
+                    scores=part["score"].to_numpy(),
+                    cost=part["cost"].to_numpy() if "cost" in part else None,
+                    file=repr(str(path)),
+                )
+                logs.append(log)
         return logs
 
 
@@ -86,13 +96,15 @@ class MeasurementDB(Collection):
         names = ["model", "item", "task", "condition", "score"]
         return frame.set_axis(names, axis=1)
 
-    def settle(self, rows: pd.DataFrame, choices: Choices, path: Path) -> pd.DataFrame:
+    def apply_choices(
+        self, rows: pd.DataFrame, choices: Choices, path: Path
+    ) -> pd.DataFrame:
         "One condition, and the names of subjects"
         condition = rows["condition"].fillna("none").astype(str)
         several = condition.groupby([rows["model"], rows["item"]]).nunique().max() > 1
         if several or choices.filter:
-            found, where = condition.unique().tolist(), repr(str(path))
-            chosen = choose(found, choices.filter, "filter", where)
+            names = condition.unique().tolist()
+            chosen = choose(names, choices.filter, "filter", repr(str(path)))
             rows = rows[condition == chosen]
         if (beside := path.with_name("subjects.parquet")).is_file():
             with naming(beside, "is no list of subjects"):
@@ -115,17 +127,19 @@ class OpenEval(Collection):
         rows = []
         for name, model, scores in frame.itertuples(index=False, name=None):
             model = (model or {}).get("name")
-            item, found, number = str(name).rpartition(f"_{model}_")
-            if not found or not number.isdigit():
+            item, separator, number = str(name).rpartition(f"_{model}_")
+            if not separator or not number.isdigit():
                 raise ValueError(f"{str(name)[:60]!r} is not ITEM_MODEL_NUMBER")
-            values = {}
+            values: dict[str, float] = {}
             for metric, value in zip(scores["metric"], scores["value"], strict=True):
                 same = values.get(metric["name"], value) == value
                 values[metric["name"]] = value if same else np.nan
             rows.append((model, item, values))
         return pd.DataFrame(rows, columns=["model", "item", "values"])
 
-    def settle(self, rows: pd.DataFrame, choices: Choices, path: Path) -> pd.DataFrame:
+    def apply_choices(
+        self, rows: pd.DataFrame, choices: Choices, path: Path
+    ) -> pd.DataFrame:
         "One metric; the task is in the file's name"
         names = list(dict.fromkeys(name for part in rows["values"] for name in part))
         metric = choose(names, choices.metric, "metric", repr(str(path)))

@@ -43,9 +43,11 @@ class PyIRT(Harness):
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log for each line, with or without counts"
-        logs, where = [], repr(str(path))
+        where = repr(str(path))
+        logs = []
         for subject in typed_lines(path, Subject, "subject"):
-            values, trials = list(subject.responses.values()), None
+            values = list(subject.responses.values())
+            trials = None
             kinds = {*map(type, values)} - {type(None)}
             if Counts in kinds:
                 if len(kinds) > 1:
@@ -56,9 +58,15 @@ class PyIRT(Harness):
                     raise FileError(f"{where} has a number of trials below 0")
                 trials = np.array([max(runs, 1) for _, runs in pairs])
                 values = [won / runs if runs else None for won, runs in pairs]
-            ids, scores = np.array([*subject.responses], object), [*values]
-            about = str(subject.subject_id), choices.task or ""
-            logs.append(Log(*about, ids, scores, file=where, trials=trials))
+            log = Log(
+                model=str(subject.subject_id),
+                task=choices.task or "",
+                ids=np.array([*subject.responses], object),
+                scores=np.array(values, float),
+                file=where,
+                trials=trials,
+            )
+            logs.append(log)
         return logs
 
     def lines(self, scores: Scores) -> Iterator[str]:

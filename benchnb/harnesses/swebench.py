@@ -17,7 +17,7 @@ from ..data.sources import load
 from ..data.untrusted import parse_json
 from .harness import Harness, Round, Subset
 from .logs import ASK, Choices, Failure, Log
-from .parsing import get_nested, read_json
+from .parsing import Json, get_nested, read_json
 
 # %% ../../nbs/harnesses/swebench.ipynb #1e6fed88
 OUTCOMES = {  # list of instances -> their score; later ones win
@@ -43,9 +43,9 @@ def check_outcomes(
     *names: str,  # of two lists that exclude each other
 ) -> None:
     "Refuse an instance that is in both lists"
-    lists = (part if isinstance(part := report.get(n), list) else [] for n in names)
-    one, two = map(set, lists)
-    if both := one & two:
+    parts = [report.get(name) for name in names]
+    first, second = (set(part) if isinstance(part, list) else set() for part in parts)
+    if both := first & second:
         raise ValueError(f"{min(both)!r} is both in {' and '.join(names)}")
 
 
@@ -54,10 +54,10 @@ def report_scores(
 ) -> dict[str, float]:  # instance -> 1 resolved, 0 not, NaN: not scored
     "Which instances were resolved"
     if "resolved_ids" not in report:
-        one = {name: get_nested(part, "resolved") for name, part in report.items()}
-        if not one or not all(isinstance(part, bool) for part in one.values()):
+        verdicts = {name: get_nested(part, "resolved") for name, part in report.items()}
+        if not verdicts or not all(isinstance(v, bool) for v in verdicts.values()):
             raise ValueError("it has no resolved_ids")
-        return {name: float(part) for name, part in one.items()}
+        return {name: float(verdict) for name, verdict in verdicts.items()}
     scores = {}
     for name, score in OUTCOMES.items():
         if name == "submitted_ids" and "unresolved_ids" in report:
@@ -75,17 +75,19 @@ def instances_run(
 ) -> set[str]:  # empty: unknown
     "The instances of the predictions, or else of the logs, beside a list of results"
     folder = path.absolute().parent
-    folder, found = folder.parent if folder.name == "results" else folder, set()
-    if (preds := folder / "all_preds.jsonl").is_file():
-        with naming(preds), open(preds, "rb") as file:
-            found = {get_nested(parse_json(line), "instance_id") for line in file}
-    elif (preds := folder / "preds.json").is_file() and isinstance(
-        raw := read_json(preds), dict
-    ):
-        found = {*raw}
+    if folder.name == "results":
+        folder = folder.parent
+    names: set[str] = set()
+    lines = folder / "all_preds.jsonl"
+    listed = folder / "preds.json"
+    if lines.is_file():
+        with naming(lines), open(lines, "rb") as file:
+            names = {get_nested(parse_json(line), "instance_id") for line in file}
+    elif listed.is_file() and isinstance(predictions := read_json(listed), dict):
+        names = {*predictions}
     elif (folder / "logs").is_dir():
-        found = {place.name for place in (folder / "logs").iterdir()}
-    return found & {*load("swebench_verified").items.index}
+        names = {path.name for path in (folder / "logs").iterdir()}
+    return names & {*load("swebench_verified").items.index}
 
 
 def submission_scores(
@@ -93,7 +95,8 @@ def submission_scores(
     path: Path,  # evaluation/verified/SUBMISSION/results/results.json
 ) -> tuple[dict[str, float], bool]:  # False: some may never have been run
     "What a submission to SWE-bench Verified resolved"
-    names, resolved = load("swebench_verified").items.index, report["resolved"]
+    names = load("swebench_verified").items.index
+    resolved = report["resolved"]
     for name in ("unresolved", "no_generation"):
         check_outcomes(report, "resolved", name)
     lists = (part for part in report.values() if isinstance(part, list))
@@ -114,7 +117,7 @@ def submission_scores(
 
 # %% ../../nbs/harnesses/swebench.ipynb #1d6d7370
 def are_predictions(
-    raw: object,  # of JSON
+    raw: Json,
 ) -> bool:
     "Are these patches, not yet evaluated?"
     parts = list(raw.values()) if isinstance(raw, dict) else raw
@@ -132,14 +135,16 @@ class SWEBench(Harness):
     missing = "an empty patch leaves no report.json: AGENT.RUN.json counts it as failed"
     dataset = "SWE-bench/SWE-bench_Verified"  # on the Hugging Face hub
 
-    def holds(self, raw: object) -> bool:
+    def holds(self, raw: Json) -> bool:
         "Is it a report of a run, of one instance, of a submission, or predictions?"
         parts = list(raw.values()) if isinstance(raw, dict) else []
-        one = all(isinstance(part, dict) and "resolved" in part for part in parts)
-        whole = parts and (
-            "resolved_ids" in raw or isinstance(raw.get("resolved"), list)
-        )
-        return bool(whole or parts and one) or are_predictions(raw)
+        if are_predictions(raw):
+            return True
+        if not parts:
+            return False
+        if "resolved_ids" in raw or isinstance(raw.get("resolved"), list):
+            return True
+        return all(isinstance(part, dict) and "resolved" in part for part in parts)
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log"
@@ -159,25 +164,30 @@ class SWEBench(Harness):
             if not isinstance(raw, dict):
                 raise ValueError("it holds no JSON object; a list of ids is no result")
             submitted = isinstance(raw.get("resolved"), list)
-            scores, whole = (
-                submission_scores(raw, path)
-                if submitted
-                else (report_scores(raw), True)
-            )
+            whole = True
+            if submitted:
+                scores, whole = submission_scores(raw, path)
+            else:
+                scores = report_scores(raw)
             if not scores:
                 raise ValueError("it names no instance")
             model = path.stem.rpartition(".")[0] or path.stem
             if submitted or (name == "report.json" and [*scores] == [folder.name]):
                 agent = folder.parent  # results/ or INSTANCE/ lies in its folder
                 model = agent.parent.name if agent.name == "logs" else agent.name
-            ids, values = np.array([*scores], object), [*scores.values()]
-            kinds = {
-                n: k for name, k in FAILED_LISTS.items() for n in raw.get(name) or ()
-            }
-            why = [kinds.get(n, "") for n in ids]
-            about = choices.model or model, choices.task or ""
-            how = dict(file=repr(str(path)), whole=whole, failures=why)
-            return [Log(*about, ids, values, **how)]
+            reasons = {}
+            for name, failure in FAILED_LISTS.items():
+                reasons |= dict.fromkeys(raw.get(name) or (), failure)
+            log = Log(
+                model=choices.model or model,
+                task=choices.task or "",
+                ids=np.array([*scores], object),
+                scores=np.array([*scores.values()]),
+                file=repr(str(path)),
+                whole=whole,
+                failures=np.array([reasons.get(n, "") for n in scores], object),
+            )
+            return [log]
 
     @staticmethod
     def run_id(model: str) -> str:  # without a slash: it is part of file names
