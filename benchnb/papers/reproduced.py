@@ -14,7 +14,7 @@ import re
 from enum import StrEnum
 from itertools import combinations, product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -77,14 +77,20 @@ def printed_order(
     pairs = []
     for _, group in cells.groupby([block, "column"], sort=False):
         for one, two in combinations(group.itertuples(), 2):
-            gap, trials = one.value - two.value, np.fmin(one.trials, two.trials)
-            gain = np.sign(gap) * (one.reproduced - two.reproduced)
-            errors = (np.hypot(one.ours, two.ours), np.hypot(one.theirs, two.theirs))
-            pairs.append((gain, errors[0], trials, abs(gap), errors[1]))
+            gap = one.value - two.value
+            pairs.append(
+                {
+                    "gain": np.sign(gap) * (one.reproduced - two.reproduced),
+                    "error": np.hypot(one.ours, two.ours),
+                    "trials": np.fmin(one.trials, two.trials),
+                    "printed": abs(gap),
+                    "print's error": np.hypot(one.theirs, two.theirs),
+                }
+            )
     columns = ["gain", "error", "trials", "printed", "print's error"]
-    pairs = pd.DataFrame(pairs, columns=columns, dtype=float)
-    clear = errors_allowed(pairs["trials"], len(pairs)) * pairs["print's error"]
-    return pairs.loc[pairs["printed"] > clear, columns[:3]]
+    frame = pd.DataFrame(pairs, columns=columns, dtype=float)
+    clear = errors_allowed(frame["trials"], len(frame)) * frame["print's error"]
+    return frame.loc[frame["printed"] > clear, columns[:3]]
 
 # %% ../../nbs/papers/reproduced.ipynb #c2a8e0b7
 AGREES = (Verdict.REPRODUCED, Verdict.RESCORED)  # verdicts on cells
@@ -95,9 +101,20 @@ def difference_size(
     cells: pd.DataFrame,  # cells with both numbers
 ) -> float:  # share of the printed number; NaN where there are no cells
     "Median relative difference"
-    value, best = cells["published"].map(printed_value), cells["best"]
-    given = (x.astype(float) for x in (value, cells["reproduced"], best))
-    return relative_difference(*given).median()
+    return float(np.nanmedian(_relative_differences(cells))) if len(cells) else np.nan
+
+
+def _relative_differences(
+    cells: pd.DataFrame,  # cells with both numbers
+) -> np.ndarray:  # of each, as a share of the printed number
+    "How far each number is from the printed one"
+    return np.asarray(
+        relative_difference(
+            cells["published"].map(printed_value).astype(float),
+            cells["reproduced"].astype(float),
+            cells["best"].astype(float),
+        )
+    )
 
 
 def compare_cells(
@@ -107,15 +124,15 @@ def compare_cells(
     good, bad = (cells[cells["verdict"].isin(words)] for words in (AGREES, DISAGREES))
     if len(good) + len(bad):
         return Compared(How.CELLS, len(good), len(bad), size=difference_size(bad))
-    there = cells[cells["verdict"] == Verdict.OTHER_DATA]
-    value = there["published"].map(printed_value).astype(float)
-    there = there.assign(value=value)[value.notna()]
-    if len(pairs := printed_order(there)):
+    elsewhere = cells[cells["verdict"] == Verdict.OTHER_DATA]
+    value = elsewhere["published"].map(printed_value).astype(float)
+    elsewhere = elsewhere.assign(value=value)[value.notna()]
+    if len(pairs := printed_order(elsewhere)):
         return tally(How.ORDER, pairs, other=True)
-    given = there["value"], there["reproduced"], there["best"].astype(float)
-    near = int((relative_difference(*given) <= CLOSE).sum())
-    how = How.NEAR if len(there) else How.NOTHING
-    return Compared(how, near, len(there) - near, 0, len(there) > 0)
+    number = len(elsewhere)
+    near = int((_relative_differences(elsewhere) <= CLOSE).sum())
+    how = How.NEAR if number else How.NOTHING
+    return Compared(how, agree=near, against=number - near, other=number > 0)
 
 # %% ../../nbs/papers/reproduced.ipynb #891efcd6
 def claim_gains(
@@ -128,42 +145,64 @@ def claim_gains(
     pairs = []
     for place, line in enumerate(claim.itertuples()):
         cells = numbers[numbers["table"].isin(line.tables.split(" | "))]
-        facts = ["row", "column", "reproduced", "stderr", "trials", "verdict"]
-        known = cells.drop_duplicates(["row", "column"]).set_index(["row", "column"])
-        known = known[known["reproduced"].notna()]
-        values = known[facts[2:]].itertuples(index=False, name=None)
-        known = dict(zip(known.index, values, strict=True))
-        way = cells.drop_duplicates("column").set_index("column")[["better", "best"]]
-        way, there = way.to_dict("index"), {*cells["row"]}
-        rows = [text.split(" | ") for text in (line.each, line.row, line.than)]
-        rows[0] = cells["row"].unique() if line.each == "*" else rows[0]
+        once = cells.drop_duplicates(["row", "column"])
+        measured = {
+            (cell.row, cell.column): _Measured(
+                cell.reproduced, cell.stderr, cell.trials, cell.verdict
+            )
+            for cell in once[once["reproduced"].notna()].itertuples()
+        }
+        columns = cells.drop_duplicates("column").set_index("column")
+        way = columns[["better", "best"]].to_dict("index")
+        rows = {*cells["row"]}
+        each_row = line.each.split(" | ")
+        if line.each == "*":
+            each_row = cells["row"].unique()
+        firsts = line.row.split(" | ")
+        seconds = line.than.split(" | ")
         names = [name for name in way if re.search(line.column, name)]
-        for each, *two, name in product(*rows, names):
-            columns, halves = (name, line.other or name), []
-            for row, column in zip((r.format(each) for r in two), columns, strict=True):
+        for each, first, second, name in product(each_row, firsts, seconds, names):
+            halves = []
+            for template, column in ((first, name), (second, line.other or name)):
+                row = template.format(each)
                 if re.fullmatch(r"[\d.]+", row):  # a bound
-                    halves.append((float(row), 0.0, np.nan, ""))
-                elif row not in there and known:
+                    halves.append(_Measured(float(row), 0.0, np.nan, ""))
+                elif row not in rows and measured:
                     raise ValueError(f"{line.table}: no row {row!r} in {line.tables}")
-                elif (row, column) in known:
-                    halves.append(known[row, column])
+                elif (row, column) in measured:
+                    halves.append(measured[row, column])
             if len(halves) == 2:
-                pairs.append((*_gain(*halves, way[name], line.near), place))
+                gain = _gain(halves[0], halves[1], way[name], line.near)
+                pairs.append((*gain, place))
     return pd.DataFrame(pairs, columns=["gain", "error", "trials", "other", "place"])
 
 
-def _gain(one, two, way, near):
-    "Gain, its error, trials and data of a pair; near: the second plus this share"
-    values, errors = ([half[k] for half in (one, two)] for k in (0, 1))
-    errors, sign = np.nan_to_num(np.array(errors, float)), 1
-    if way["better"] == "lower":
-        sign = -1
+class _Measured(NamedTuple):
+    "A number of ours in a claim, or a bound"
+
+    value: float
+    stderr: float  # NaN: not known
+    trials: float
+    verdict: str
+
+
+def _gain(
+    first: _Measured,
+    second: _Measured,
+    way: dict,  # better: higher or lower; best: what a perfect method reaches
+    near: float,  # the first is near the second plus this share; 0: is it better?
+) -> tuple:  # gain, its error, trials, is it on other data?
+    "By how much the first is better"
+    errors = np.nan_to_num(np.array([first.stderr, second.stderr], float))
+    values = [first.value, second.value]
+    sign = -1 if way["better"] == "lower" else 1
     if near > 0:  # distances to the best value, or to 0
         best = np.nan_to_num(float(way["best"]))
-        values, sign = [abs(best - value) for value in values], -1
-        values[1], errors[1] = (1 + near) * values[1], (1 + near) * errors[1]
-    trials = np.fmin(one[2], two[2])
-    other = Verdict.OTHER_DATA in (one[3], two[3])
+        values = [abs(best - first.value), (1 + near) * abs(best - second.value)]
+        errors[1] = (1 + near) * errors[1]
+        sign = -1
+    trials = np.fmin(first.trials, second.trials)
+    other = Verdict.OTHER_DATA in (first.verdict, second.verdict)
     return sign * (values[0] - values[1]), np.hypot(*errors), trials, other
 
 # %% ../../nbs/papers/reproduced.ipynb #baf1e894
@@ -173,14 +212,21 @@ def judge_item(
     numbers: pd.DataFrame,  # number lines of the paper
 ) -> tuple[Compared, Verdict]:
     "How a table or a figure compares with the paper, and the verdict on it"
-    compared, weak = Compared() if len(claim) else compare_cells(cells), False
+    compared = Compared() if len(claim) else compare_cells(cells)
+    weak = False
     if len(claim) and len(gains := claim_gains(claim, numbers)):
         compared = tally(How.CLAIM, gains, gains["other"].any())
         allowed = errors_allowed(gains["trials"], len(gains)) * gains["error"]
         unclear = (gains["gain"].abs() <= allowed).groupby(gains["place"]).mean()
         weak = (unclear > 0.5).any()  # one of several claims is mostly unclear
     if compared.how:
-        verdict = judge(*compared[1:])
+        verdict = judge(
+            agree=compared.agree,
+            against=compared.against,
+            unclear=compared.unclear,
+            other=compared.other,
+            size=compared.size,
+        )
         good = verdict in (Verdict.REPRODUCED, Verdict.REPRODUCED_ELSEWHERE)
         return compared, Verdict.NOT_DECIDED if weak and good else verdict
     waiting = (cells["verdict"] == Verdict.NOT_YET).any()
@@ -193,7 +239,7 @@ BY_HAND = (Verdict.NOT_DECIDED, Verdict.NOT_POSSIBLE, Verdict.NOTHING_MEASURED)
 def explain(
     cells: pd.DataFrame,  # all printed cells of the table
     verdict: Verdict,  # on the table
-    given: str = "",  # reason in the catalogue
+    stored: str = "",  # reason in the catalogue
 ) -> str:
     "The reason that stands beside the verdict"
 
@@ -201,11 +247,12 @@ def explain(
         counts = part.loc[part["reason"] != "", "reason"].value_counts()
         return "; ".join(dict.fromkeys("; ".join(counts.index[:2]).split("; ")))
 
-    words = [DISAGREES, [Verdict.NOT_POSSIBLE], [Verdict.OTHER_DATA]]
-    bad, gone, elsewhere = (cells[cells["verdict"].isin(some)] for some in words)
+    bad = cells[cells["verdict"].isin(DISAGREES)]
+    gone = cells[cells["verdict"] == Verdict.NOT_POSSIBLE]
+    elsewhere = cells[cells["verdict"] == Verdict.OTHER_DATA]
     failed = verdict in (*DISAGREES, Verdict.DIFFERS)
     about = bad if failed else gone if verdict == Verdict.NOT_POSSIBLE else cells[:0]
-    parts = [given] if given else [common(about), common(elsewhere)]
+    parts = [stored] if stored else [common(about), common(elsewhere)]
     if len(bad):
         size = 100 * difference_size(bad)
         parts.insert(0, f"the cells that disagree differ by {size:.1f}% (median)")
@@ -215,7 +262,7 @@ def explain(
 
 
 def report_line(
-    entry: NamedTuple,  # an item of the paper's file
+    entry: Any,  # an item of the paper's file, as itertuples gives it
     cells: pd.DataFrame,  # printed and extra cells of the paper, from table_cells
     claims: pd.DataFrame,  # claim lines of the paper
     numbers: pd.DataFrame,  # number lines of the paper
@@ -238,25 +285,37 @@ def report_line(
         good = verdict in (Verdict.REPRODUCED, Verdict.REPRODUCED_ELSEWHERE)
         verdict = str(entry.verdict if entry.verdict and good else verdict)
     published = printed["published"].iloc[0] if len(printed) else ""
-    facts = dict(verdict=verdict, reason=explain(cells, verdict, entry.reason))
-    about = ["paper", "table", "row", "column", "shows", "claim", "chapter"]
-    found = {name: getattr(entry, name) for name in about}
-    found = {"item" if k == "table" else k: v for k, v in found.items()}
-    found |= {"published": published} | headline
-    return found | compared._asdict() | facts
+    return {
+        "paper": entry.paper,
+        "item": entry.table,
+        "row": entry.row,
+        "column": entry.column,
+        "shows": entry.shows,
+        "claim": entry.claim,
+        "chapter": entry.chapter,
+        "published": published,
+        **headline,
+        **compared._asdict(),
+        "verdict": verdict,
+        "reason": explain(cells, verdict, entry.reason),
+    }
 
 
 def report(
     folder: str | Path | None = None,  # stored results; the package's own if None
 ) -> pd.DataFrame:  # one row per table and figure
     "Every table and figure with its headline, its verdict and the reason"
-    cells, numbers = table_cells(folder=folder), ledger_lines("number", folder=folder)
+    cells = table_cells(folder=folder)
+    numbers = ledger_lines("number", folder=folder)
     if not len(numbers):  # nothing is stored there
         numbers = ledger_lines("number").assign(reproduced=np.nan)
     claims = ledger_lines("claim")
     return pd.DataFrame(
         report_line(
-            item, *(x[x["paper"] == item.paper] for x in (cells, claims, numbers))
+            item,
+            cells=cells[cells["paper"] == item.paper],
+            claims=claims[claims["paper"] == item.paper],
+            numbers=numbers[numbers["paper"] == item.paper],
         )
         for item in ledger_lines("item").itertuples(index=False)
     )
@@ -281,21 +340,26 @@ def headline_text(
     digits = 3 if abs(line["reproduced"]) < 10 else 1
     if line["published"]:
         digits = 1 + len(line["published"].partition(".")[2])
-    text, error = f"{line['reproduced']:.{digits}f}", line["stderr"]
+    parts = [f"{line['reproduced']:.{digits}f}"]
+    error = line["stderr"]
     if error > 0:
-        text += f" ± {error:{'.1g' if error < 0.5 * 10**-digits else f'.{digits}f'}}"
-    return text + (f" ({line['trials']:.0f} trials)" if line["trials"] > 1 else "")
+        form = ".1g" if error < 0.5 * 10**-digits else f".{digits}f"
+        parts.append(f"± {error:{form}}")
+    if line["trials"] > 1:
+        parts.append(f"({line['trials']:.0f} trials)")
+    return " ".join(parts)
 
 
 def comparison_text(
     line: pd.Series,  # a row of report
 ) -> str:
     "What was compared, in words"
-    clear, unclear = line["agree"] + line["against"], line["unclear"]
+    clear = line["agree"] + line["against"]
+    unclear = line["unclear"]
     if line["how"] and not clear:
         return f"{unclear} pair{'s' if unclear > 1 else ''}, unclear"
-    text = f"{line['agree']} of {clear} {line['how']}" if line["how"] else ""
-    return text + (f", {unclear} unclear" if unclear else "")
+    agreement = f"{line['agree']} of {clear} {line['how']}" if line["how"] else ""
+    return agreement + (f", {unclear} unclear" if unclear else "")
 
 # %% ../../nbs/papers/reproduced.ipynb #1f104c21
 def markdown_page(
@@ -317,11 +381,17 @@ def markdown_page(
         headline = " / ".join(filter(None, [line["row"], line["column"]]))
         shows = f"{escape(line['shows'])}: *{escape(headline)}*".removesuffix(": **")
         claim = f"; “{escape(line['claim'])}”" if line["claim"] else ""
-        why = "; ".join(filter(None, [line["reason"], line["data"]]))
-        cells = [f"**{line['verdict']}**"]
-        cells += [f"[{name}](../{line['chapter']}.ipynb): {shows}{claim}"]
-        cells += [escape(line["published"]), escape(headline_text(line))]
-        lines.append([*cells, comparison_text(line), escape(why)])
+        reason = "; ".join(filter(None, [line["reason"], line["data"]]))
+        lines.append(
+            [
+                f"**{line['verdict']}**",
+                f"[{name}](../{line['chapter']}.ipynb): {shows}{claim}",
+                escape(line["published"]),
+                escape(headline_text(line)),
+                comparison_text(line),
+                escape(reason),
+            ]
+        )
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

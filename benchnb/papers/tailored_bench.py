@@ -43,8 +43,8 @@ def benchmark_scores(
     "GSM8K as published; of the others, what is public of the models of tables 14 to 16"
     if benchmark == "GSM8K":
         return load("gsm8k")
-    listed = pd.read_csv(resource_path("tailored_bench_models.csv"))
-    listed = listed.loc[listed["benchmark"] == benchmark, "model"]
+    models = pd.read_csv(resource_path("tailored_bench_models.csv"))
+    listed = models.loc[models["benchmark"] == benchmark, "model"]
     table = load(f"openllm_v1/{benchmark.lower()}")
     table = table.select(models=~np.isnan(table.values).any(axis=1))
     names = table.models.index.to_series().str.rpartition("/")[2]  # without the maker
@@ -77,8 +77,9 @@ def gsm8k_cells(
     **facts: object,  # data, verdict and reason, if not the usual ones
 ) -> pd.DataFrame:  # one row per cell, as complete_cells wants it
     "Mean and standard error of Kendall's tau and the MAE as cells of a table"
-    figures, parts = summary(frame), []
+    figures = summary(frame)
     figures["row"] = figures["method"].map(row.format)
+    parts = []
     for budget, part in figures.groupby("budget", sort=False):
         names = {m: column.format(budget) + m for m in ("kendall", "mae")}
         parts.append(mean_cells(part, "row", names, table=table, data=DATA))
@@ -87,7 +88,7 @@ def gsm8k_cells(
 # %% ../../nbs/papers/tailored_bench.ipynb #152cc8df
 TABLE_6_ITEMS = (20, 25, 30, 35, 40)  # budgets of table 6
 MANY = 100  # trials of the rows that carry the claim, as many as the paper has
-ABLATIONS = {  # table to row to settings
+ABLATIONS: dict[str, dict[str, dict]] = {  # table to row to settings
     "table 7": {
         "Manhattan": {},
         "Cosine": {"metric": "cosine"},
@@ -102,11 +103,12 @@ ABLATIONS = {  # table to row to settings
 
 def paper_methods() -> dict[str, Method]:  # label to method, not fitted
     "The paper's methods with its settings, and AIPW"
-    gp_irt = dict(anchors="random", dims=2, spread=30, folds=0)  # hardly a prior
     return {
         "Random": get_method("random"),
         "AnchorPoints": get_method("anchor_points", distance="correlation"),
-        "gp-IRT": get_method("gp_irt", **gp_irt),
+        "gp-IRT": get_method(  # a spread of 30 is hardly a prior
+            "gp_irt", anchors="random", dims=2, spread=30, folds=0
+        ),
         "AIPW": get_method("aipw"),
         "TailoredBench": TailoredBenchPublished(),
     }
@@ -116,16 +118,16 @@ def main_tables(
     runs: Runs,  # trials, processors, journals
 ) -> Iterator[pd.DataFrame]:  # cells of one table after another
     "Tables 6 and 1, the GSM8K block, with settings of ours beside the paper's"
-    rivals = paper_methods()
-    claim = {name: rivals.pop(name) for name in ("Random", "TailoredBench")}
-    rivals |= {
+    others = paper_methods()
+    claim = {name: others.pop(name) for name in ("Random", "TailoredBench")}
+    others |= {
         "AnchorPoints, Manhattan": get_method("anchor_points"),
         "gp-IRT, K-means anchors": get_method("gp_irt", folds=0),
         "TailoredBench, one target at a time": TailoredBench(),
     }
     many = replace(runs, trials=max(runs.trials, MANY))
     frame = on_halves(many, "claim", claim, TABLE_6_ITEMS)
-    frame = pd.concat([frame, on_halves(runs, "table_6", rivals, TABLE_6_ITEMS)])
+    frame = pd.concat([frame, on_halves(runs, "table_6", others, TABLE_6_ITEMS)])
     table_6 = gsm8k_cells(frame, "table 6")
     yield table_6
     yield scatter(table_6, "figure 7")
@@ -133,8 +135,11 @@ def main_tables(
     row = "GSM8K / {}, random halves"
     yield gsm8k_cells(halves, "table 6", row, data="gsm8k, random halves")
     best = "GSM8K / Best Baseline"
-    rows = ("TailoredBench", "", "GSM8K / {}"), ("Random", "kendall", best)
-    for name, metric, row in [*rows, ("gp-IRT", "mae", best)]:
+    for name, metric, row in (
+        ("TailoredBench", "", "GSM8K / {}"),
+        ("Random", "kendall", best),
+        ("gp-IRT", "mae", best),
+    ):
         cells = gsm8k_cells(frame[frame["method"] == name], "table 1", row)
         yield cells[cells["column"].str.endswith(metric)]
 
@@ -146,18 +151,29 @@ def ablations(
     **facts: object,  # data, verdict and reason, if not the usual ones
 ) -> Iterator[pd.DataFrame]:  # cells of one table after another
     "Tables 7 to 9 and 13, one benchmark's part, and what it adds to table 10"
-    settings = {str(given): given for t in ABLATIONS.values() for given in t.values()}
-    methods = {k: TailoredBenchPublished(**given) for k, given in settings.items()}
-    where = dict(benchmark=benchmark)
-    frame = on_halves(runs, prefix + "ablations", methods, **where)
+    methods = {
+        str(settings): TailoredBenchPublished(**settings)
+        for rows in ABLATIONS.values()
+        for settings in rows.values()
+    }
+    frame = on_halves(runs, prefix + "ablations", methods, benchmark=benchmark)
     for table, rows in ABLATIONS.items():
-        for name, given in rows.items():
-            part = frame[frame["method"] == str(given)]
+        for name, settings in rows.items():
+            part = frame[frame["method"] == str(settings)]
             yield gsm8k_cells(part, table, f"{benchmark} / {name}", "", **facts)
-    fixed = {"fixed": TailoredBenchPublished()}
-    fixed = on_halves(runs, prefix + "fixed", fixed, **where)
-    free = {"free": TailoredBenchPublished(keep_probe=False)}
-    free = on_halves(runs, prefix + "free", free, (30, 40), **where)
+    fixed = on_halves(
+        runs,
+        prefix + "fixed",
+        {"fixed": TailoredBenchPublished()},
+        benchmark=benchmark,
+    )
+    free = on_halves(
+        runs,
+        prefix + "free",
+        {"free": TailoredBenchPublished(keep_probe=False)},
+        (30, 40),
+        benchmark=benchmark,
+    )
     for part, size, asked in ((fixed, 20, 30), (free, 20, 30), (free, 30, 40)):
         row = f"{benchmark} / {{}} G-set, 10 + {size} items, {asked} asked"
         part = part[part["budget"] == asked]
@@ -169,9 +185,13 @@ def more_items(
 ) -> pd.DataFrame:  # one row per cell
     "Table 5, on GSM8K: 97 of HellaSwag's items are public, too few for 150"
     frame = on_halves(runs, "table_5", paper_methods(), (50, 100, 150))
-    why = "measured on GSM8K; of HellaSwag 97 items are public"
-    facts = dict(verdict=Verdict.OTHER_DATA, reason=why)
-    return gsm8k_cells(frame, "table 5", "HellaSwag / {}", **facts)
+    return gsm8k_cells(
+        frame,
+        "table 5",
+        "HellaSwag / {}",
+        verdict=Verdict.OTHER_DATA,
+        reason="measured on GSM8K; of HellaSwag 97 items are public",
+    )
 
 
 UNNAMED = "families are known for the 100 models whose names could be recovered"
@@ -184,9 +204,11 @@ def pairs_and_natives(
 ) -> pd.DataFrame:  # one row per trial
     "Pairs of targets that are ordered rightly (section 4.2), native sources (4.4)"
     source, target = scores.split("given")
-    method, rows = TailoredBenchPublished().fit(source), []
+    method = TailoredBenchPublished().fit(source)
+    rows = []
     for trial, part in frame.groupby("trial"):
-        answers = target.values[:, prepare_method(method, 30, trial).probe_]
+        prepare_method(method, 30, trial)
+        answers = target.values[:, method.probe_]
         natives = method.ranked_sources(answers, np.random.default_rng(0))[1]
         pairs = metrics.pairwise_accuracy(*part[["truth", "score"]].to_numpy().T)
         rows.append({"row": row, "pairs": 100 * pairs, "natives": natives})
@@ -197,35 +219,62 @@ def native_tables(
     runs: Runs,  # trials, processors, journals
 ) -> Iterator[pd.DataFrame]:  # cells of one table after another
     "Table 11 (families of the native sources), sections 4.2 (pairs) and 4.4 (number)"
-    scores, chosen = load("gsm8k"), []
+    scores = load("gsm8k")
     source, target = scores.split("given")
     method = TailoredBenchPublished().fit(source)
-    families, of = source.models["family"], target.models["family"]
+    families = source.models["family"]
+    target_families = target.models["family"]
     frame = on_halves(runs, "fixed", {"fixed": TailoredBenchPublished()})
+    rows = []
     for trial in frame["trial"].unique():
-        answers = target.values[:, prepare_method(method, 30, trial).probe_]
-        for place in np.flatnonzero(of.isin(["llama", "mistral"])):
-            own_first = np.vstack([answers[place], np.delete(answers, place, axis=0)])
+        prepare_method(method, 30, trial)
+        answers = target.values[:, method.probe_]
+        for row in np.flatnonzero(target_families.isin(["llama", "mistral"])):
+            own_first = np.vstack([answers[row], np.delete(answers, row, axis=0)])
             native = method.native_sources(own_first, np.random.default_rng(trial))
             counts = families.iloc[native].value_counts()
             counts = counts.reindex(["mistral", "llama"], fill_value=0)
             usual = len(native) * families.value_counts()[counts.index] / len(source)
-            facts = {"trial": trial, "target": of.iloc[place].title(), **counts}
-            chosen.append(facts | (counts / usual).add_suffix(" times").to_dict())
-    other = dict(
-        table="table 11", verdict=Verdict.OTHER_DATA, reason=UNNAMED, data=DATA
-    )
-    chosen = pd.DataFrame(chosen).groupby(["trial", "target"]).mean().reset_index()
+            times = (counts / usual).add_suffix(" times")
+            family = target_families.iloc[row].title()
+            rows.append({"trial": trial, "target": family, **counts, **times})
+    chosen = pd.DataFrame(rows).groupby(["trial", "target"]).mean().reset_index()
     columns = {family: f"{family} natives" for family in ("mistral", "llama")}
-    times = {f"{k} times": f"{v} / times the base rate" for k, v in columns.items()}
-    yield mean_cells(chosen, "target", columns, **other)
-    yield mean_cells(chosen, "target", times, **other, better="higher")
+    yield mean_cells(
+        chosen,
+        "target",
+        columns,
+        table="table 11",
+        verdict=Verdict.OTHER_DATA,
+        reason=UNNAMED,
+        data=DATA,
+    )
+    yield mean_cells(
+        chosen,
+        "target",
+        {f"{k} times": f"{v} / times the base rate" for k, v in columns.items()},
+        table="table 11",
+        verdict=Verdict.OTHER_DATA,
+        reason=UNNAMED,
+        data=DATA,
+        better="higher",
+    )
     trials = pairs_and_natives(frame, scores, "GSM8K / TailoredBench")
-    why = "at 30 items; the paper does not say at how many its figure was taken"
-    given, facts = {"pairs": "pairwise accuracy %"}, dict(data=DATA, reason=why)
-    yield mean_cells(trials, "row", given, table="section 4.2", **facts)
-    given = {"natives": "native source models"}
-    yield mean_cells(trials, "row", given, table="section 4.4", data=DATA)
+    yield mean_cells(
+        trials,
+        "row",
+        {"pairs": "pairwise accuracy %"},
+        table="section 4.2",
+        data=DATA,
+        reason="at 30 items; the paper does not say at how many its figure was taken",
+    )
+    yield mean_cells(
+        trials,
+        "row",
+        {"natives": "native source models"},
+        table="section 4.4",
+        data=DATA,
+    )
 
 
 def with_and_without(
@@ -234,12 +283,14 @@ def with_and_without(
     seed: int,  # which other sources are left out
 ) -> dict[str, Scores]:  # two tables, marked source and target, equally many sources
     "Targets of one family; sources with and without that family"
-    known = scores.models["family"].eq(family).to_numpy()
+    member = scores.models["family"].eq(family).to_numpy()
     source = scores.models["part"].eq("source").to_numpy()
-    target, kin = np.flatnonzero(known & ~source), np.flatnonzero(known & source)
-    others, tables = np.flatnonzero(source & ~known), {}
+    target = np.flatnonzero(member & ~source)
+    kin = np.flatnonzero(member & source)
+    others = np.flatnonzero(source & ~member)
     rng = np.random.default_rng(seed)
     fewer = rng.choice(others, len(others) - len(kin), replace=False)
+    tables = {}
     for name, rows in {"with": np.append(kin, fewer), "without": others}.items():
         table = scores.select(models=np.append(rows, target))
         table.models["part"] = np.repeat(["source", "target"], [len(rows), len(target)])
@@ -251,14 +302,29 @@ def without_family(
     runs: Runs,  # trials, each with other sources left out; processors
 ) -> pd.DataFrame:  # one row per cell
     "Table 12: Llama targets, with and without Llamas among the sources"
-    scores, parts = load("gsm8k"), {"with": [], "without": []}
+    scores = load("gsm8k")
+    parts: dict[str, list[pd.DataFrame]] = {"with": [], "without": []}
     for trial in range(runs.trials):
         for name, table in with_and_without(scores, "llama", trial).items():
-            given = paper_methods(), (30,), 1, "given", trial, runs.n_jobs
-            parts[name].append(compare(table, *given).frame.assign(trial=trial))
-    facts = dict(row="{}", verdict=Verdict.OTHER_DATA, reason=UNNAMED)
+            comparison = compare(
+                table,
+                paper_methods(),
+                (30,),
+                trials=1,
+                split="given",
+                seed=trial,
+                n_jobs=runs.n_jobs,
+            )
+            parts[name].append(comparison.frame.assign(trial=trial))
     return pd.concat(
-        gsm8k_cells(pd.concat(part), "table 12", column=f"{name} llama / ", **facts)
+        gsm8k_cells(
+            pd.concat(part),
+            "table 12",
+            row="{}",
+            column=f"{name} llama / ",
+            verdict=Verdict.OTHER_DATA,
+            reason=UNNAMED,
+        )
         for name, part in parts.items()
     )
 
@@ -278,23 +344,25 @@ class OtherNatives(TailoredBenchPublished):
         if self.count:
             return order[: self.count]
         if self.band:
-            return order[slice(*(round(end * len(order)) for end in self.band))]
-        pool, share = (order, self.share) if self.share else (order[:number], self.keep)
+            first, last = (round(share * len(order)) for share in self.band)
+            return order[first:last]
+        pool = order if self.share else order[:number]
+        share = self.share or self.keep
         return rng.permutation(pool)[: max(round(share * len(pool)), 1)]
 
 
 def other_natives() -> dict[str, dict]:  # by what changes: label to method
     "Figure 3's native sources: random shares of all, of the natives, fifths by rank"
-    fifths, found = ("nearest", "second", "third", "fourth", "farthest"), {}
-    for place, name in enumerate(fifths):
-        first, last = place / 5, (place + 1) / 5
-        for change, label, settings in (
-            ("share", f"{last:.0%} of the sources", {"share": last}),
-            ("keep", f"{last:.0%} of the natives kept", {"keep": last}),
-            ("band", f"the {name} fifth of the sources", {"band": (first, last)}),
-        ):
-            found.setdefault(change, {})[label] = OtherNatives(**settings)
-    return found
+    shares = {}
+    kept = {}
+    bands = {}
+    for n, name in enumerate(("nearest", "second", "third", "fourth", "farthest")):
+        first = n / 5
+        last = (n + 1) / 5
+        shares[f"{last:.0%} of the sources"] = OtherNatives(share=last)
+        kept[f"{last:.0%} of the natives kept"] = OtherNatives(keep=last)
+        bands[f"the {name} fifth of the sources"] = OtherNatives(band=(first, last))
+    return {"share": shares, "keep": kept, "band": bands}
 
 
 def native_figures(
@@ -317,8 +385,12 @@ def scatter(
     "Figures 5 to 8: the standard deviation over trials, with its own standard error"
     deviation = cells["stderr"] * np.sqrt(cells["trials"])
     error = deviation / np.sqrt(2 * (cells["trials"] - 1))
-    facts = dict(table=figure, column=cells["column"] + " sd")
-    return cells.assign(reproduced=deviation, stderr=error, **facts)
+    return cells.assign(
+        reproduced=deviation,
+        stderr=error,
+        table=figure,
+        column=cells["column"] + " sd",
+    )
 
 
 RIVALS = ("Random", "AnchorPoints", "gp-IRT")  # the paper's baselines
@@ -329,44 +401,60 @@ def elsewhere(
     benchmark: str,  # a key of PAPER_FIGURES, not GSM8K
 ) -> Iterator[pd.DataFrame]:  # cells of one table or figure after another
     "Every table and figure of another benchmark, on its public part"
-    scores, prefix = benchmark_scores(benchmark), f"{benchmark.lower()}_"
+    scores = benchmark_scores(benchmark)
     models, items = scores.shape
-    facts = dict(data=f"openllm_v1/{benchmark.lower()}, {models} models, {items} items")
-    facts |= dict(verdict=Verdict.OTHER_DATA, reason="public part: 0 or 1, fewer items")
+    data = f"openllm_v1/{benchmark.lower()}, {models} models, {items} items"
+    for cells in _cells_elsewhere(runs, benchmark, scores):
+        yield cells.assign(
+            data=data,
+            verdict=Verdict.OTHER_DATA,
+            reason="public part: 0 or 1, fewer items",
+        )
+
+
+def _cells_elsewhere(
+    runs: Runs,  # trials, processors, journals
+    benchmark: str,  # a key of PAPER_FIGURES, not GSM8K
+    scores: Scores,  # of this benchmark
+) -> Iterator[pd.DataFrame]:  # cells of one table or figure after another
+    "The cells, without what they have in common"
+    prefix = f"{benchmark.lower()}_"
     scattered, share, band, number = PAPER_FIGURES[benchmark]
-    where, row = dict(benchmark=benchmark), benchmark + " / {}"
+    row = benchmark + " / {}"
+
+    def measure(name, methods, budgets=(30,)):
+        return on_halves(runs, prefix + name, methods, budgets, benchmark=benchmark)
+
     methods = {k: m for k, m in paper_methods().items() if k != "AIPW"}
-    frame = on_halves(runs, prefix + "table_6", methods, TABLE_6_ITEMS, **where)
-    table_6 = gsm8k_cells(frame, "table 6", row, **facts)
+    table_6 = gsm8k_cells(measure("table_6", methods, TABLE_6_ITEMS), "table 6", row)
     yield table_6
     yield scatter(table_6, scattered)
     ours = table_6["row"] == row.format("TailoredBench")
     yield table_6[ours].assign(table="table 1")
-    rivals = table_6[table_6["row"].isin(map(row.format, RIVALS))]
-    for column, part in rivals.groupby("column"):
+    of_paper = table_6[table_6["row"].isin(map(row.format, RIVALS))]
+    for column, part in of_paper.groupby("column"):
         part = part.sort_values("reproduced", ascending=column.endswith("mae"))
         yield part[:1].assign(table="table 1", row=row.format("Best Baseline"))
-    yield from ablations(runs, prefix=prefix, **where, **facts)
+    yield from ablations(runs, benchmark, prefix)
     methods = {"the method's own number of sources": TailoredBenchPublished()}
     for part in (1, 2, 4, 6, 8, 10, 12, 15):
-        count = max(round(part / 15 * models / 2), 1)
+        count = max(round(part / 15 * len(scores) / 2), 1)
         methods[f"the nearest {part} in 15 sources"] = OtherNatives(count=count)
-    frame = on_halves(runs, prefix + "number", methods, **where)
-    yield gsm8k_cells(frame, number, "{}", **facts)
+    frame = measure("number", methods)
+    yield gsm8k_cells(frame, number, "{}")
     own = frame[frame["method"] == "the method's own number of sources"]
     trials = pairs_and_natives(own, scores, row.format("TailoredBench"))
-    given = {"natives": "native source models"}
-    yield mean_cells(trials, "row", given, table="section B.11", **facts)
+    natives = {"natives": "native source models"}
+    yield mean_cells(trials, "row", natives, table="section B.11")
     if benchmark == "HellaSwag":
-        given = {"pairs": "pairwise accuracy %"}
-        yield mean_cells(trials, "row", given, table="section 4.2", **facts)
-        trials = centroid_distances(runs, scores)
-        given = {"distance": "mean distance to centroid"}
-        yield mean_cells(trials, "row", given, table="figure 1", **facts)
+        pairs = {"pairs": "pairwise accuracy %"}
+        yield mean_cells(trials, "row", pairs, table="section 4.2")
+        distances = centroid_distances(runs, scores)
+        distance = {"distance": "mean distance to centroid"}
+        yield mean_cells(distances, "row", distance, table="figure 1")
     changes = other_natives()
     for figure, change in {share: "share", band: "band"}.items():
-        frame = on_halves(runs, prefix + change, changes[change], **where)
-        yield gsm8k_cells(frame, figure, "{}", **facts)
+        yield gsm8k_cells(measure(change, changes[change]), figure, "{}")
 
 
 def centroid_distances(
@@ -375,10 +463,11 @@ def centroid_distances(
     k: int = 30,  # medoids
 ) -> pd.DataFrame:  # one row per trial and half
     "Figure 1: how far items lie from the medoids that the sources' answers choose"
-    halves, rows = [standardize(half.values) for half in scores.split("given")], []
+    halves = [standardize(half.values) for half in scores.split("given")]
+    rows = []
     for trial in range(runs.trials):
-        found = cluster_items(halves[0], k, trial, search="pam")
-        nearest = found.medoids[found.labels]
+        clustering = cluster_items(halves[0], k, trial, search="pam")
+        nearest = clustering.medoids[clustering.labels]
         for name, answers in zip(("source", "target"), halves, strict=True):
             distance = np.abs(answers - answers[:, nearest]).mean()  # per model
             rows.append((f"HellaSwag / {name} embeddings", distance))
@@ -393,25 +482,40 @@ def averages(
     split = cells["row"].str.split(" / ", n=1, expand=True)
     cells = cells.assign(variant=split[1], variance=cells["stderr"] ** 2)
     cells = cells[split[0].isin(PAPER_FIGURES)]
-    facts = dict(verdict=Verdict.OTHER_DATA, data="GSM8K and parts of three more")
-    facts["reason"] = "the mean of four of the five benchmarks; POPE is missing"
     parts = {"table 7": "table 2", "table 8": "table 3", "table 13": "table 4"}
     for part, whole in (parts | {"table 10": "table 10"}).items():
         groups = cells[cells["table"] == part].groupby(["variant", "column"])
-        found = groups.agg(reproduced=("reproduced", "mean"), trials=("trials", "min"))
-        found["stderr"] = np.sqrt(groups["variance"].sum()) / groups.size()
-        found = found.reset_index().rename(columns={"variant": "row"})
-        found["row"] = "average / " * (part != whole) + found["row"]
-        yield found.assign(table=whole, **facts)
+        means = groups.agg(reproduced=("reproduced", "mean"), trials=("trials", "min"))
+        means["stderr"] = np.sqrt(groups["variance"].sum()) / groups.size()
+        means = means.reset_index().rename(columns={"variant": "row"})
+        if part != whole:
+            means["row"] = "average / " + means["row"]
+        yield _as_average(means.assign(table=whole))
     errors = cells[(cells["table"] == "table 1") & cells["column"].str.endswith("mae")]
     sums = errors.groupby("variant")[["reproduced", "variance"]].sum()
     ours, best = (sums.loc[name] for name in ("TailoredBench", "Best Baseline"))
     ratio = ours["reproduced"] / best["reproduced"]
     error = np.hypot(*(np.sqrt(x["variance"]) / x["reproduced"] for x in (ours, best)))
-    row = dict(row="average / TailoredBench against best baseline", table="section 1")
-    row |= dict(column="mae reduction %", trials=errors["trials"].min())
-    row |= dict(reproduced=100 * (1 - ratio), stderr=100 * ratio * error)
-    yield pd.DataFrame([row | facts])
+    reduction = {
+        "row": "average / TailoredBench against best baseline",
+        "table": "section 1",
+        "column": "mae reduction %",
+        "trials": errors["trials"].min(),
+        "reproduced": 100 * (1 - ratio),
+        "stderr": 100 * ratio * error,
+    }
+    yield _as_average(pd.DataFrame([reduction]))
+
+
+def _as_average(
+    cells: pd.DataFrame,
+) -> pd.DataFrame:
+    "Cells with what is said of all means over the benchmarks"
+    return cells.assign(
+        verdict=Verdict.OTHER_DATA,
+        data="GSM8K and parts of three more",
+        reason="the mean of four of the five benchmarks; POPE is missing",
+    )
 
 # %% ../../nbs/papers/tailored_bench.ipynb #ec3d42fb
 def measured_cells(

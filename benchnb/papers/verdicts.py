@@ -204,8 +204,12 @@ def store_results(
     whole = pd.concat([book[~number], cells[[*book]]])
     whole = whole.astype({"trials": "Int64", "printed_trials": "Int64"})
     path = Path(folder or resource_path("papers")) / f"{paper}.csv"
-    format = dict(index=False, encoding="utf-8", lineterminator="\n")
-    replace_file(path, lambda draft: whole.to_csv(draft, **format))
+    replace_file(
+        path,
+        lambda draft: whole.to_csv(
+            draft, index=False, encoding="utf-8", lineterminator="\n"
+        ),
+    )
     return path
 
 
@@ -213,14 +217,15 @@ def stored_results(
     folder: str | Path | None = None,  # of the papers' files; None: the package's own
 ) -> pd.DataFrame:  # all stored results, columns of RESULT_COLUMNS
     "Read the results that chapters stored; empty where there are none"
-    cells, parts = ledger_lines("number", folder=folder), []
+    cells = ledger_lines("number", folder=folder)
+    parts = []
     for paper, part in cells.groupby("paper", sort=False) if len(cells) else ():
-        known = part["reproduced"].notna() | (part[["verdict", "reason"]] != "").any(
-            axis=1
-        )
-        parts.append(check_results(part.loc[known, RESULT_COLUMNS], paper))
-    none = pd.DataFrame(columns=RESULT_COLUMNS)
-    return pd.concat(parts, ignore_index=True) if parts else none
+        remarked = (part[["verdict", "reason"]] != "").any(axis=1)
+        stored = part.loc[part["reproduced"].notna() | remarked, RESULT_COLUMNS]
+        parts.append(check_results(stored, paper))
+    if not parts:
+        return pd.DataFrame(columns=RESULT_COLUMNS)
+    return pd.concat(parts, ignore_index=True)
 
 # %% ../../nbs/papers/verdicts.ipynb #1b0a311b
 @dataclass(frozen=True)
@@ -233,7 +238,7 @@ class Runs:
 
     def journal(self, name: str) -> Path | None:
         "The file of finished pieces of one computation; None: nothing is kept"
-        return self.journals and Path(self.journals, f"{name}.sqlite")
+        return Path(self.journals, f"{name}.sqlite") if self.journals else None
 
     def compare(
         self,
@@ -245,8 +250,16 @@ class Runs:
         sources: float | None = None,  # share of sources, for the random split
     ) -> pd.DataFrame:  # one row per target
         "A comparison that goes on where it was stopped"
-        given = dict(sources=sources, n_jobs=self.n_jobs, journal=self.journal(name))
-        return compare(scores, methods, budgets, self.trials, split, **given).frame
+        return compare(
+            scores,
+            methods,
+            budgets,
+            self.trials,
+            split,
+            sources=sources,
+            n_jobs=self.n_jobs,
+            journal=self.journal(name),
+        ).frame
 
     def once(
         self,
@@ -257,14 +270,14 @@ class Runs:
         "Pieces of work from the journal, or computed and kept as they finish"
         from joblib import Parallel, delayed
 
-        def run(key, function, *given):
-            return key, function(*given)
+        def run(key, function, *arguments):
+            return key, function(*arguments)
 
         with Journal(self.journal(name), identity) as book:
             todo = [key for key in work if key not in book.done]
             pool = Parallel(self.n_jobs, return_as="generator_unordered")
-            for key, found in pool(delayed(run)(key, *work[key]) for key in todo):
-                book.add(key, found)
+            for key, result in pool(delayed(run)(key, *work[key]) for key in todo):
+                book.add(key, result)
             return [book.done[key] for key in work]
 
 # %% ../../nbs/papers/verdicts.ipynb #7aba7620
@@ -276,7 +289,8 @@ def mean_cells(
     **facts: object,  # the same for all cells: paper, table, data, verdict, reason
 ) -> pd.DataFrame:  # one line per cell, columns of RESULT_COLUMNS
     "Means over trials and their standard errors as cells of a table"
-    groups, parts = trials.groupby(row, sort=False), []
+    groups = trials.groupby(row, sort=False)
+    parts = []
     for name, column in columns.items():
         cells = groups[name].agg(reproduced="mean", stderr="sem", trials="size")
         cells[["reproduced", "stderr"]] *= (scale or {}).get(name, 1)
@@ -289,18 +303,19 @@ def complete_cells(
     paper: str,  # short name in PAPERS
 ) -> pd.DataFrame:  # as store_results wants them, with the cells that were not measured
     "Give measured cells the reasons of the paper's file; add what it says of others"
-    usual = dict(trials=1, data="", verdict="", reason="")  # where nothing is given
+    usual = {"trials": 1, "data": "", "verdict": "", "reason": ""}  # where it is open
     done = done.reindex(columns=[*RESULT_COLUMNS, *WAY]).fillna(usual)
     done = done.assign(paper=paper).reset_index(drop=True)
-    old, printed = stored_results(), published_cells(paper)
+    printed = published_cells(paper)
+    old = stored_results()
     old = old[old["paper"] == paper]
     before = done[CELL].merge(old, "left", CELL)
     kept = (done["reason"] == "") & before["reproduced"].notna()
     done["reason"] = done["reason"].mask(kept, before["reason"])
 
     def within(cells, others):
-        known = pd.MultiIndex.from_frame(others[CELL])
-        return pd.MultiIndex.from_frame(cells[CELL]).isin(known)
+        addresses = pd.MultiIndex.from_frame(others[CELL])
+        return pd.MultiIndex.from_frame(cells[CELL]).isin(addresses)
 
     rest = pd.concat([old, printed.loc[printed["value"].notna(), CELL]])
     rest = rest.drop_duplicates(CELL)
@@ -326,22 +341,24 @@ def table_cells(
     joined = joined.merge(cells, "left", CELL).merge(results, "left", CELL)
     joined["difference"] = (joined["reproduced"] - joined["value"]).round(10)
     names = ["value", "reproduced", "stderr", "unit", "trials", "printed_trials"]
-    given, printed = joined["verdict"], joined["published"].notna()
-    own = printed & joined["reproduced"].notna() & given.isin(["", Verdict.RESCORED])
+    stored = joined["verdict"]
+    printed = joined["published"].notna()
+    own = printed & joined["reproduced"].notna() & stored.isin(["", Verdict.RESCORED])
     among = own.groupby([joined["paper"], joined["table"]]).transform("sum")
     numbers = joined[names].assign(best=joined["best"], among=among)
     by_rule = np.array([str(verdict(*cell)) for cell in numbers.to_numpy()])
-    failed = (given == Verdict.RESCORED) & (by_rule != Verdict.REPRODUCED)
+    failed = (stored == Verdict.RESCORED) & (by_rule != Verdict.REPRODUCED)
     text = printed & joined["value"].isna()  # not a number
-    joined.loc[text & given.isna(), "reason"] = "printed as text, not as a number"
-    cases = {
-        Verdict.NOT_PUBLISHED: ~printed,
-        "given": (given.fillna("") != "") & ~failed,
-        Verdict.NOT_POSSIBLE: text,
-        Verdict.NOT_YET: given.isna(),
-    }
-    words = [given if case == "given" else str(case) for case in cases]
-    joined["verdict"] = np.select([*cases.values()], words, by_rule)
+    joined.loc[text & stored.isna(), "reason"] = "printed as text, not as a number"
+    cases = [
+        (~printed, str(Verdict.NOT_PUBLISHED)),
+        ((stored.fillna("") != "") & ~failed, stored),
+        (text, str(Verdict.NOT_POSSIBLE)),
+        (stored.isna(), str(Verdict.NOT_YET)),
+    ]
+    conditions = [condition for condition, _ in cases]
+    verdicts = [chosen for _, chosen in cases]
+    joined["verdict"] = np.select(conditions, verdicts, by_rule)
     joined[["data", "reason"]] = joined[["data", "reason"]].fillna("")
     shown = ["published", "reproduced", "difference", "printed_trials", "best"]
     return joined[CELL + shown + RESULT_COLUMNS[5:]]
@@ -370,8 +387,8 @@ def side_by_side(
     "One table as the paper lays it out: published, reproduced, difference"
     cells = table_cells(paper, folder)
     if table not in set(cells["table"]):
-        more = f"'benchnb list papers {paper}' prints all"
-        raise unknown_name("table", table, cells["table"].unique(), more)
+        hint = f"'benchnb list papers {paper}' prints all"
+        raise unknown_name("table", table, cells["table"].unique(), hint)
     cells = cells[cells["table"] == table]
     shown = ["published", "reproduced", "difference"]
     text = cells[["row", "column"]].join(cells_as_text(cells)[shown])
@@ -396,7 +413,7 @@ def count_verdicts(
 ) -> pd.Series:  # number of cells, indexed by the verdicts that occur
     "How many cells got which verdict, in the order of `Verdict`"
     counts = cells["verdict"].value_counts()
-    return counts.loc[[str(one) for one in Verdict if one in counts]]
+    return counts.loc[[str(name) for name in Verdict if name in counts]]
 
 
 def format_cells(
@@ -411,17 +428,20 @@ def format_cells(
     for names, cells in frame.groupby(["paper", "table"], sort=False):
         lines += ["", ", ".join(names), "-" * len(", ".join(names))]
         hidden = (cells["verdict"] == Verdict.NOT_POSSIBLE) & (not all)
-        cells, remarks, marks = cells[~hidden], {}, []
+        cells = cells[~hidden]
         text = cells_as_text(cells)
+        remarks: dict[str, int] = {}  # with their numbers
+        marks = []
         for cell, printed in zip(cells.itertuples(), text["published"], strict=True):
-            many = "s" * (cell.trials != 1)
-            trials = "" if math.isnan(cell.trials) else f"{cell.trials:.0f} trial{many}"
-            where = ", ".join(filter(None, [cell.data, trials]))
+            plural = "s" if cell.trials != 1 else ""
+            trials = ""
+            if not math.isnan(cell.trials):
+                trials = f"{cell.trials:.0f} trial{plural}"
+            source = ", ".join(filter(None, [cell.data, trials]))
             words = printed if math.isnan(printed_value(printed)) else ""
-            why = ": ".join(filter(None, [words, where, cell.reason]))
-            marks.append(
-                f"({remarks.setdefault(why, len(remarks) + 1)})" if why else ""
-            )
+            remark = ": ".join(filter(None, [words, source, cell.reason]))
+            number = remarks.setdefault(remark, len(remarks) + 1) if remark else 0
+            marks.append(f"({number})" if remark else "")
         numbers = [*text]
         text["stderr"] = text["stderr"].replace("(.+)", r"±\1", regex=True)
         text.insert(0, "column", "  " + cells["column"])
@@ -432,9 +452,9 @@ def format_cells(
             rows, str(table).splitlines() if marks else [], strict=True
         ):
             lines += [*(textwrap.wrap(row, 80) if isinstance(row, str) else []), line]
-        for why, place in remarks.items():
-            lines += textwrap.wrap(f"({place}) {why}", 80)
+        for remark, number in remarks.items():
+            lines += textwrap.wrap(f"({number}) {remark}", 80)
         if count := hidden.sum():
-            some = "1 cell is" if count == 1 else f"{count} cells are"
-            lines.append(f"{some} not possible here")
+            subject = "1 cell is" if count == 1 else f"{count} cells are"
+            lines.append(f"{subject} not possible here")
     return "\n".join(lines)
