@@ -366,14 +366,14 @@ class CollaborativeFiltering(Method):
         self.notes_ = list(short_notes(numbers[weighted], sizes, self.least))
         if len(self.values_) == 1:
             self.notes_.append("a single source model tells no items apart: use more")
-        given = (self.similar, self.unimportance, self.quantile)
+        fixed = (self.similar, self.unimportance, self.quantile)  # None: to be chosen
         self.settings_ = [
             usual if value is None else value
-            for value, usual in zip(given, USUAL_SETTINGS, strict=True)
+            for value, usual in zip(fixed, USUAL_SETTINGS, strict=True)
         ]
         self._grid = SettingsGrid._make(
             values if value is None else (value,)
-            for value, values in zip(given, GRID_OF_SETTINGS, strict=True)
+            for value, values in zip(fixed, GRID_OF_SETTINGS, strict=True)
         )
         self.radius_ = np.nan
         self.share_ = 0.5
@@ -533,7 +533,7 @@ def best_settings(
     each = np.arange(len(rows))
     return ChosenSettings(
         settings=[
-            values[place] for values, place in zip(method._grid, best, strict=True)
+            values[index] for values, index in zip(method._grid, best, strict=True)
         ],
         task_errors=errors.reshape(len(rows), -1)[each, choice],
         by_tasks=total.reshape(len(rows), -1)[each, choice],

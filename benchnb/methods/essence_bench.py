@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['GRID', 'ITEM_GROUPS', 'MIN_JUDGES', 'stratified_parts', 'curve_tables', 'scores_from_curves', 'CurveFitness',
-           'unexplained', 'attribution', 'attribution_groups', 'PoolSearch', 'EssenceBench', 'subset_fitness']
+           'unexplained', 'attribution', 'attribution_groups', 'PoolSearch', 'EssenceBench']
 
 # %% ../../nbs/methods/essence_bench.ipynb #acbec5e7
 import warnings
@@ -121,7 +121,8 @@ def unexplained(
     splines: int = 6,
 ) -> np.ndarray:  # variance of each item that the score does not explain
     "Variance of each item around a curve through the models' scores"
-    low, high = truth.min(), max(truth.max(), truth.min() + 1e-6)
+    low = truth.min()
+    high = max(truth.max(), low + 1e-6)
     basis = spline_basis(truth, low, high, splines)
     inner = basis.T @ basis + 1e-3 * np.eye(splines)
     fit = basis @ np.linalg.solve(inner, basis.T @ filled)
@@ -338,7 +339,7 @@ class EssenceBench(RandomCurve):
         part = stratified_parts(truth, self.parts, rng) if one_part else None
         first = self.search(filled, truth, every, budget, rng, part)
         best = first
-        best_fitness = subset_fitness(first.fitness, first.best, every)
+        best_fitness = _subset_fitness(first.fitness, first.best, every)
         for _ in range(self.rounds):
             seed = int(rng.integers(2**31))
             worth = attribution(filled, truth, best.elite, seed)
@@ -347,16 +348,16 @@ class EssenceBench(RandomCurve):
                 pool = pools[name]
                 rival = self.search(filled, truth, pool, budget, rng, part)
                 if one_part:
-                    fitness = subset_fitness(rival.fitness, rival.best, pool)
+                    fitness = _subset_fitness(rival.fitness, rival.best, pool)
                 else:
-                    fitness = subset_fitness(first.fitness, rival.best, every)
+                    fitness = _subset_fitness(first.fitness, rival.best, every)
                 if fitness > best_fitness:
                     best = rival
                     best_fitness = fitness
         return best.best
 
 
-def subset_fitness(
+def _subset_fitness(
     fitness: CurveFitness,  # of subsets of a pool
     subset: np.ndarray,  # item positions, some of the pool
     pool: np.ndarray,  # item positions, ascending

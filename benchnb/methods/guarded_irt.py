@@ -7,8 +7,7 @@ __all__ = ['CHOICE_BLOCK', 'MIN_NEWEST', 'USUAL_WEIGHT', 'IMAGINARY_SOURCES', 'D
            'FIT_TOLERANCE', 'BALANCE_GAIN', 'MIN_FREE_INFLATION', 'EXAMINED_NOTE', 'FALLBACK_REASONS', 'strong_rates',
            'item_space', 'draw_with_reserve', 'prob_out_of_range', 'posterior_quantiles', 'greedy_choice',
            'most_informative_items', 'free_curves', 'free_prior', 'full_score_line', 'newest_quarter', 'curves_weight',
-           'fit_banks', 'ScoreEstimate', 'mix_estimates', 'Assessment', 'LeftOutPart', 'Exam', 'counted_runs',
-           'select_sources', 'GuardedIRT']
+           'fit_banks', 'ScoreEstimate', 'mix_estimates', 'Assessment', 'LeftOutPart', 'Exam', 'GuardedIRT']
 
 # %% ../../nbs/methods/guarded_irt.ipynb #b76249e4
 import copy
@@ -375,14 +374,14 @@ class Exam(NamedTuple):
     newest: Scores  # the others
 
 
-def counted_runs(
+def _counted_runs(
     source: Scores,
 ) -> np.ndarray:  # sources x items
     "Runs behind each score; 1 where they are not counted"
     return np.ones(source.shape, np.int8) if source.trials is None else source.trials
 
 
-def select_sources(
+def _select_sources(
     models: list[IRT],
     sources: np.ndarray,  # a mask or positions
 ) -> list[IRT]:
@@ -445,7 +444,7 @@ class GuardedIRT(Method):
         usable = ~np.isnan(scores)
         values = source.values[usable]
         scores = scores[usable]
-        trials = counted_runs(source)[usable]
+        trials = _counted_runs(source)[usable]
         if self.partial_:
             self.line_ = full_score_line(scores, source.truth().to_numpy()[usable])
         self.strong_ = strong_rates(values, scores)
@@ -460,13 +459,13 @@ class GuardedIRT(Method):
         if self.too_few_sources:
             return self
         if start is not None:
-            start = select_sources(start, usable)
+            start = _select_sources(start, usable)
         self._models = fit_banks(values, self.weights_, trials, start)
         self.banks_ = [list(model.arrays().items()) for model in self._models]
         self.space_ = item_space(self._models[-1], self.strong_)
         for fit, held in hold_out(values, self.folds, most=100, strength=scores):
             if fit.sum() > max(DIMS_AVERAGED):  # else nearly all are near-copies
-                start = select_sources(self._models, fit)
+                start = _select_sources(self._models, fit)
                 models = fit_banks(values[fit], self.weights_, trials[fit], start)
                 part = LeftOutPart(models, values[held], scores[held], trials[held])
                 self._left_out.append(part)
@@ -490,7 +489,7 @@ class GuardedIRT(Method):
         for rows in parts:
             part = copy.deepcopy(self)
             if models is not None:
-                part._start = select_sources(models, rows)
+                part._start = _select_sources(models, rows)
             yield part.fit(source.select(models=rows), side)
 
     def sample_estimate(

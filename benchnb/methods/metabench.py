@@ -36,10 +36,12 @@ def subset_losses(
     "How well the mean of each subset predicts the full score, by a curve"
     member = np.zeros((len(subsets), filled.shape[1]))
     np.put_along_axis(member, subsets, 1 / subsets.shape[1], axis=1)
-    fine, losses = penalty * roughness(splines), []
+    fine = penalty * roughness(splines)
+    losses = []
     for start in range(0, len(subsets), at_once):
         mean = member[start : start + at_once] @ filled.T
-        low, high = mean.min(axis=1, keepdims=True), mean.max(axis=1, keepdims=True)
+        low = mean.min(axis=1, keepdims=True)
+        high = mean.max(axis=1, keepdims=True)
         basis = spline_basis(mean, low, np.maximum(high, low + 1e-6), splines)
         errors, _ = leave_one_out_errors(basis, truth, fine)
         losses.append(np.sqrt(np.mean(errors**2, axis=1)))

@@ -41,9 +41,9 @@ def even_steps(
     steps = budget - np.arange(len(heavy))  # left if all heavier ones are asked
     first = np.argmin(heavy * steps >= rest)  # the first that is lighter than a step
     length = np.minimum(weight * steps[first] / rest[first], 1)
-    ends = np.round(np.cumsum(length), 9)
+    edges = np.round(np.cumsum(length), 9)
     middles = np.arange(budget) + 0.5
-    places = np.searchsorted(ends, middles, rng.choice(["left", "right"]))
+    places = np.searchsorted(edges, middles, rng.choice(["left", "right"]))
     return places, weight[places] / length[places]
 
 # %% ../../nbs/methods/sort_and_search.ipynb #74d9793e

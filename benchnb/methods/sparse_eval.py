@@ -97,8 +97,8 @@ def descend(
 ) -> Network:
     "Adam on the mean squared error; the best network on the models set apart"
     flat = np.concatenate([layer.ravel() for layer in network.layers])
-    ends = np.cumsum([layer.size for layer in network.layers])[:-1]
-    pairs = zip(np.split(flat, ends), network.layers, strict=True)
+    borders = np.cumsum([layer.size for layer in network.layers])[:-1]
+    pairs = zip(np.split(flat, borders), network.layers, strict=True)
     layers = [view.reshape(layer.shape) for view, layer in pairs]  # of one vector
     best = flat
     least = np.inf
@@ -190,9 +190,9 @@ class SparseEval(PatternCoreset):
         for _ in range(min(self.refinements, allowed.sum() - allowed[items].sum())):
             x = filled[:, items] - mean[items]
             network = descend(network, x, truth, self.round_steps, rng)
-            place, item = exchange(network, x, filled, truth, items, allowed)
-            items[place] = item
-            network.layers[0][place] = rng.normal(0, self.budget_**-0.5, WIDTHS[0])
+            weakest, item = exchange(network, x, filled, truth, items, allowed)
+            items[weakest] = item
+            network.layers[0][weakest] = rng.normal(0, self.budget_**-0.5, WIDTHS[0])
         check = np.flatnonzero(rng.permutation(len(truth)) < len(truth) // 5)
         x = filled[:, items] - mean[items]
         network = descend(network, x, truth, self.steps, rng, check)
