@@ -48,10 +48,10 @@ def names_by_id(
     by_number: bool = False,  # also by number alone, where only one item has it
 ) -> dict[tuple[str, str], str]:  # (task or "all", number) -> item
     "The items' names by task and number in the task"
-    found = pd.Series(items.index, doc_ids(items))
-    keys = zip(items["task"].map(str), found.index, strict=True)
-    by_task = dict(zip(keys, found, strict=True))
-    once = found[~found.index.duplicated(keep=False)] if by_number else found[:0]
+    names = pd.Series(items.index, doc_ids(items))
+    keys = zip(items["task"].map(str), names.index, strict=True)
+    by_task = dict(zip(keys, names, strict=True))
+    once = names[~names.index.duplicated(keep=False)] if by_number else names[:0]
     return {("all", number): name for number, name in once.items()} | by_task
 
 # %% ../../nbs/live/answers.ipynb #b94f632d
@@ -67,11 +67,14 @@ def log_answers(
             f"the logs are of {len(models)} models, the first is {models[0]!r}: name "
             "the files of one"
         )
-    scores, answers, dropped, places = join_logs(logs, choices), {}, 0, {}
+    scores = join_logs(logs, choices)
     tasks = items["task"].map(str)
     by_id = names_by_id(items, by_number=not any(log.task for log in logs))
     hashes = items["hash"].dropna().to_dict() if "hash" in items else {}
     by_hash = {(tasks[name], code): name for name, code in hashes.items()}
+    answers: dict[str, float | str] = {}
+    names: dict[tuple[str, str], str] = {}  # (task, id) in the logs -> item
+    dropped = 0
     for row, value in zip(scores.items.itertuples(), scores.values[0], strict=True):
         name = by_id.get((row.task, str(row.doc_id)))
         agree = name is not None and hashes.get(name, row.hash) == row.hash
@@ -79,31 +82,47 @@ def log_answers(
             name = by_hash.get((row.task, row.hash))
             dropped += name is None and row.task in set(tasks)
         elif name and row.hash and not agree:
-            text = f"item {name} is another document in the logs than in the sources: "
-            text += "an edited task, or an unsorted list of samples; say match='hash'"
-            raise AmbiguousFile(text, "match", ["hash"])
+            problem = (
+                f"item {name} is another document in the logs than in the sources: an "
+                "edited task, or an unsorted list of samples; say match='hash'"
+            )
+            raise AmbiguousFile(problem, "match", ["hash"])
         if name:
-            answers[name], places[row.task, str(row.doc_id)] = float(value), name
+            answers[name] = float(value)
+            names[row.task, str(row.doc_id)] = name
     if dropped:
         warnings.warn(
             f"left out {dropped} of {len(scores.items)} logged items: their documents "
             "are not among those of the sources",
             stacklevel=2,
         )
-    runs, failed = {}, {}
+    runs, failed = _logged_runs(logs, names)
+    for name, score in answers.items():
+        outcome = failed.get(name, score)
+        if np.isnan(score) or score == 0 and outcome == Failure.COUNTED:
+            answers[name] = outcome
+    return answers | runs
+
+
+def _logged_runs(
+    logs: list[Log],
+    names: dict[tuple[str, str], str],  # (task, id) in the logs -> item
+) -> tuple[dict[str, dict], dict]:  # item -> {run: (score, count)}; score or Failure
+    "The runs of items by their names, and what is said of each item last"
+    runs: dict[str, dict] = {}
+    outcomes: dict[str | None, float | str] = {}
     for log in logs:
-        names = [places.get((log.task or "all", str(number))) for number in log.ids]
-        given = np.where(log.failures != "", log.failures, log.scores).tolist()
-        failed |= dict(zip(names, given, strict=True))
-        parts = [] if log.runs is None else [names, log.runs, given, log.trials]
-        for item, run, score, count in zip(*parts, strict=True):
+        own = [names.get((log.task or "all", str(number))) for number in log.ids]
+        failures = np.asarray(log.failures)
+        results = np.where(failures != "", failures, log.scores).tolist()
+        outcomes |= dict(zip(own, results, strict=True))
+        if log.runs is None:
+            continue
+        rows = zip(own, log.runs, results, np.asarray(log.trials), strict=True)
+        for item, run, score, count in rows:
             if item:
                 runs.setdefault(item, {})[run] = score, int(count)
-    for name, x in answers.items():
-        why = failed.get(name, x)
-        if np.isnan(x) or x == 0 and why == Failure.COUNTED:
-            answers[name] = why
-    return answers | runs
+    return runs, outcomes
 
 # %% ../../nbs/live/answers.ipynb #anstab02
 def resolve_answers(
@@ -113,11 +132,12 @@ def resolve_answers(
     "One score for each item, or its runs; two that differ are settled as was chosen"
     counted = "trials" in rows and not rows["item"].duplicated().any()
     if counted or repeated == "trials":
-        runs, number = {}, rows.groupby(["item", "file"]).cumcount()
+        runs: dict[str, dict] = {}
+        number = rows.groupby(["item", "file"]).cumcount()
         sizes = rows.get("trials", number * 0 + 1).fillna(1).astype(int)
-        parts = rows["item"], rows["file"], number, rows["score"], sizes
-        for item, file, at, score, size in zip(*parts, strict=True):
-            runs.setdefault(item, {})[f"{Path(file).absolute()} {at}"] = score, size
+        for row, at, size in zip(rows.itertuples(), number, sizes, strict=True):
+            name = f"{Path(row.file).absolute()} {at}"
+            runs.setdefault(row.item, {})[name] = row.score, size
         return runs
     scores = rows.groupby("item", sort=False)["score"]
     differ = scores.nunique(dropna=False) > 1
@@ -193,26 +213,29 @@ def imported_answers(
         if what in items and not other_metric:  # the sources say it, task by task
             reading.pop(what, None)
     if "doc_id" not in table.items:
-        known = facts.index.intersection(items.index)
-        found = pd.Series(scores, table.items.index)[known].astype(float)
-        return found.to_dict(), model, reading
+        common = facts.index.intersection(items.index)
+        answers = pd.Series(scores, table.items.index)[common].astype(float)
+        return answers.to_dict(), model, reading
     logs = []
     for task, part in facts.groupby(facts["task"].map(str), sort=False):
         columns = table.items.index.get_indexer(part.index)
-        hashes = part["hash"] if "hash" in part else pd.Series(None, part.index)
+        codes = part["hash"] if "hash" in part else pd.Series(None, part.index)
+        hashes = [0 if pd.isna(code) else int(code, 16) for code in codes]
+        settings = source_settings(part).get(task, {})
         log = Log(
-            model=model,
+            model=str(model),
             task="" if task == "all" else task,
             ids=part["doc_id"].map(str).to_numpy(),
             scores=scores[columns],
-            hashes=[0 if pd.isna(code) else int(code, 16) for code in hashes],
+            hashes=np.array(hashes, np.uint64),
             file=path,
             trials=None if table.trials is None else table.trials[row, columns],
-            **{n: x[0] for n, x in source_settings(part).get(task, {}).items()},
         )
+        for name, values in settings.items():  # metric, filter, ...
+            setattr(log, name, values[0])
         logs.append(log)
-    known = replace(choices, match=reading.get("match", choices.match))
-    return log_answers(logs, items, known), model, reading
+    choices = replace(choices, match=reading.get("match", choices.match))
+    return log_answers(logs, items, choices), model, reading
 
 
 def table_answers(
@@ -300,9 +323,12 @@ def read_logged(
     if format == "scores" and not paths[0].endswith(".json"):
         format = "list"  # the same in a table
     if format == "scores":
-        tables = [(path, read_object(path, "write item and score")) for path in paths]
-        rows = [(n, x, path) for path, one in tables for n, x in one.items()]
-        rows = pd.DataFrame(rows, columns=["item", "score", "file"])
+        pairs = [
+            (name, score, path)
+            for path in paths
+            for name, score in read_object(path, "write item and score").items()
+        ]
+        rows = pd.DataFrame(pairs, columns=["item", "score", "file"])
         rows = rows[rows["item"].isin(live.items.index)]
         return resolve_answers(rows, choices.repeated), None, {}
     harness = get_harness(format)
@@ -316,10 +342,13 @@ def read_logged(
     choices = replace(choices, tasks=source_settings(live.items))
     logs = read_logs(harness, files, choices)
     answers = log_answers(logs, live.items, choices)
-    if odd := [log.file for log in logs if not log.whole]:  # it lists only successes
-        text = f"{odd[0]} does not say all that was run: what is asked and not "
-        text += "resolved counts as wrong, also if it was never run"
-        warnings.warn(text, stacklevel=2)
+    partial = [log.file for log in logs if not log.whole]  # only successes are listed
+    if partial:
+        warnings.warn(
+            f"{partial[0]} does not say all that was run: what is asked and not "
+            "resolved counts as wrong, also if it was never run",
+            stacklevel=2,
+        )
         asked = {*live.ask(), *live.answers}
         answers = {name: x for name, x in answers.items() if x or name in asked}
     return answers, logs[0].model if logs else None, {}
