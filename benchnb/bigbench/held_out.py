@@ -46,8 +46,8 @@ def own_records(
     features: Sequence[str] = (),  # further columns to keep, names or numbers
 ) -> pd.DataFrame:  # checked records
     "Records of your own; what they do not have is unknown, or the same for all"
-    if known := [name for name in features if name in COLUMNS]:
-        raise ValueError(f"{known[0]!r} is read anyway: features are further columns")
+    if read := [name for name in features if name in COLUMNS]:
+        raise ValueError(f"{read[0]!r} is read anyway: features are further columns")
     needed = ["model", "task", "score", *features]
     if missing := [name for name in needed if name not in frame]:
         numbers = [*frame.columns[1:]] == [*frame.iloc[:, 1:].select_dtypes("number")]
@@ -56,16 +56,25 @@ def own_records(
                 "this is a wide table: a row is a model, a column a task. Give a row "
                 "for each score, with the columns model, task, score"
             )
-        some = ", ".join(map(repr, map(str, frame.columns[:12])))
-        text = f"no column {', '.join(map(repr, missing))}: found {some}; a row is one "
+        columns = ", ".join(map(repr, map(str, frame.columns[:12])))
+        message = (
+            f"no column {', '.join(map(repr, missing))}: found {columns}; a row is one "
+            "result of a model on a task"
+        )
         pairs = [",".join(f"{name}=NAME" for name in needed[:3] if name in missing)]
-        raise AmbiguousFile(f"{text}result of a model on a task", "columns", pairs)
+        raise AmbiguousFile(message, "columns", pairs)
     usual = {"family": "", "total_params": np.nan, "metric": "score", "shots": 0}
     frame = frame.assign(**{k: v for k, v in usual.items() if k not in frame})
     unknown = frame["family"].isna() | (frame["family"].astype(str).str.strip() == "")
     frame["family"] = frame["family"].mask(unknown, frame["model"])
-    how = dict(unknown_size="keep", unscored="keep", features=features)
-    records = check_records(frame, scale, duplicates, **how)
+    records = check_records(
+        frame,
+        scale,
+        duplicates,
+        unknown_size="keep",
+        unscored="keep",
+        features=features,
+    )
     if records["score"].isna().all():
         raise ValueError("no record has a score: there is nothing to learn from")
     return records
@@ -87,8 +96,8 @@ def group_folds(
         raise ValueError(f"folds must be 2 or more, got {folds}")
     columns = [name for name in records if name != "score"]
     if split not in ("record", *columns):
-        known = ", ".join(["record", *columns, *SPLIT_SETTINGS])
-        raise ValueError(f"split is one of {known}, not {split!r}")
+        allowed = ", ".join(["record", *columns, *SPLIT_SETTINGS])
+        raise ValueError(f"split is one of {allowed}, not {split!r}")
     if split == "record":
         keys = record_keys(records, KEYS["L1"])
     else:
@@ -98,8 +107,10 @@ def group_folds(
             return [Fold(*(np.flatnonzero(role == name) for name in ROLES))]
         keys = pd.factorize(records[split], sort=True)[0]
     if (groups := keys.max() + 1) < 3:
-        few = f"{groups} of {split} in the records with scores"
-        raise ValueError(f"{few}, too few to hold some out: choose another split")
+        raise ValueError(
+            f"{groups} of {split} in the records with scores, too few to hold some "
+            "out: choose another split"
+        )
     return key_folds(keys, min(folds, groups), seed)
 
 # %% ../../nbs/bigbench/held_out.ipynb #0c711818
@@ -108,11 +119,12 @@ def unseen_names(
     learned: pd.DataFrame,  # records with scores, to learn from
 ) -> pd.Series:  # of each record: "", model, task, or model and task
     "What of each record was never seen by who learned from other records"
-    model, task = (~records[name].isin(learned[name]) for name in ("model", "task"))
-    found = np.select(
+    model = ~records["model"].isin(learned["model"])
+    task = ~records["task"].isin(learned["task"])
+    unseen = np.select(
         [model & task, model, task], ["model and task", "model", "task"], ""
     )
-    return pd.Series(found, records.index)
+    return pd.Series(unseen, records.index)
 
 
 def usual_split(
@@ -136,9 +148,11 @@ def fit_predictor(
     features: Sequence[str] = (),  # further columns that it learns from
 ) -> Predictor:  # fitted
     "A predictor, with the further columns if it reads any"
-    own = issubclass(PREDICTORS.get(name, Predictor), FeaturePredictor)
-    one = get_predictor(name, **({"features": tuple(features)} if own else {}))
-    return one.fit(records, records["score"])
+    if issubclass(PREDICTORS.get(name, Predictor), FeaturePredictor):
+        predictor = get_predictor(name, features=tuple(features))
+    else:
+        predictor = get_predictor(name)
+    return predictor.fit(records, records["score"])
 
 
 def predict_held_out(
@@ -152,22 +166,30 @@ def predict_held_out(
     "Predictions of the records that were held out"
     from joblib import Parallel, delayed
 
-    def one(name, number, fold):
-        learned = np.sort(np.concatenate([fold.train, fold.dev]))
-        train, test = (records.iloc[rows] for rows in (learned, fold.test))
+    def predict(name, number, fold):
+        train = records.iloc[np.sort(np.concatenate([fold.train, fold.dev]))]
+        test = records.iloc[fold.test]
         fitted = fit_predictor(name, train.reset_index(drop=True), features)
-        facts = {"predictor": name, "fold": number, "new": unseen_names(test, train)}
-        facts["predicted"] = fitted.predict(test)
-        return test[["model", "task", "score"]].assign(**facts)
+        return test[["model", "task", "score"]].assign(
+            predictor=name,
+            fold=number,
+            new=unseen_names(test, train),
+            predicted=fitted.predict(test),
+        )
 
-    names, found = names or available_predictors(), []
-    work = [(name, *fold) for fold in enumerate(folds) for name in names]
+    names = names or available_predictors()
+    work = [
+        delayed(predict)(name, number, fold)
+        for number, fold in enumerate(folds)
+        for name in names
+    ]
+    parts = []
     pool = Parallel(n_jobs=n_jobs, return_as="generator")
     with progress_bar(len(work), "predictors fitted", progress) as bar:
-        for part in pool(delayed(one)(*piece) for piece in work):
-            found.append(part)
+        for part in pool(work):
+            parts.append(part)
             bar.update()
-    return pd.concat(found)
+    return pd.concat(parts)
 
 # %% ../../nbs/bigbench/held_out.ipynb #0e19bd9a
 def predictor_errors(
@@ -184,7 +206,8 @@ def predictor_errors(
         r_squared(part["score"], part["predicted"])
         for _, part in predictions.groupby("predictor")
     ]
-    table["more"], table["more_se"] = more.mean(axis=1), more.sem(axis=1)
+    table["more"] = more.mean(axis=1)
+    table["more_se"] = more.sem(axis=1)
     return table.assign(trials=by.shape[1]).sort_values("mae", kind="stable")
 
 # %% ../../nbs/bigbench/held_out.ipynb #21e2a8f3
@@ -197,10 +220,10 @@ def plot_predictors(
 
     plt = pyplot()
     fig, axes = plt.subplots(ncols=2, figsize=(8, 3.2), layout="constrained")
-    places = np.arange(len(errors))[::-1]
+    heights = np.arange(len(errors))[::-1]
     bars = 200 * errors["mae_se"].fillna(0)
-    axes[0].errorbar(100 * errors["mae"], places, xerr=bars, fmt="o", capsize=3)
-    axes[0].set_yticks(places, errors.index)
+    axes[0].errorbar(100 * errors["mae"], heights, xerr=bars, fmt="o", capsize=3)
+    axes[0].set_yticks(heights, errors.index)
     axes[0].set(xlabel="error of held-out scores (points)", xlim=(0, None))
     best = predictions[predictions["predictor"] == errors.index[0]]
     axes[1].axline((0, 0), slope=1, color="0.65", lw=1)
@@ -218,16 +241,21 @@ def predict_gaps(
 ) -> pd.DataFrame:  # the records without a score: new, predicted, low, high
     "Predict the records without a score, with intervals"
     gaps = records["score"].isna()
-    scored, found = records[~gaps].reset_index(drop=True), records[gaps]
-    if found.empty:
-        return found.assign(new="", predicted=np.nan, low=np.nan, high=np.nan)
-    predicted = fit_predictor(name, scored, features).predict(found)
-    radius, kind = {}, unseen_names(found, scored)
+    scored = records[~gaps].reset_index(drop=True)
+    unscored = records[gaps]
+    if unscored.empty:
+        return unscored.assign(new="", predicted=np.nan, low=np.nan, high=np.nan)
+    predicted = fit_predictor(name, scored, features).predict(unscored)
+    kind = unseen_names(unscored, scored)
+    radii = {}
     for new, part in predictions[predictions["predictor"] == name].groupby("new"):
         groups = [part[n].nunique() for n in ("model", "task") if n in new]
         off = part["predicted"] - part["score"]
-        radius[new] = conformal_radius(off, level, min(groups, default=None))
-    radius = kind.map(radius).astype(float).replace(np.inf, np.nan)
-    ends = dict(low=predicted - radius, high=predicted + radius)
-    ends = {end: values.clip(0, 1) for end, values in ends.items()}
-    return found.drop(columns="score").assign(new=kind, predicted=predicted, **ends)
+        radii[new] = conformal_radius(off, level, min(groups, default=None))
+    radius = kind.map(radii).astype(float).replace(np.inf, np.nan)
+    return unscored.drop(columns="score").assign(
+        new=kind,
+        predicted=predicted,
+        low=(predicted - radius).clip(0, 1),
+        high=(predicted + radius).clip(0, 1),
+    )

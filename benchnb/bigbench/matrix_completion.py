@@ -39,13 +39,13 @@ def evaluate_predictions(
     if truth.shape != predicted.shape or np.isnan(predicted).any():
         raise ValueError("each record needs a prediction, and none may be NaN")
     rmse = float(np.sqrt(((predicted - truth) ** 2).mean()))
-    found = {"rmse": rmse, "r2": r_squared(truth, predicted)}
+    measures = {"rmse": rmse, "r2": r_squared(truth, predicted)}
     tasks = frame.groupby(["task", "subtask"], observed=True).indices.values()
     tasks = [rows for rows in tasks if np.ptp(truth[rows]) > 0]
     for name, measure in {"pearson": pearson, "kendall": kendall}.items():
         each = np.nan_to_num([measure(truth[rows], predicted[rows]) for rows in tasks])
-        found[name] = float(each.mean()) if each.size else np.nan
-    return found
+        measures[name] = float(each.mean()) if each.size else np.nan
+    return measures
 
 # %% ../../nbs/bigbench/matrix_completion.ipynb #b133ffd6
 class Predictor(RegressorMixin, BaseEstimator):
@@ -59,13 +59,16 @@ class Predictor(RegressorMixin, BaseEstimator):
     ) -> "Predictor":
         "Learn from records"
         require_records(frame)
-        score, shape = np.asarray(score, dtype=float), np.shape(score)
+        shape = np.shape(score)
+        score = np.asarray(score, dtype=float)
         if shape != (len(frame),):
             raise ValueError(f"{len(frame)} records need as many scores, got {shape}")
         outside = score[~((score >= 0) & (score <= 1))]
         if outside.size:
-            remedy = "divide percentages by 100, drop records without a score"
-            raise ValueError(f"scores lie in [0, 1], got {outside[0]}: {remedy}")
+            raise ValueError(
+                f"scores lie in [0, 1], got {outside[0]}: divide percentages by 100, "
+                "drop records without a score"
+            )
         self.learn(frame, score, dev)
         return self
 
@@ -87,14 +90,15 @@ class MatrixPredictor(Predictor):
 
     def learn(self, frame, score, dev=None):
         table = frame.assign(score=score).pivot_table("score", MODEL, TASK)
-        self.models_, self.tasks_ = table.index, table.columns
+        self.models_ = table.index
+        self.tasks_ = table.columns
         values = np.pad(table.to_numpy(float), (0, 1), constant_values=np.nan)
         self.table_ = self.complete(values)
 
     def predict_scores(self, frame):
-        both = (self.models_, frame[MODEL]), (self.tasks_, frame[TASK])
-        names = ((index, pd.MultiIndex.from_frame(keys)) for index, keys in both)
-        return self.table_[tuple(index.get_indexer(keys) for index, keys in names)]
+        rows = self.models_.get_indexer(pd.MultiIndex.from_frame(frame[MODEL]))
+        columns = self.tasks_.get_indexer(pd.MultiIndex.from_frame(frame[TASK]))
+        return self.table_[rows, columns]
 
 # %% ../../nbs/bigbench/matrix_completion.ipynb #c6909ef0
 @dataclass(eq=False, repr=False)
@@ -106,14 +110,17 @@ class ModelTask(MatrixPredictor):
     rounds: int = 10
 
     def complete(self, values):  # mu + b_u + b_i (equation 2)
-        known, mean = ~np.isnan(values), np.nanmean(values)
-        residual, model = np.where(known, values - mean, 0), np.zeros((len(values), 1))
-        counts = [known.sum(axis=axis, keepdims=True) for axis in (0, 1)]
-        by_task = np.maximum(self.task_penalty + counts[0], 1e-9)
-        by_model = np.maximum(self.model_penalty + counts[1], 1e-9)
+        observed = ~np.isnan(values)
+        mean = np.nanmean(values)
+        residual = np.where(observed, values - mean, 0)
+        model = np.zeros((len(values), 1))
+        of_task = observed.sum(axis=0, keepdims=True)
+        of_model = observed.sum(axis=1, keepdims=True)
+        by_task = np.maximum(self.task_penalty + of_task, 1e-9)
+        by_model = np.maximum(self.model_penalty + of_model, 1e-9)
         for _ in range(self.rounds):
-            task = (residual - known * model).sum(axis=0, keepdims=True) / by_task
-            model = (residual - known * task).sum(axis=1, keepdims=True) / by_model
+            task = (residual - observed * model).sum(axis=0, keepdims=True) / by_task
+            model = (residual - observed * task).sum(axis=1, keepdims=True) / by_model
         return mean + model + task
 
 # %% ../../nbs/bigbench/matrix_completion.ipynb #446e36a1
@@ -141,13 +148,19 @@ class SVD(MatrixPredictor):
     seed: int = 0
 
     def complete(self, values):
-        rng, known = np.random.default_rng(self.seed), ~np.isnan(values)
-        (rows, columns), mean = values.shape, np.nanmean(values)
-        b, q = np.zeros(rows), rng.normal(0, 0.1, (rows, self.factors))
-        c, p = np.zeros(columns), rng.normal(0, 0.1, (columns, self.factors))
+        rng = np.random.default_rng(self.seed)
+        observed = ~np.isnan(values)
+        rows, columns = values.shape
+        mean = np.nanmean(values)
+        b = np.zeros(rows)
+        q = rng.normal(0, 0.1, (rows, self.factors))
+        c = np.zeros(columns)
+        p = rng.normal(0, 0.1, (columns, self.factors))
         for _ in range(self.epochs):
-            for u, i in diagonals(values.shape, rng):
-                u, i = u[known[u, i]], i[known[u, i]]
+            for all_rows, all_columns in diagonals(values.shape, rng):
+                inside = observed[all_rows, all_columns]
+                u = all_rows[inside]
+                i = all_columns[inside]
                 error = values[u, i] - mean - b[u] - c[i] - (q[u] * p[i]).sum(axis=1)
                 b[u] += self.lr * (error - self.penalty * b[u])
                 c[i] += self.lr * (error - self.penalty * c[i])
@@ -156,7 +169,8 @@ class SVD(MatrixPredictor):
                 p[i] += self.lr * step
         if not np.isfinite(q).all():
             raise ValueError(f"diverged with lr={self.lr}: take a smaller one")
-        q[~known.any(axis=1)], p[~known.any(axis=0)] = 0, 0  # new ones: no vector
+        q[~observed.any(axis=1)] = 0  # new ones: no vector
+        p[~observed.any(axis=0)] = 0
         return mean + b[:, np.newaxis] + c + q @ p.T
 
 # %% ../../nbs/bigbench/matrix_completion.ipynb #9d813557
@@ -177,19 +191,21 @@ class ModelKNN(MatrixPredictor):
     ) -> np.ndarray:  # rows x rows; 0 on the diagonal
         "Similarity of rows on their common columns"
         check_choice("similarity", self.kind, ["msd", "pearson", "pearson_baseline"])
-        known = (~np.isnan(values)).astype(float)
+        observed = (~np.isnan(values)).astype(float)
         x = np.nan_to_num(values if self.kind == "msd" else values - base)
-        n, square = known @ known.T, x**2 @ known.T
+        n = observed @ observed.T
+        square = x**2 @ observed.T
         with np.errstate(invalid="ignore", divide="ignore"):
             if self.kind == "msd":
-                found = 1 / ((square + square.T - 2 * x @ x.T) / n + 1)
+                similar = 1 / ((square + square.T - 2 * x @ x.T) / n + 1)
             elif self.kind == "pearson":
-                found = pd.DataFrame(values.T).corr().to_numpy()
+                similar = pd.DataFrame(values.T).corr().to_numpy()
             else:
-                found = x @ x.T / np.sqrt(square * square.T)
-                found = found * (n - 1) / (n - 1 + self.shrinkage)
-        found = np.where((n >= self.min_support) & np.isfinite(found), found, 0)
-        return found * (1 - np.eye(len(found)))
+                similar = x @ x.T / np.sqrt(square * square.T)
+                similar = similar * (n - 1) / (n - 1 + self.shrinkage)
+        usable = (n >= self.min_support) & np.isfinite(similar)
+        similar = np.where(usable, similar, 0)
+        return similar * (1 - np.eye(len(similar)))
 
     def neighbour_mean(
         self,
@@ -199,7 +215,7 @@ class ModelKNN(MatrixPredictor):
         "The mean of the most similar rows, weighted by similarity (equation 4)"
         order = np.argsort(-weights, axis=1, kind="stable")
         ranked = np.take_along_axis(weights, order, axis=1)
-        found = np.zeros(residual.shape)
+        means = np.zeros(residual.shape)
         for column in range(residual.shape[1]):
             values = residual[:, column][order]
             use = ~np.isnan(values) & (ranked > 0)
@@ -207,8 +223,8 @@ class ModelKNN(MatrixPredictor):
             weight = (ranked * use).sum(axis=1)
             total = (ranked * np.where(use, values, 0)).sum(axis=1)
             enough = (use.sum(axis=1) >= max(self.min_k, 1)) & (weight > 0)
-            np.divide(total, weight, out=found[:, column], where=enough)
-        return found
+            np.divide(total, weight, out=means[:, column], where=enough)
+        return means
 
     def complete(self, values, base=None):
         base = ModelTask().complete(values) if base is None else base
@@ -229,13 +245,14 @@ def ridge_rows(
     penalty: float,  # lambda
 ) -> tuple[np.ndarray, np.ndarray]:  # bias (rows x 1) and vector (rows x rank)
     "Bias and vector of each row, given the vectors of the columns (equation 5)"
-    known = ~np.isnan(residual)
+    observed = ~np.isnan(residual)
     x = np.hstack([np.ones((len(other), 1)), other])
     square = (x[:, :, None] * x[:, None]).reshape(len(x), -1)
-    gram = (known @ square).reshape(len(residual), x.shape[1], x.shape[1])
-    right = np.where(known, residual, 0) @ x
+    gram = (observed @ square).reshape(len(residual), x.shape[1], x.shape[1])
+    right = np.where(observed, residual, 0) @ x
     system = gram + penalty * np.eye(x.shape[1])
-    return np.split(np.linalg.solve(system, right[..., None])[..., 0], [1], axis=1)
+    solution = np.linalg.solve(system, right[..., None])[..., 0]
+    return solution[:, :1], solution[:, 1:]
 
 
 @dataclass(eq=False, repr=False)

@@ -23,33 +23,44 @@ def read_bigbench(
     folder: str | Path,  # BIG-bench's folder benchmark_tasks
 ) -> pd.DataFrame:  # a row per entry and metric: our columns, and what the filters need
     "The score files of BIG-bench below a folder, not yet filtered"
-    rows, examples, folder = [], {}, Path(folder)
+    folder = Path(folder)
+    rows = []
+    examples = {}
     for path in sorted(folder.glob("*/results/*.json")):
+        task = path.parents[1]
         with naming(path, "is no readable JSON file"):
-            found, task = json.loads(path.read_text("utf-8")), path.parents[1]
-        if not isinstance(found, dict) or not {"model", "scores"} <= set(found):
+            result = json.loads(path.read_text("utf-8"))
+        if not isinstance(result, dict) or not {"model", "scores"} <= set(result):
             continue
-        facts = {"task": task.name, "programmatic": (task / "task.py").is_file()}
-        keys = [f"model_{key}" for key in ("family", "name")]
-        keys += [*PARAMS[:2], "flop_matched_non_embedding_params"]
-        names = ["family", "model", *PARAMS]
-        facts |= {n: found["model"][key] for n, key in zip(names, keys, strict=True)}
-        for entry in found["scores"]:
-            facts["subtask"] = entry["subtask_description"]
-            facts["shots"] = entry["number_of_shots"]
+        model = result["model"]
+        programmatic = (task / "task.py").is_file()
+        for entry in result["scores"]:
             for metric, score in entry["score_dict"].items():
-                preferred = metric == entry["preferred_score"]
-                own = dict(metric=metric, preferred=preferred, score=score)
-                rows.append(facts | own)
+                rows.append(
+                    {
+                        "task": task.name,
+                        "programmatic": programmatic,
+                        "family": model["model_family"],
+                        "model": model["model_name"],
+                        PARAMS[0]: model[PARAMS[0]],
+                        PARAMS[1]: model[PARAMS[1]],
+                        PARAMS[2]: model["flop_matched_non_embedding_params"],
+                        "subtask": entry["subtask_description"],
+                        "shots": entry["number_of_shots"],
+                        "metric": metric,
+                        "preferred": metric == entry["preferred_score"],
+                        "score": score,
+                    }
+                )
     if not rows:
         raise FileNotFoundError(
             f"no score files in {str(folder)!r}: give BIG-bench's benchmark_tasks"
         )
     for path in sorted(folder.rglob("task.json")):
         with naming(path, "is no readable JSON file"):
-            there = json.loads(path.read_text("utf-8")).get("examples")
-        if isinstance(there, list):
-            examples[":".join(path.parent.relative_to(folder).parts)] = len(there)
+            listed = json.loads(path.read_text("utf-8")).get("examples")
+        if isinstance(listed, list):
+            examples[":".join(path.parent.relative_to(folder).parts)] = len(listed)
     raw = pd.DataFrame(rows)
     return raw.assign(examples=raw["subtask"].map(examples))
 
@@ -91,10 +102,10 @@ def size_in_name(
     "The number of parameters that a model's name states"
     lone = r"(?!_\d(?![a-z0-9]))"  # "1b_7" may be 1.7 billion or version 7
     pattern = rf"(?<![a-z0-9.])(?<!\d_)(\d+(?:\.\d+)?)([bm])(\d?)(?![a-z0-9]){lone}"
-    found = re.search(pattern, str(name).lower().replace("b-deduped", "b"))
-    if not found:
+    match = re.search(pattern, str(name).lower().replace("b-deduped", "b"))
+    if not match:
         return np.nan
-    number, unit, tenths = found.groups()
+    number, unit, tenths = match.groups()
     value = float(f"{number}.{tenths}" if tenths else number)
     return value * {"b": 1e9, "m": 1e6}[unit]
 
@@ -109,8 +120,8 @@ def bbh_records(path: Path) -> pd.DataFrame:
 
 def harness_records(path: Path) -> pd.DataFrame:
     "Pythia's last checkpoints, and other models' runs on the tasks that Pythia has"
-    names = "family model_dir step setting task metric num_fewshot score file"
-    frame = pd.read_parquet(path, columns=names.split()).query("metric == 'acc'")
+    columns = "family model_dir step setting task metric num_fewshot score file"
+    frame = pd.read_parquet(path, columns=columns.split()).query("metric == 'acc'")
     frame = frame.astype(dict.fromkeys(["family", "file", "model_dir", "task"], str))
     asked = frame["setting"].isin(["zero-shot", "five-shot"])
     own = frame["family"].isin(["pythia-v0", "pythia-v1"]) & asked
@@ -129,19 +140,23 @@ def harness_records(path: Path) -> pd.DataFrame:
     frame = pd.concat([ours, more[more["task"].isin(ours["task"])]], ignore_index=True)
     part = frame["task"].str.replace("hendrycksTest", "mmlu").rename("subtask")
     task = part.str.extract(r"^(mmlu|blimp)", expand=False).fillna(part)
-    size, shots = frame["model"].map(size_in_name), frame["num_fewshot"]
-    frame = frame.assign(subtask=part, task=task, total_params=size, shots=shots)
+    frame = frame.assign(
+        subtask=part,
+        task=task,
+        total_params=frame["model"].map(size_in_name),
+        shots=frame["num_fewshot"],
+    )
     return check_records(frame, duplicates="first")
 
 
 def benchpress_records(path: Path) -> pd.DataFrame:
     "Recent models; the family is the provider"
     wide = pd.read_csv(path).rename(columns={"id": "model"})
-    facts = pd.read_csv(path.parent / "benchpress_models.csv").set_index("id")
+    models = pd.read_csv(path.parent / "benchpress_models.csv").set_index("id")
     frame = wide.melt("model", var_name="task", value_name="score").dropna()
     best = frame.groupby("task")["score"].transform("max")
     frame = frame[best <= 100].assign(total_params=np.nan, metric="percent", shots=0)
-    frame["family"] = frame["model"].map(facts["provider"])
+    frame["family"] = frame["model"].map(models["provider"])
     return check_records(frame, "percent", unknown_size="keep")
 
 
@@ -163,8 +178,9 @@ def load_records(
     "A named table of records from the folder of data sets"
     if name not in RECORD_SOURCES:
         raise ValueError(f"no records {name!r}: there are {', '.join(RECORD_SOURCES)}")
-    (file, read), folder = RECORD_SOURCES[name], data_folder(folder)
-    if folder is None or not (path := folder / file).exists():
+    file, read = RECORD_SOURCES[name]
+    data = data_folder(folder)
+    if data is None or not (path := data / file).exists():
         raise FileNotFoundError(
             f"{name} is not here: set BENCHNB_DATA to a folder with {file}"
         )

@@ -47,15 +47,17 @@ def check_choice(
 def wrong_rows(
     frame: pd.DataFrame,  # records
     bad: np.ndarray | pd.Series,  # of each row: is it wrong?
-    why: str,  # the message; {column} stands for the row's value
+    problem: str,  # the message; {column} stands for the row's value
 ) -> list[str]:  # one message, or none where every row is right
     "What is wrong with rows of a table; the message names the first of them"
     if not np.any(bad):
         return []
-    row, number = frame.iloc[where := int(np.argmax(bad))], int(np.sum(bad))
-    start = f"row {frame.index[where]} ({row['model']}, {row['subtask']}) "
+    first = int(np.argmax(bad))
+    number = int(np.sum(bad))
+    row = frame.iloc[first]
+    start = f"row {frame.index[first]} ({row['model']}, {row['subtask']}) "
     more = f" ({number:,} such rows)" if number > 1 else ""
-    return [start + why.format(**row) + more]
+    return [start + problem.format(**row) + more]
 
 
 def refuse(problems: Sequence[str]) -> None:
@@ -68,11 +70,11 @@ def unnamed_rows(
     frame: pd.DataFrame,  # records
 ) -> list[str]:  # a message for each column with gaps
     "Rows without a name or the number of shots"
-    found = []
+    problems = []
     for column in [*RECORD_NAMES, "shots"]:
-        why = f"has no {column}: name it, or drop it"
-        found += wrong_rows(frame, frame[column].isna(), why)
-    return found
+        problem = f"has no {column}: name it, or drop it"
+        problems += wrong_rows(frame, frame[column].isna(), problem)
+    return problems
 
 
 def require_records(
@@ -85,8 +87,8 @@ def require_records(
         kind = type(frame).__name__
         raise TypeError(f"records are a pandas DataFrame, not {kind}: see COLUMNS")
     if missing := [repr(column) for column in columns if column not in frame]:
-        what = f"{'columns' if missing[1:] else 'a column'} {', '.join(missing)}"
-        raise ValueError(f"records need {what}: rename or add what is missing")
+        columns_text = ("columns " if missing[1:] else "a column ") + ", ".join(missing)
+        raise ValueError(f"records need {columns_text}: rename or add what is missing")
     if frame.empty:
         raise ValueError("no records: the table has no rows; give one with some")
     refuse(unnamed_rows(frame) if filled else [])
@@ -105,10 +107,10 @@ def unit_scores(
         raise ValueError(f"unknown metric {unknown.min()!r}: {remedy}")
     percent = metric.isin(PERCENT_METRICS) if scale == "metric" else metric.notna()
     percent &= scale != "unit"
-    for name, some in score[percent].groupby(metric):
-        if len(some) >= 3 and 0 < some.max() <= 1:
+    for name, scores in score[percent].groupby(metric):
+        if len(scores) >= 3 and 0 < scores.max() <= 1:
             raise ValueError(
-                f"none of the {len(some)} scores of {name!r} is above 1, as if on "
+                f"none of the {len(scores)} scores of {name!r} is above 1, as if on "
                 "0-1 already: pass scale='unit', or multiply them by 100"
             )
     return score.where(~percent, score / 100)
@@ -151,30 +153,34 @@ def check_records(
     shots = frame["shots"]
     bad = np.isinf(shots) | (shots < 0) | (shots % 1 > 0)
     problems += wrong_rows(frame, bad, "shots must be 0, 1, 2, ..., got {shots:g}")
-    bad, why = frame["score"].isna(), "has no score: drop records without one"
-    problems += wrong_rows(frame, bad & (unscored == "refuse"), why)
+    bad = frame["score"].isna() & (unscored == "refuse")
+    problems += wrong_rows(frame, bad, "has no score: drop records without one")
     try:
         frame["score"] = unit_scores(frame["score"], frame["metric"], scale)
     except ValueError as error:
         problems.append(str(error))
-    score, looks, remedy = frame["score"], "", "convert it"
+    score = frame["score"]
+    looks = ""
+    remedy = "convert it"
     if score.dropna().between(0, 100).all():
         looks = ", as if on 0-100"
         remedy = "pass scale='percent', or 'metric' (see PERCENT_METRICS)"
-    why = f"has score {{score:g}}{looks}; scores run from 0 to 1: {remedy}"
-    problems += wrong_rows(frame, (score < 0) | (score > 1 + 1e-9), why)
+    outside = f"has score {{score:g}}{looks}; scores run from 0 to 1: {remedy}"
+    problems += wrong_rows(frame, (score < 0) | (score > 1 + 1e-9), outside)
     frame["score"] = score.clip(0, 1)
-    why = "has no total_params for model {model!r}: add its size, "
-    why += "drop it, or pass unknown_size='keep'"
+    no_size = (
+        "has no total_params for model {model!r}: add its size, drop it, or pass "
+        "unknown_size='keep'"
+    )
     bad = frame["total_params"].isna() & (unknown_size == "refuse")
-    problems += wrong_rows(frame, bad, why)
+    problems += wrong_rows(frame, bad, no_size)
     sizes = frame.groupby(["family", "model"])[PARAMS].nunique(dropna=False).max(axis=1)
     if (sizes > 1).any():
         name = "/".join(sizes.idxmax())
         problems.append(f"{name} has two sizes: give each size a name of its own")
     again = frame.duplicated(KEY)
-    why = "is a duplicate: drop it, or pass duplicates='first' or 'mean'"
-    problems += wrong_rows(frame, again & (duplicates == "refuse"), why)
+    duplicate = "is a duplicate: drop it, or pass duplicates='first' or 'mean'"
+    problems += wrong_rows(frame, again & (duplicates == "refuse"), duplicate)
     refuse(problems)
     if duplicates == "mean":
         frame["score"] = frame.groupby(KEY, sort=False)["score"].transform("mean")
@@ -204,7 +210,8 @@ class RecordFeatures(TransformerMixin, BaseEstimator):
         model_name: bool = True,  # False: sizes alone tell the models of a family apart
         features: Sequence[str] = (),  # further columns, names or numbers
     ):
-        self.model_name, self.features = model_name, features
+        self.model_name = model_name
+        self.features = features
 
     def names(self, X: pd.DataFrame) -> pd.DataFrame:  # records x 5 or 4, or more
         "The names that become 0/1 columns; family/model is one name"
@@ -247,8 +254,12 @@ def describe_records(
     records: pd.DataFrame,  # checked records
 ) -> dict:  # counts, and what the shots are
     "How many records, families, models, tasks and parts there are, and which shots"
-    names = dict(families=["family"], models=["family", "model"])
-    names |= dict(tasks=["task"], parts=["subtask"])
+    names = {
+        "families": ["family"],
+        "models": ["family", "model"],
+        "tasks": ["task"],
+        "parts": ["subtask"],
+    }
     counts = {n: records.groupby(columns).ngroups for n, columns in names.items()}
     shots = ", ".join(map(str, np.unique(records["shots"])))
     return {"records": len(records), **counts, "shots": shots}

@@ -40,20 +40,20 @@ def check_size(
 
 
 def chosen_positions(
-    names: Sequence[str],  # of all tasks
+    names: Sequence[str] | np.ndarray,  # of all tasks
     chosen: Sequence,  # names or positions of the chosen
 ) -> np.ndarray:  # sorted positions
     "Names or positions as positions; what cannot be chosen is refused"
-    known = {name: place for place, name in enumerate(names)}
-    known |= {place: place for place in range(len(names))}
-    unknown = [one for one in chosen if one not in known]
+    position_of: dict = {name: n for n, name in enumerate(names)}
+    position_of |= {n: n for n in range(len(names))}
+    unknown = [task for task in chosen if task not in position_of]
     if unknown:
         raise ValueError(f"unknown task {unknown[0]}: see the {len(names)} tasks")
-    found = np.unique([known[one] for one in chosen]).astype(int)
-    if len(found) < len(chosen):
+    positions = np.unique([position_of[task] for task in chosen]).astype(int)
+    if len(positions) < len(chosen):
         raise ValueError("a subset names a task twice: leave one of them out")
-    check_size(len(names), len(found))
-    return found
+    check_size(len(names), len(positions))
+    return positions
 
 # %% ../../nbs/bigbench/recovery.ipynb #a3072d09
 def check_families(
@@ -78,8 +78,8 @@ def recovery_masks(
 ) -> list[np.ndarray]:  # masks of records: learned; the rest of each family
     "What is learned, and what is to be recovered (equation 1)"
     check_families(records, families)
-    names, place = task_positions(records, unit)
-    seen = np.isin(place, chosen_positions(names, chosen))
+    names, position = task_positions(records, unit)
+    seen = np.isin(position, chosen_positions(names, chosen))
     family = records["family"].to_numpy()
     rests = [(family == name) & ~seen for name in families]
     return [~np.any(rests, axis=0), *rests]
@@ -126,7 +126,13 @@ def task_table(
     task = np.searchsorted(names, wide.columns.get_level_values(0).astype(str))
     family = wide.index.get_level_values("family").to_numpy()
     part = wide.columns.to_frame(index=False).groupby(columns[:-1]).ngroup()
-    return TaskTable(values, family, *(np.append(x, -1) for x in (task, part)), names)
+    return TaskTable(
+        values,
+        family=family,
+        task=np.append(task, -1),
+        part=np.append(part, -1),
+        names=names,
+    )
 
 
 def fill_parts(
@@ -161,19 +167,22 @@ def conditional_means(
     known: np.ndarray,  # subsets x columns: chosen or not
 ) -> np.ndarray:  # subsets x models x columns
     "Predict all columns from the chosen ones in which a model was run (equation 2)"
-    there, found = ~np.isnan(rows), np.empty((len(known), *rows.shape))
-    for pattern in np.unique(there, axis=0):
-        at, given = (there == pattern).all(axis=1), known & pattern
-        width = given.sum(axis=1).max()
-        place = np.argsort(~given, axis=1, kind="stable")[:, :width]
-        real = np.take_along_axis(given, place, axis=1)
+    was_run = ~np.isnan(rows)
+    predicted = np.empty((len(known), *rows.shape))
+    for pattern in np.unique(was_run, axis=0):
+        models = (was_run == pattern).all(axis=1)
+        observed = known & pattern
+        width = observed.sum(axis=1).max()
+        columns = np.argsort(~observed, axis=1, kind="stable")[:, :width]
+        real = np.take_along_axis(observed, columns, axis=1)
         both = real[:, :, None] & real[:, None, :]
-        system = np.where(both, covariance[place[:, :, None], place[:, None, :]], 0)
+        pairs = covariance[columns[:, :, None], columns[:, None, :]]
+        system = np.where(both, pairs, 0)
         system[:, np.arange(width), np.arange(width)] += ~real
-        right = (np.nan_to_num(rows[at]) - mean).T[place] * real[:, :, None]
+        right = (np.nan_to_num(rows[models]) - mean).T[columns] * real[:, :, None]
         weights = np.linalg.solve(system, right).transpose(0, 2, 1)
-        found[:, at] = mean + weights @ covariance[place]
-    return found
+        predicted[:, models] = mean + weights @ covariance[columns]
+    return predicted
 
 # %% ../../nbs/bigbench/recovery.ipynb #9b5af6b1
 def hidden_r_squared(
@@ -184,7 +193,8 @@ def hidden_r_squared(
     "R2 over what was run in the hidden columns of each subset"
     error = np.nansum((predicted.clip(0, 1) - truth) ** 2, axis=1)
     count = hidden @ (~np.isnan(truth)).sum(axis=0)
-    total, square = (hidden @ np.nansum(truth**power, axis=0) for power in (1, 2))
+    total = hidden @ np.nansum(truth, axis=0)
+    square = hidden @ np.nansum(truth**2, axis=0)
     return 1 - (error * hidden).sum(axis=1) / (square - total**2 / count)
 
 # %% ../../nbs/bigbench/recovery.ipynb #10a25e2b
@@ -202,16 +212,18 @@ class Surrogate:
         records = records[records["family"] != test_family]
         if dev_families is None:
             dev_families = sorted({dev for dev, _ in family_pairs(records)})
-        one = isinstance(dev_families, str)
-        self.dev_families = [dev_families] if one else list(dev_families)
+        if isinstance(dev_families, str):
+            dev_families = [dev_families]
+        self.dev_families = list(dev_families)
         check_families(records, self.dev_families)
-        self.table, self.folds = task_table(records, unit), []
+        self.table = task_table(records, unit)
         self.names = self.table.names
+        self.folds = []  # of each family: means, covariance, what is to be recovered
         for family in self.dev_families:
             inside = self.table.family == family
-            learned, truth = self.table.values[~inside], self.table.values[inside]
-            learned = fill_parts(learned, self.table.part)
-            self.folds.append((*moments(learned, shrinkage), truth))
+            learned = fill_parts(self.table.values[~inside], self.table.part)
+            mean, covariance = moments(learned, shrinkage)
+            self.folds.append((mean, covariance, self.table.values[inside]))
 
     def __call__(self, subsets):  # names or positions of tasks, subsets x size
         return self.each(subsets).mean(axis=1)
@@ -222,12 +234,13 @@ class Surrogate:
         batch: int = 256,  # subsets in one set of operations
     ) -> np.ndarray:  # subsets x families
         "R2 of each subset for each family that plays the new one"
-        subsets, total = np.atleast_2d(subsets), len(self.names)
+        subsets = np.atleast_2d(subsets)
+        total = len(self.names)
         check_size(total, subsets.shape[1])
         plain = np.issubdtype(subsets.dtype, np.integer) and (subsets < total).all()
         if not plain or (np.diff(subsets, axis=1, prepend=-1) <= 0).any():
-            subsets = np.array([chosen_positions(self.names, some) for some in subsets])
-        found = np.empty((len(subsets), len(self.folds)))
+            subsets = np.array([chosen_positions(self.names, s) for s in subsets])
+        r2 = np.empty((len(subsets), len(self.folds)))
         for start in range(0, len(subsets), batch):
             rows = slice(start, start + batch)
             chosen = np.zeros((len(subsets[rows]), total + 1), dtype=bool)
@@ -236,8 +249,8 @@ class Surrogate:
             known = chosen[:, self.table.task]
             for number, (mean, covariance, truth) in enumerate(self.folds):
                 predicted = conditional_means(mean, covariance, truth, known)
-                found[rows, number] = hidden_r_squared(predicted, truth, ~known)
-        return found
+                r2[rows, number] = hidden_r_squared(predicted, truth, ~known)
+        return r2
 
 # %% ../../nbs/bigbench/recovery.ipynb #73d692ab
 def evaluate_many(
@@ -251,15 +264,16 @@ def evaluate_many(
     "A network for each subset and pair; features know all records' names and sizes"
     if not len(subsets) or not len(pairs):
         raise ValueError("there are no subsets, or no pairs of families to judge them")
-    x, y = RecordFeatures().fit_transform(records), records["score"].to_numpy()
+    x = RecordFeatures().fit_transform(records)
+    y = records["score"].to_numpy()
     masks = [recovery_masks(records, s, pair, unit) for s in subsets for pair in pairs]
     learned, watched, asked = (np.array(part) for part in zip(*masks, strict=True))
     batch = fit_networks(x, y, learned, watched, seeds=[0] * len(masks), **settings)
-    found = batch.dev_r2
+    r2 = batch.dev_r2
     if not on_dev:
         both = zip(asked, batch.predict(x), strict=True)
-        found = np.array([r_squared(y[rows], guess[rows]) for rows, guess in both])
-    return found.reshape(len(subsets), len(pairs))
+        r2 = np.array([r_squared(y[rows], scores[rows]) for rows, scores in both])
+    return r2.reshape(len(subsets), len(pairs))
 
 # %% ../../nbs/bigbench/recovery.ipynb #524eff8c
 def random_subsets(
@@ -272,8 +286,9 @@ def random_subsets(
     check_size(total, size)
     if math.comb(total, size) <= count:
         return np.array(list(combinations(range(total), size)))
-    rng, found = np.random.default_rng(seed), {}
-    while len(found) < count:
+    rng = np.random.default_rng(seed)
+    subsets: dict[tuple[int, ...], None] = {}  # in the order of their draw
+    while len(subsets) < count:
         drawn = np.argsort(rng.random((count, total)), axis=1)[:, :size]
-        found |= dict.fromkeys(map(tuple, np.sort(drawn, axis=1).tolist()))
-    return np.array(list(found)[:count])
+        subsets |= dict.fromkeys(map(tuple, np.sort(drawn, axis=1).tolist()))
+    return np.array(list(subsets)[:count])

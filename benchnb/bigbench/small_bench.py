@@ -30,9 +30,13 @@ class CachedObjective:
         journal: Journal | None = None,  # where scores are written; None: memory
         batch: int = 256,  # subsets scored, and written, together
     ):
-        self.objective, self.journal, self.batch = objective, journal, batch
+        self.objective = objective
+        self.journal = journal
+        self.batch = batch
         done = journal.done.values() if journal else ()
-        self.known = {tuple(subset): score for rows in done for subset, score in rows}
+        self.known: dict[tuple[int, ...], float] = {
+            tuple(subset): score for rows in done for subset, score in rows
+        }
 
     def __call__(self, subsets):  # positions of tasks, subsets x size
         from tqdm.auto import tqdm
@@ -83,19 +87,22 @@ def beam_search(
 ) -> list[SearchResult]:  # the best subset of 1, 2, ..., size tasks
     "Randomised beam search (appendix C.4)"
     check_size(total, size)
-    rng, kept, found = np.random.default_rng(seed), [()], []
+    rng = np.random.default_rng(seed)
+    kept: list[tuple[int, ...]] = [()]
+    best = []
     for _ in range(size):
-        grown = {}
+        grown = set()
         for subset in kept:
             free = rng.permutation(np.setdiff1d(np.arange(total), subset))
-            count = math.ceil(len(free) * (share or 1 / beam))
-            count = count if subset else len(free)
-            grown |= {tuple(sorted((*subset, int(t)))): 0 for t in free[:count]}
+            count = len(free)
+            if subset:
+                count = math.ceil(len(free) * (share or 1 / beam))
+            grown |= {tuple(sorted((*subset, int(t)))) for t in free[:count]}
         subsets = np.array(sorted(grown))
         scores = np.asarray(objective(subsets))
         kept = [tuple(subsets[i]) for i in np.argsort(-scores, kind="stable")[:beam]]
-        found.append(SearchResult(np.array(kept[0]), float(scores.max())))
-    return found
+        best.append(SearchResult(np.array(kept[0]), float(scores.max())))
+    return best
 
 
 def greedy_search(
@@ -119,7 +126,9 @@ def simulated_annealing(
 ) -> SearchResult:  # the best subset of all chains
     "Simulated annealing (appendix C.4)"
     now = random_subsets(total, size, chains, seed)
-    rng, rows, scores = np.random.default_rng(seed), np.arange(len(now)), objective(now)
+    rng = np.random.default_rng(seed)
+    rows = np.arange(len(now))
+    scores = objective(now)
     best = SearchResult(now[np.argmax(scores)], float(np.max(scores)))
     for warmth in np.geomspace(*temperature, steps):
         new = now.copy()
@@ -128,9 +137,11 @@ def simulated_annealing(
             np.put_along_axis(keys, new, -1, axis=1)  # a chosen task comes last
             new[rows, rng.integers(size, size=len(now))] = keys.argmax(axis=1)
         new = np.sort(new, axis=1)
-        change = (found := np.asarray(objective(new))) - scores
+        new_scores = np.asarray(objective(new))
+        change = new_scores - scores
         take = rng.random(len(now)) < np.exp(np.minimum(change / warmth, 0))
-        now, scores = np.where(take[:, None], new, now), np.where(take, found, scores)
+        now = np.where(take[:, None], new, now)
+        scores = np.where(take, new_scores, scores)
         if scores.max() > best.score:
             best = SearchResult(now[np.argmax(scores)], float(scores.max()))
     return best
@@ -148,11 +159,12 @@ def rescore_best(
     count: int = 8,  # subsets that are scored again
 ) -> SearchResult:  # the judge's best
     "The best few subsets of a search, scored again"
-    there = [subset for subset in searched.known if len(subset) == size]
-    best = np.array(sorted(there, key=searched.known.get, reverse=True)[:count])
+    scored = [subset for subset in searched.known if len(subset) == size]
+    scored = sorted(scored, key=searched.known.__getitem__, reverse=True)
+    best = np.array(scored[:count])
     scores = np.asarray(judge(best))
-    place = int(np.argmax(scores))
-    return SearchResult(best[place], float(scores[place]))
+    first = int(np.argmax(scores))
+    return SearchResult(best[first], float(scores[first]))
 
 # %% ../../nbs/bigbench/small_bench.ipynb #0a5ac8f8
 def task_vectors(
@@ -162,14 +174,15 @@ def task_vectors(
     **settings,  # of MLP
 ) -> np.ndarray:  # tasks x width of the first layer
     "What a network has learned about each task: first-layer weights (section 5.2 f)"
-    one = MLP(seed=seed, **settings).fit(records, records["score"])
-    features, weights = one.features_, one.regressor_.weights[0][0]
-    names, place = task_positions(records, unit)
+    network = MLP(seed=seed, **settings).fit(records, records["score"])
+    features = network.features_
+    weights = network.regressor_.weights[0][0]
+    names, position = task_positions(records, unit)
     labels = features.get_feature_names_out()
     inputs = np.array([str(f).startswith(("task_", "subtask_")) for f in labels])
     mean = np.zeros((len(names), inputs.sum()))
-    np.add.at(mean, place, features.transform(records)[:, inputs])
-    return mean / np.bincount(place)[:, None] @ weights[inputs]
+    np.add.at(mean, position, features.transform(records)[:, inputs])
+    return mean / np.bincount(position)[:, None] @ weights[inputs]
 
 # %% ../../nbs/bigbench/small_bench.ipynb #ae3c6fda
 def task_value(
@@ -205,7 +218,8 @@ def kmeans_subset(
     for _ in range(size):  # the closest pair of task and centre first
         task, centre = np.unravel_index(np.argmin(distance), distance.shape)
         chosen.append(int(task))
-        distance[task], distance[:, centre] = np.inf, np.inf
+        distance[task] = np.inf
+        distance[:, centre] = np.inf
     return np.array(sorted(chosen))
 
 # %% ../../nbs/bigbench/small_bench.ipynb #sl000001
@@ -223,8 +237,10 @@ def published_small_bench(
     lists = small_bench_lists().query("list == @name and run == @run")
     if budget is None and lists["budget"].nunique() == 1:
         budget = lists["budget"].iloc[0]
-    found = lists.loc[lists["budget"] == budget, "task"].tolist()
-    if not found:
-        what = f"no list {name!r} with budget {budget} and run {run}"
-        raise ValueError(f"{what}: see small_bench_lists()")
-    return found
+    tasks = lists.loc[lists["budget"] == budget, "task"].tolist()
+    if not tasks:
+        raise ValueError(
+            f"no list {name!r} with budget {budget} and run {run}: see "
+            "small_bench_lists()"
+        )
+    return tasks

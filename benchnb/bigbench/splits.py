@@ -60,16 +60,20 @@ def key_folds(
     "Cross-validation over keys (appendix D.2)"
     count = int(keys.max(initial=-1)) + 1
     if count < max(folds, 3):
-        many = f"{count} groups of records cannot make {folds} folds"
-        raise ValueError(f"{many}: ask for fewer folds")
-    found, share = [], 1 / (folds - 1) if folds > 2 else 0.1
+        raise ValueError(
+            f"{count} groups of records cannot make {folds} folds: ask for fewer folds"
+        )
+    share = 1 / (folds - 1) if folds > 2 else 0.1
+    made = []
     splits = KFold(folds, shuffle=True, random_state=seed).split(np.arange(count))
     for rest, test in splits:
         dev = train_test_split(rest, test_size=share, random_state=seed)[1]
         role = np.zeros(count, dtype=int)
-        role[dev], role[test] = 1, 2
-        found.append(Fold(*(np.flatnonzero(role[keys] == r) for r in range(3))))
-    return found
+        role[dev] = 1
+        role[test] = 2
+        train, dev, test = (np.flatnonzero(role[keys] == r) for r in range(3))
+        made.append(Fold(train, dev, test))
+    return made
 
 # %% ../../nbs/bigbench/splits.ipynb #60429089
 def product_folds(
@@ -78,21 +82,28 @@ def product_folds(
     unit: str = "subtask",  # what a task is: subtask or task
 ) -> list[Fold]:  # one for each pair of sets
     "L3 composition: hold out families on tasks (section 4.1)"
-    rng, sets = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    sets = []
     for column in ("family", unit):
         code, names = pd.factorize(records[column], sort=True)
         if len(names) < 3:
-            few = f"3 or more of {column}, but has {len(names)}"
-            raise ValueError(f"L3 composition needs {few}: use another setting")
+            raise ValueError(
+                f"L3 composition needs 3 or more of {column}, but has {len(names)}: "
+                "use another setting"
+            )
         sets.append((rng.permutation(len(names)) % 3)[code])
-    keys, found = record_keys(records, KEYS["L3"], unit), []
+    keys = record_keys(records, KEYS["L3"], unit)
+    folds = []
     for number, uniforms in enumerate(rng.random((9, keys.max() + 1))):
         test = 3 * sets[0] + sets[1] == number
         rest = np.unique(keys[~test])
         dev = rest[np.argsort(uniforms[rest])[: -(-len(rest) // 9)]]
         dev = np.isin(keys, dev) & ~test
-        found.append(Fold(*map(np.flatnonzero, (~test & ~dev, dev, test))))
-    return found
+        train = ~test & ~dev
+        folds.append(
+            Fold(np.flatnonzero(train), np.flatnonzero(dev), np.flatnonzero(test))
+        )
+    return folds
 
 # %% ../../nbs/bigbench/splits.ipynb #c975f168
 def held_out_models(
@@ -111,8 +122,9 @@ def held_out_models(
         most = table.drop(top).sort_values("sizes", ascending=False, kind="stable")
         chosen = [*most.index[:1], *top]
     if len(chosen) < 2:
-        two = "two families with two or more known sizes"
-        raise ValueError(f"E2 needs {two}: use another setting")
+        raise ValueError(
+            "E2 needs two families with two or more known sizes: use another setting"
+        )
     held = zip(EXTRAPOLATION[1:], chosen, strict=True)
     return {name: (family, table.loc[family, "model"]) for name, family in held}
 
@@ -128,8 +140,10 @@ def beyond(
         return test.to_numpy()
     shots = np.unique(records["shots"])
     if records.groupby("subtask")["shots"].nunique().max() < 2:
-        one = "a task asked with two or more numbers of shots; here each has one"
-        raise ValueError(f"E1 needs {one}: use another setting")
+        raise ValueError(
+            "E1 needs a task asked with two or more numbers of shots; here each has "
+            "one: use another setting"
+        )
     asked = records.groupby(["family", "model", "subtask"])["shots"]
     most = asked.max()[asked.nunique() > 1]
     return (records["shots"] == (most.max() if len(most) else shots[-1])).to_numpy()
@@ -171,14 +185,14 @@ def split_records(
     require_records(records)
     records = records.reset_index(drop=True)
     if name in KEYS:
-        found = key_folds(record_keys(records, KEYS[name], unit), folds, seed)
+        made = key_folds(record_keys(records, KEYS[name], unit), folds, seed)
     elif name == "L3 composition":
-        found = product_folds(records, seed=seed, unit=unit)
+        made = product_folds(records, seed=seed, unit=unit)
     else:
-        found = [fold_beyond(records, name, seed=seed)]
-    if min(len(part) for fold in found for part in fold) == 0:
+        made = [fold_beyond(records, name, seed=seed)]
+    if min(len(part) for fold in made for part in fold) == 0:
         raise ValueError("a set of the split is empty: there are too few records")
-    return found
+    return made
 
 # %% ../../nbs/bigbench/splits.ipynb #b7c554e2
 class Possible(NamedTuple):
@@ -200,12 +214,13 @@ def possible_settings(
 ) -> dict[str, Possible]:  # by setting
     "Which settings a table allows, and how large their test sets are"
     counts = {name: record_keys(records, key).max() for name, key in KEYS.items()}
-    easier, found = {"L2.1": ["L1"], "L2.2": ["L1"], "L3": [*KEYS][:3]}, {}
+    easier = {"L2.1": ["L1"], "L2.2": ["L1"], "L3": [*KEYS][:3]}
+    possible = {}
     for name in SPLIT_SETTINGS:
         same = [e for e in easier.get(name, []) if counts[e] == counts[name]]
         try:
             smallest = min(len(fold.test) for fold in split_records(records, name))
-            found[name] = Possible(True, "".join(same[:1]), smallest)
+            possible[name] = Possible(True, "".join(same[:1]), smallest)
         except ValueError as error:
-            found[name] = Possible(False, reason=str(error))
-    return found
+            possible[name] = Possible(False, reason=str(error))
+    return possible

@@ -33,11 +33,11 @@ def resumed(
     "Measure what the journal lacks, and keep it as it comes"
     parts = []
     with Journal(path, measure.__name__) as journal:
-        for given in todo:
-            key = json.dumps(given)
+        for arguments in todo:
+            key = json.dumps(arguments)
             if key not in journal.done:
-                journal.add(key, measure(**given).to_dict("list"))
-            parts.append(pd.DataFrame(journal.done[key]).assign(**given))
+                journal.add(key, measure(**arguments).to_dict("list"))
+            parts.append(pd.DataFrame(journal.done[key]).assign(**arguments))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -77,22 +77,31 @@ def agent_facts(
     llm = facts["llm"].map(llm_key)
     family = llm.map(lambda key: key.split()[0], na_action="ignore")
     scaffold = facts["scaffold"].map(str.lower, na_action="ignore")
-    columns = dict(table=table, llm=llm, family=family, scaffold=scaffold, theta=theta)
-    return pd.DataFrame(columns).assign(released=pd.to_datetime(facts["released"]))
+    return pd.DataFrame(
+        {
+            "table": table,
+            "llm": llm,
+            "family": family,
+            "scaffold": scaffold,
+            "theta": theta,
+            "released": pd.to_datetime(facts["released"]),
+        }
+    )
 
 
 def fact_kernels(
     agents: pd.DataFrame,  # from agent_facts
 ) -> np.ndarray:  # one per term of equation 1 but the first, terms x agents x agents
     "What two agents have in common; an unknown fact is shared with no other agent"
-    known, itself = agents["theta"].notna(), np.eye(len(agents), dtype=bool)
+    earlier = agents["theta"].notna()
+    itself = np.eye(len(agents), dtype=bool)
 
     def same(name):
         codes = pd.factorize(agents[name])[0]
         return itself | ((codes[:, np.newaxis] == codes) & (codes >= 0))
 
     llm, family, scaffold = map(same, ("llm", "family", "scaffold"))
-    newest = agents.loc[known, "released"].max()
+    newest = agents.loc[earlier, "released"].max()
     t = (agents["released"] - newest).dt.days.fillna(0).to_numpy() / 365.25
     return np.stack([llm, family, scaffold, llm & scaffold, np.outer(t, t), itself])
 
@@ -104,16 +113,20 @@ def likely_covariance(
     from scipy.optimize import minimize
     from scipy.stats import multivariate_normal
 
-    known, kernels = agents["theta"].notna().to_numpy(), fact_kernels(agents)
-    theta, table = agents["theta"].to_numpy()[known], pd.factorize(agents["table"])[0]
+    earlier = agents["theta"].notna().to_numpy()
+    kernels = fact_kernels(agents)
+    theta = agents["theta"].to_numpy()[earlier]
+    table = pd.factorize(agents["table"])[0]
     level = (table[:, np.newaxis] == table).astype(float)
-    inner = kernels[:, known][:, :, known], level[known][:, known]
+    earlier_kernels = kernels[:, earlier][:, :, earlier]
+    earlier_level = level[earlier][:, earlier]
 
     def loss(log):
-        covariance = np.tensordot(np.exp(log), inner[0], 1) + inner[1]
+        covariance = np.tensordot(np.exp(log), earlier_kernels, 1) + earlier_level
         return -multivariate_normal(cov=covariance).logpdf(theta)
 
-    start, bounds = np.full(len(kernels), np.log(0.2)), [(-7, 2)] * len(kernels)
+    start = np.full(len(kernels), np.log(0.2))
+    bounds = [(-7, 2)] * len(kernels)
     log = minimize(loss, start, method="L-BFGS-B", bounds=bounds).x
     return level + np.tensordot(np.exp(log), kernels, 1)
 
@@ -123,25 +136,28 @@ def conditional(
     covariance: np.ndarray,  # agents x agents
 ) -> tuple[np.ndarray, np.ndarray]:  # mean and variance of each new one
     "Abilities of new agents, given those of the others"
-    known = ~np.isnan(theta)
-    within, across = (covariance[np.ix_(part, known)] for part in (known, ~known))
+    observed = ~np.isnan(theta)
+    within = covariance[np.ix_(observed, observed)]
+    across = covariance[np.ix_(~observed, observed)]
     shared = (across * np.linalg.solve(within, across.T).T).sum(axis=1)
-    mean = across @ np.linalg.solve(within, theta[known])
-    return mean, np.diag(covariance)[~known] - shared
+    mean = across @ np.linalg.solve(within, theta[observed])
+    return mean, np.diag(covariance)[~observed] - shared
 
 # %% ../../nbs/studies/agents.ipynb #04c4e5a3
 def facts_prior(
     agents: pd.DataFrame,  # from agent_facts; the first table is that of the new ones
 ) -> list[NormalPrior]:  # of the ability of each new agent
     "What equation 1 expects of new agents before they have run a task"
-    theta, covariance = agents["theta"].to_numpy(), likely_covariance(agents)
+    theta = agents["theta"].to_numpy()
+    covariance = likely_covariance(agents)
     mean, variance = conditional(theta, covariance)
     own = ((agents["table"] == agents["table"].iloc[0]) & ~np.isnan(theta)).to_numpy()
     late = (agents["released"] > agents["released"][own].quantile(0.75)).to_numpy()
     if (late & own).any():
         before = np.where(late, np.nan, theta)
-        mine, (guess, spread) = own[np.isnan(before)], conditional(before, covariance)
-        square = ((guess - theta[np.isnan(before)]) ** 2 / spread)[mine]
+        new = np.isnan(before)
+        expected, spread = conditional(before, covariance)
+        square = ((expected - theta[new]) ** 2 / spread)[own[new]]
         variance = variance * max(1.0, square.mean())
     pairs = zip(mean, variance, strict=True)
     return [NormalPrior(np.array([m]), np.array([[1 / v]])) for m, v in pairs]
@@ -151,11 +167,13 @@ def abilities_of(
     tables: list[Scores],  # of earlier agents
 ) -> tuple[list[pd.DataFrame], IRT]:  # agent_facts of each; item bank of the first
     "Facts and abilities of the agents of several tables"
-    banks = [fit_irt(scores.values) for scores in tables]
-    parts = [
-        agent_facts(scores.models, number, bank.theta[:, 0])
-        for number, (scores, bank) in enumerate(zip(tables, banks, strict=True))
-    ]
+    banks = []
+    parts = []
+    for number, scores in enumerate(tables):
+        bank = fit_irt(scores.values)
+        assert bank.theta is not None  # a fitted bank has abilities
+        banks.append(bank)
+        parts.append(agent_facts(scores.models, number, bank.theta[:, 0]))
     return parts, banks[0]
 
 
@@ -167,26 +185,31 @@ def first_estimate(
     answers: dict[str, float] | None = None,  # task -> score, of tasks that it has run
 ) -> Estimate:  # score and 95% interval; notes name what no earlier agent has
     "The score of a new agent before its first task, or after a few"
-    known = [as_scores(table) for table in tables]
-    if not known:
+    earlier = [as_scores(table) for table in tables]
+    if not earlier:
         raise ValueError("first_estimate needs a table: that of the benchmark first")
-    parts, bank = abilities_of(known)
-    facts = {"llm": [llm], "scaffold": [scaffold], "released": [released]}
-    new = agent_facts(pd.DataFrame(facts), 0)
-    agents, said = pd.concat(parts), dict(answers or {})
-    items = known[0].items.index.get_indexer(list(said))
-    if (items < 0).any():
-        odd = list(said)[int(np.argmin(items))]
+    parts, bank = abilities_of(earlier)
+    described = {"llm": [llm], "scaffold": [scaffold], "released": [released]}
+    new = agent_facts(pd.DataFrame(described), 0)
+    agents = pd.concat(parts)
+    answers = answers or {}
+    positions = earlier[0].items.index.get_indexer(list(answers))
+    if (positions < 0).any():
+        unknown = list(answers)[int(np.argmin(positions))]
         raise ValueError(
-            f"answers name {odd!r}, no task of the first table: leave it out"
+            f"answers name {unknown!r}, no task of the first table: leave it out"
         )
     prior = facts_prior(pd.concat([*parts, new]))[0]
-    items, seen = items[np.newaxis], np.array([[*said.values()]], dtype=float)
+    items = positions[np.newaxis]
+    seen = np.array([[*answers.values()]], dtype=float)
     posterior = sample_posterior(bank, items, seen, prior=prior)
-    found = predict_score(bank, posterior, items, seen)
-    half = ndtri(0.975) * np.sqrt(found.variance)
-    ends = found.score + half * np.array([-1, 0, 1])
-    low, score, high = np.clip(ends, 0, 1).tolist()
-    odd = [n for n in ("llm", "scaffold") if not agents[n].isin(new[n].dropna()).any()]
-    notes = tuple(f"no earlier agent has this {name}" for name in odd)
+    predicted = predict_score(bank, posterior, items, seen)
+    half = ndtri(0.975) * np.sqrt(predicted.variance)
+    interval = predicted.score + half * np.array([-1, 0, 1])
+    low, score, high = np.clip(interval, 0, 1).tolist()
+    notes = tuple(
+        f"no earlier agent has this {name}"
+        for name in ("llm", "scaffold")
+        if not agents[name].isin(new[name].dropna()).any()
+    )
     return Estimate(score, (low, high), notes=notes)

@@ -62,8 +62,10 @@ def store_table(
 ) -> Path:  # the file written
     "Store a table of results as CSV, whole or not at all"
     path = Path(path) if Path(path).parent.name else resource_path(str(path))
-    format = dict(index=False, float_format=f"%.{digits}g")
-    replace_file(path, lambda draft: frame.to_csv(draft, **format))
+    format = f"%.{digits}g"
+    replace_file(
+        path, lambda draft: frame.to_csv(draft, index=False, float_format=format)
+    )
     return path
 
 

@@ -55,20 +55,27 @@ def defined(
     except SyntaxError:  # not finished, or no plain Python
         return set()
     functions = {node.name for node in body if isinstance(node, ast.FunctionDef)}
-    given = [node.targets for node in body if isinstance(node, ast.Assign)]
-    return functions | {one.id for one in sum(given, []) if isinstance(one, ast.Name)}
+    targets = [
+        target
+        for node in body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    ]
+    return functions | {node.id for node in targets if isinstance(node, ast.Name)}
 
 
 def run_cell(
     source: str,
     names: dict[str, object],  # what earlier cells defined; more is added
-) -> object:  # the value of its last expression
+) -> object:  # the value of its last expression; None: it ends with a statement
     "Run a cell as a notebook does"
     body = ast.parse(source).body
-    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
-    exec(compile(ast.Module(body, []), "cell", "exec"), names)
-    if last:
-        return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+    last = body[-1] if body else None
+    if not isinstance(last, ast.Expr):
+        exec(compile(ast.Module(body, []), "cell", "exec"), names)
+        return None
+    exec(compile(ast.Module(body[:-1], []), "cell", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 
 def grade(
@@ -76,7 +83,9 @@ def grade(
     handed_in: str | Path,  # a student's copy of it
 ) -> dict[str, str]:  # name of the test -> what its check says
     "Run a page with a student's answers"
-    answers, names, found = code_cells(handed_in), {}, {}
+    answers = code_cells(handed_in)
+    names: dict[str, object] = {}
+    results = {}
     for source in code_cells(page):
         if "...  # your code" in source:
             mine = [cell for cell in answers if defined(cell) & defined(source)]
@@ -87,5 +96,5 @@ def grade(
             continue
         value = run_cell(source, names)
         if test := re.search(r"^check\((\w+)", source, flags=re.M):
-            found[test[1]] = value
-    return found
+            results[test[1]] = str(value)
+    return results
