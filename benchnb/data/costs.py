@@ -52,8 +52,8 @@ def in_words(
     if unit == Unit.USD:
         return f"${value:,.{0 if value >= 100 else 2}f}".replace(".00", "")
     if unit == Unit.SECONDS:
-        size, name = next(s for s in DURATIONS if value >= s[0])
-        return f"{value / (size or 1):.3g}{name}"
+        seconds, name = next(s for s in DURATIONS if value >= s[0])
+        return f"{value / (seconds or 1):.3g}{name}"
     if unit == Unit.TOKENS and value >= 10_000:
         size, name = (1e6, "M") if value >= 999_500 else (1e3, "k")
         return f"{value / size:.3g}{name}"
@@ -92,7 +92,7 @@ def parse_budget(
     if re.fullmatch(r"-\d{1,15}|0{1,15}", text.strip()):
         return int(text)
     amount = read_amount(text)
-    return amount.value if amount.unit is Unit.ITEMS else amount
+    return int(amount.value) if amount.unit is Unit.ITEMS else amount
 
 # %% ../../nbs/data/costs.ipynb #89b55386
 def cost_unit(

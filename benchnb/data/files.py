@@ -102,12 +102,16 @@ def unfinished(
 ) -> Generator[Path]:  # to be filled and renamed inside the `with` block
     "A name in a temporary folder beside a path; what stays there is removed"
     try:
-        made = [parent for parent in path.parents if not parent.exists()]
+        missing = [parent for parent in path.parents if not parent.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
-        sync(*(parent.parent for parent in made))
-        name = UNFINISHED, f"{clear_unfinished(path)}{os.getpid()}.", path.parent
-        with tempfile.TemporaryDirectory(*name, ignore_cleanup_errors=True) as made:
-            yield Path(made, path.name)
+        sync(*(parent.parent for parent in missing))
+        with tempfile.TemporaryDirectory(
+            suffix=UNFINISHED,
+            prefix=f"{clear_unfinished(path)}{os.getpid()}.",
+            dir=path.parent,
+            ignore_cleanup_errors=True,
+        ) as folder:
+            yield Path(folder, path.name)
     except OSError as error:
         raise cannot_write(path, error) from error
 

@@ -18,6 +18,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from html import escape
+from typing import Any
 
 import pandas as pd
 
@@ -72,8 +73,8 @@ class Table:
         rows = [row("td", cells) for cells in self.cells.to_numpy()]
         head = f"<thead>{row('th', self.cells)}</thead>" if self.head else ""
         title = f"<b>{escape(self.title)}</b>" if self.title else ""
-        notes = [escape(note).replace("*", "&#42;") for note in self.notes]
-        notes = "".join(f"<div>{note}</div>" for note in notes)  # * opens no list
+        lines = [escape(note).replace("*", "&#42;") for note in self.notes]
+        notes = "".join(f"<div>{line}</div>" for line in lines)  # * opens no list
         table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
         return f"<div>{title}{table}{notes}</div>"
 
@@ -194,7 +195,9 @@ def bar_class(
     "A bar of tqdm with our estimate of the time to go"
     from tqdm import auto, tqdm
 
-    class Bar(auto.tqdm if on_screen else tqdm):
+    base: Any = auto.tqdm if on_screen else tqdm
+
+    class Bar(base):
         def __init__(self, pace: Pace | None, **options):
             self.pace = pace
             super().__init__(**options)
@@ -202,7 +205,8 @@ def bar_class(
         @property
         def format_dict(self):
             fields = super().format_dict
-            steps, left = fields["n"] - fields["initial"], math.nan
+            steps = fields["n"] - fields["initial"]
+            left = math.nan
             if self.pace is not None:
                 left = self.pace.to_go()
             elif steps:

@@ -17,10 +17,12 @@ import os
 import random
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -74,13 +76,13 @@ def family(
 
 
 def named_models(
-    names: np.ndarray,  # a name per model, perhaps with repetitions
+    names: Sequence[str] | np.ndarray,  # one per model, perhaps with repetitions
 ) -> pd.DataFrame:  # family, indexed by unique names
     "Facts about models that their names tell; a repeated name gets a number"
-    names = pd.Series(np.asarray(names).tolist(), dtype=object)
-    count = names.groupby(names).cumcount()
-    unique = names.where(count == 0, names + " #" + (count + 1).astype(str))
-    return pd.DataFrame({"family": [family(name) for name in names]}, unique.tolist())
+    series = pd.Series(np.asarray(names).tolist(), dtype=object)
+    count = series.groupby(series).cumcount()
+    unique = series.where(count == 0, series + " #" + (count + 1).astype(str))
+    return pd.DataFrame({"family": [family(name) for name in series]}, unique.tolist())
 
 # %% ../../nbs/data/sources.ipynb #fbae8faa
 def harness_order(
@@ -213,19 +215,23 @@ def task_segments(
 
 def read_benchpred(folder: Path, name: str) -> Scores:
     "One of the four matrices of the benchmark-prediction study that do not ship"
-    path, key = folder / "benchpred.npz", name.removeprefix("helm_")
+    path = folder / "benchpred.npz"
+    key = name.removeprefix("helm_")
+    models: list[str] | pd.DataFrame
     if key in ("mrpc", "rte"):  # published without model names
         values = read_arrays(path, [key])[key]
         models = [f"{name}-{i:02d}" for i in range(len(values))]
     else:
-        values, models = read_arrays(path, [key, f"{key}__models"]).values()
+        values, names = read_arrays(path, [key, f"{key}__models"]).values()
         if name != key:  # HELM: the lab stands before the first underscore
-            models = [model.replace("_", "/", 1) for model in models]
-        models = named_models(models)
+            names = np.array([model.replace("_", "/", 1) for model in names])
+        models = named_models(names)
     size = values.shape[1]
     tasks = task_segments(folder / "subtask_segments_inferred.json", key, size)
-    items = {"task": name if tasks is None else tasks}
-    items = pd.DataFrame(items, [f"{name}/{i}" for i in range(size)])
+    items = pd.DataFrame(
+        {"task": name if tasks is None else tasks},
+        [f"{name}/{i}" for i in range(size)],
+    )
     return Scores(from_bytes(values), items, models)
 
 # %% ../../nbs/data/sources.ipynb #b4d96d2a
@@ -271,17 +277,20 @@ GSM8K_FILES = {
 
 def download_gsm8k() -> Scores:
     "GSM8K from its authors' repositories; they give no model names"
-    path = {part: fetch(*file) for part, file in GSM8K_FILES.items()}
-    halves, order = [], path.pop("questions")
+    paths = {part: fetch(*file) for part, file in GSM8K_FILES.items()}
+    halves = []
+    order = paths.pop("questions")
     with naming(order, "is no readable JSONL file"):
         questions = pd.read_json(order, lines=True, dtype=False)
         questions = questions[["question", "answer"]]
-    for file in path.values():
+    for file in paths.values():
         with naming(file, "is no readable .npy file"):
             halves.append(np.load(file, allow_pickle=False))
             if halves[-1].ndim != 2:
                 raise ValueError("it holds no matrix of models x items")
-    return gsm8k_scores(*halves, questions.iloc[harness_order(len(questions))])
+    source, target = halves
+    ordered = questions.iloc[harness_order(len(questions))]
+    return gsm8k_scores(source, target, ordered)
 
 # %% ../../nbs/data/sources.ipynb #2e9af762
 READERS = {
@@ -351,7 +360,7 @@ def load(
     raise FileNotFoundError(f"{problem} {public}; {remedy}")
 
 # %% ../../nbs/data/sources.ipynb #eb78ce88
-TableLike = str | Path | pd.DataFrame | np.ndarray | Scores
+TableLike: TypeAlias = str | Path | pd.DataFrame | np.ndarray | Scores
 
 
 def load_file(
@@ -383,23 +392,28 @@ def load_table(
     skip_empty: bool = False,  # leave out models and items without any score
 ) -> Scores:
     "Scores by name, from a file, a data frame (long or wide) or an array"
-    how = {"repeated": repeated, "columns": columns, "columns_are": columns_are}
     try:
         if isinstance(table, Scores):
             found = table
         elif isinstance(table, pd.DataFrame):
-            found = read_tables([table], **how)
+            found = read_tables(
+                [table], repeated, columns=columns, columns_are=columns_are
+            )
         elif isinstance(table, (list, np.ndarray)):
             found = Scores(table)
             if not columns_are:
                 check_cells(found.values)
         elif not isinstance(table, (str, os.PathLike)):
-            some = "a name, a path, a data frame, an array or Scores"
-            raise TypeError(f"a table is {some}, got {type(table).__name__}")
+            raise TypeError(
+                "a table is a name, a path, a data frame, an array or Scores, got "
+                f"{type(table).__name__}"
+            )
         elif str(table) in SOURCES.index:
             found = load(str(table), folder)
         else:
-            found = load_file(str(table), **how)
+            found = load_file(
+                str(table), repeated=repeated, columns=columns, columns_are=columns_are
+            )
     except AmbiguousFile as error:  # the command line has words of its own for it
         option, choices = error.option, error.choices
         given = [read_columns(c) if option == "columns" else c for c in choices]
@@ -508,20 +522,22 @@ def plan_fetch(
     if "{part}" in row["files"] and not part:
         text = f"{name} comes in parts, name one: {row['get']}"
         raise AmbiguousFile(text, "part", [])
-    where, how = row["repository"], {"revision": row["revision"] or None}
+    repository = row["repository"]
     try:
-        info = HfApi(endpoint).dataset_info(where, files_metadata=True, **how)
+        info = HfApi(endpoint).dataset_info(
+            repository, files_metadata=True, revision=row["revision"] or None
+        )
     except Exception as error:  # the hub's library has many kinds
         raise offline_error(row, error) from error
     patterns = row["files"].format(part=part).split()
     files = {
         file.rfilename: (file.size or 0, file.lfs.sha256 if file.lfs else None)
-        for file in info.siblings
+        for file in info.siblings or ()
         if any(fnmatchcase(file.rfilename, pattern) for pattern in patterns)
     }
     if not files:
-        raise ValueError(f"{where} has no {' or '.join(patterns)}: check it")
-    return Fetch(name, info.sha, files)
+        raise ValueError(f"{repository} has no {' or '.join(patterns)}: check it")
+    return Fetch(name, str(info.sha), files)
 
 # %% ../../nbs/data/sources.ipynb #45a861e8
 def copy_columns(
@@ -551,8 +567,8 @@ def fetch_source(
     "The files of a plan; those that are there already are left as they are"
     from huggingface_hub import HfFileSystem, hf_hub_download
 
-    root, row = Path(folder, plan.revision[:8]), CATALOG.loc[plan.name]
-    how = {"repo_type": "dataset", "revision": plan.revision, "endpoint": endpoint}
+    root = Path(folder, plan.revision[:8])
+    row = CATALOG.loc[plan.name]
     for path, (_, sha256) in plan.files.items():
         if (place := root / path).is_file():
             continue
@@ -565,7 +581,12 @@ def fetch_source(
                     copy_columns(file, row["columns"].split(), place)
                 continue
             part = hf_hub_download(
-                row["repository"], path, local_dir=root / ".part", **how
+                row["repository"],
+                path,
+                local_dir=root / ".part",
+                repo_type="dataset",
+                revision=plan.revision,
+                endpoint=endpoint,
             )
             with open(part, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -143,7 +143,7 @@ def read_frame(
         table = read_parquet(path)
         unique([(name, None) for name in table.column_names])
     elif small_text(path):
-        return read_text(path, names, rows)
+        return read_text(path, [*names], rows)
     else:
         place = os.path.abspath(path)  # the other process may be in another folder
         (table,) = limited("benchnb.data.tables:table_job", place, [*names], rows)
@@ -153,8 +153,11 @@ def read_frame(
     return frame.reset_index() if named else frame
 
 # %% ../../nbs/data/tables.ipynb #deae8345
-KNOWN_COLUMNS = ("model", "item", "score", "successes", "trials", "doc_id", "hash")
-KNOWN_COLUMNS += (*ITEM_FACTS, *MODEL_FACTS)
+KNOWN_COLUMNS = (
+    *("model", "item", "score", "successes", "trials", "doc_id", "hash"),
+    *ITEM_FACTS,
+    *MODEL_FACTS,
+)
 NUMBER_COLUMNS = ("score", "successes", "trials", "weight", "cost")
 
 
@@ -234,8 +237,10 @@ def no_column(
 
 
 SUMMARIES = ("average", "avg", "mean", "overall", "total", "accuracy", "all")
-ITEM_WORDS = ("question", "question_id", "doc", "doc_id", "id", "item_id", "instance")
-ITEM_WORDS += ("instance_id", "sample", "sample_id", "problem", "example", "prompt")
+ITEM_WORDS = (
+    *("question", "question_id", "doc", "doc_id", "id", "item_id", "instance"),
+    *("instance_id", "sample", "sample_id", "problem", "example", "prompt"),
+)
 
 
 def counted(names: list[str]) -> bool:
@@ -358,20 +363,22 @@ def resolve_repeats(
         )
         mean = np.where(trials > 0, total / np.maximum(trials, 1), np.nan)
         return mean.astype(np.float32), trials if counted else None, None
-    values, score = np.full(shape, np.nan, np.float32), score.astype(np.float32)
+    values = np.full(shape, np.nan, np.float32)
+    score = score.astype(np.float32)
     order = np.arange(len(score))[:: 1 if repeated == "last" else -1].copy()
     values[model[order], item[order]] = score[order]  # what is put last stays
-    trials, odd = np.zeros(shape) if counted else None, np.zeros(len(score), bool)
-    if counted:
-        trials[model[order], item[order]] = runs[order]
-        odd = np.nan_to_num(trials[model, item]) != np.nan_to_num(runs)
+    odd = np.zeros(len(score), bool)
+    kept_runs = np.zeros(shape) if counted else None
+    if kept_runs is not None:
+        kept_runs[model[order], item[order]] = runs[order]
+        odd = np.nan_to_num(kept_runs[model, item]) != np.nan_to_num(runs)
     kept = values[model, item]
     odd |= (kept != score) & ~(np.isnan(kept) & np.isnan(score))
     if repeated == "error" and odd.any():
         last = int(odd.argmax())
         same = (model == model[last]) & (item == item[last])
-        return values, trials, (int(same.argmax()), last)
-    return values, trials, None
+        return values, kept_runs, (int(same.argmax()), last)
+    return values, kept_runs, None
 
 # %% ../../nbs/data/tables.ipynb #739f70e2
 def gather(
@@ -387,7 +394,7 @@ def gather(
         code, found = pd.factorize(frame[side])
         again, names[side] = pd.factorize(np.array([*map(str, found)], object))
         codes[side] = again[code]
-    shape = tuple(map(len, names.values()))
+    shape = len(names["model"]), len(names["item"])
     check_memory(16 * shape[0] * shape[1], "{:,} models x {:,} items".format(*shape))
     with np.errstate(over="ignore"):  # what is too large is refused later, by name
         score = pd.to_numeric(frame["score"], errors="coerce").to_numpy(np.float32)
@@ -396,8 +403,9 @@ def gather(
     if known.any() and not known[~np.isnan(score)].all():
         raise ValueError("some scores have trials, others none: give all, or none")
     runs = runs if known.any() else None
-    given = *codes.values(), score, shape, repeated, runs
-    values, trials, twice = resolve_repeats(*given)
+    values, trials, twice = resolve_repeats(
+        codes["model"], codes["item"], score, shape, repeated, runs
+    )
     if twice is not None:
         model, item = (names[side][codes[side][twice[0]]] for side in names)
         problem = f"model {model!r} has two scores on item {item!r}{where}: {SAY}"
@@ -417,8 +425,9 @@ def one_fact_each(
     skip: tuple[str, ...],  # facts about the other side
 ) -> pd.DataFrame:
     "The columns that say one thing about each item, or about each model"
-    facts, skip = {}, {"model", "item", "score", "trials", "successes", *skip}
-    for column in frame.columns.difference(skip, sort=False):
+    facts = {}
+    skipped = {"model", "item", "score", "trials", "successes", *skip}
+    for column in frame.columns.difference(skipped, sort=False):
         code, values = pd.factorize(frame[column])
         known, first = code >= 0, np.full(len(names), -1)
         first[codes[known][::-1]] = code[known][::-1]
@@ -504,12 +513,9 @@ def read_tables(
     names = "model", "item", *texts
     paths = [one for one in files if not isinstance(one, pd.DataFrame)]
     for one in files:
-        if isinstance(one, pd.DataFrame):
-            named, read, more = nullcontext(), from_memory, columns
-        else:
-            named, read, more = naming(one), read_frame, names
-        with named:
-            frame = read(one, more)
+        in_memory = isinstance(one, pd.DataFrame)
+        with nullcontext() if in_memory else naming(one):
+            frame = from_memory(one, columns) if in_memory else read_frame(one, names)
             frame = rename_columns(frame, columns)
             check_rows(frame)
             if not columns:

@@ -26,7 +26,7 @@ from importlib.resources import files
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # a process that reads a file starts without them
     import numpy as np
@@ -93,8 +93,8 @@ def serve(
                 connection.send_bytes(buffer.getvalue())
         except Exception as error:  # a damaged file can make a parser raise anything
             kind = next((k for k in ERROR_KINDS if isinstance(error, k)), ValueError)
-            full = re.search("out of memory|^Unknown error: Wrapping", str(error))
-            full = isinstance(error, MemoryError) or bool(full)
+            text = re.search("out of memory|^Unknown error: Wrapping", str(error))
+            full = isinstance(error, MemoryError) or bool(text)
             answer = {"kind": kind.__name__, "message": str(error), "full": full}
         connection.send_bytes(json.dumps(answer).encode())
 
@@ -123,8 +123,15 @@ class LimitedReader:
         self.process.wait()
 
 
-IDLE = []  # readers that wait for the next file
-atexit.register(lambda: [reader.close() for reader in IDLE])
+IDLE: list[LimitedReader] = []  # readers that wait for the next file
+
+
+def _close_readers():
+    for reader in IDLE:
+        reader.close()
+
+
+atexit.register(_close_readers)
 os.register_at_fork(after_in_child=IDLE.clear)
 
 
@@ -219,7 +226,7 @@ def parse_json(
     hook: Callable | None = None,  # what to make of each object; None: a dict
     pairs: Callable | None = None,  # the same, from the pairs of an object
     what: str = "it",  # for messages
-) -> object:
+) -> Any:
     "JSON that is not parsed if it would take too much memory"
     check_json(data, what)
     return json.loads(data, object_hook=hook, object_pairs_hook=pairs)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SIGNATURES', 'SIDE', 'RULES', 'example', 'BrokenRule', 'rule', 'shown', 'check_signatures', 'Trial', 'altered',
            'is_possible', 'try_run', 'is_pure', 'is_repeatable', 'leaves_tables', 'is_exact', 'takes_gaps',
-           'takes_part_marks', 'weights_count', 'check_method']
+           'accepts_partial_credit', 'weights_count', 'check_method']
 
 # %% ../../nbs/evaluation/checks.ipynb #02784bd1
 import copy
@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -75,17 +76,16 @@ def check_signatures(
     "Refuse a method whose functions do not take what they are given"
     parts = SIGNATURES | ({"estimate": "seen"} if isinstance(method, Coreset) else {})
     for name, arguments in parts.items():
-        function = getattr(method, name, None)
-        rule(
-            callable(function), f"it has no {name}", f"write {name}(self, {arguments})"
-        )
+        remedy = f"write {name}(self, {arguments})"
+        function: Any = getattr(method, name, None)
+        rule(callable(function), f"it has no {name}", remedy)
         signature = inspect.signature(function)
         try:
             signature.bind(*arguments.split(","))
         except TypeError as error:
-            given = ", ".join(["self", *signature.parameters])
-            wanted = f"write {name}(self, {arguments})" + SIDE * ("side" in arguments)
-            raise BrokenRule(f"it has {name}({given}): {wanted}") from error
+            written = ", ".join(["self", *signature.parameters])
+            remedy += SIDE if "side" in arguments else ""
+            raise BrokenRule(f"it has {name}({written}): {remedy}") from error
 
 # %% ../../nbs/evaluation/checks.ipynb #chktria1
 @dataclass
@@ -95,16 +95,17 @@ class Trial:
     fresh: Method  # not fitted
     source: Scores
     targets: Scores
-    side: object = None  # what its fit needs beside the scores
+    side: Any = None  # what its fit needs beside the scores
 
     def __post_init__(self):
-        given, self.budget = repr(parameters(self.fresh)), len(self.source.items) // 3
+        declared = repr(parameters(self.fresh))
+        self.budget = len(self.source.items) // 3
         fitted = copy.deepcopy(self.fresh).fit(self.source, self.side)
         rule(isinstance(fitted, Method), "fit returns nothing", "return self")
-        why = "begin it with super().fit(source)"
-        rule(hasattr(fitted, "items_"), "fit forgets the items", why)
-        why = "keep what fit finds out in names that end in an underscore"
-        rule(repr(parameters(fitted)) == given, "fit changes the parameters", why)
+        remedy = "begin it with super().fit(source)"
+        rule(hasattr(fitted, "items_"), "fit forgets the items", remedy)
+        remedy = "keep what fit finds out in names that end in an underscore"
+        rule(repr(parameters(fitted)) == declared, "fit changes the parameters", remedy)
         self.method = prepare_method(fitted, self.budget)
 
     def fit(self, source: Scores) -> Method:  # prepared for the same budget
@@ -136,27 +137,43 @@ def is_possible(
     "Scores, intervals and tasks lie in [0, 1]; what was answered is predicted as it is"
     names = targets.items.index
     for row, e in enumerate(estimates):
-        why = "NaN is an answer (asked, not scored), so use nanmean"
-        rule(Flag.NOT_FINITE not in e.flags, "its score is NaN or infinite", why)
+        remedy = "NaN is an answer (asked, not scored), so use nanmean"
+        rule(Flag.NOT_FINITE not in e.flags, "its score is NaN or infinite", remedy)
         low, high = e.interval
-        none = np.isnan(low) and np.isnan(high)
-        within = 0 <= e.score <= 1 and (none or 0 <= low <= e.score <= high <= 1)
-        rule(within, "a score or interval is impossible", "give numbers in [0, 1]")
+        no_interval = np.isnan(low) and np.isnan(high)
+        ordered = no_interval or 0 <= low <= e.score <= high <= 1
+        rule(
+            bool(0 <= e.score <= 1 and ordered),
+            "a score or interval is impossible",
+            "give numbers in [0, 1]",
+        )
         asked = names.get_indexer(e.items)
-        once = len({*e.items}) == len(e.items) and (asked >= 0).all()
-        few = 1 <= len(e.items) <= budget
-        rule(once and few, "it asks for nothing, or twice", "ask for new items")
+        distinct = len({*e.items}) == len(e.items) and bool((asked >= 0).all())
+        affordable = 1 <= len(e.items) <= budget
+        rule(
+            distinct and affordable,
+            "it asks for nothing, or twice",
+            "ask for new items",
+        )
         answers = targets.values[row, asked].astype(float)
         unscored = [names[i] for i in asked[np.isnan(answers)]]
         rule(e.unscored == unscored, "unscored items are lost", "use simulate")
         if e.per_task is not None:
-            known = e.per_task.between(0, 1) | e.per_task.isna()
-            tasks = {*e.per_task.index} == {*targets.items["task"]}
-            rule(known.all() and tasks, "tasks are missing", "give each one a score")
+            possible = e.per_task.between(0, 1) | e.per_task.isna()
+            complete = {*e.per_task.index} == {*targets.items["task"]}
+            rule(
+                possible.all() and complete,
+                "tasks are missing",
+                "give each one a score",
+            )
         if e.predicted is not None:
-            inside = (e.predicted >= 0) & (e.predicted <= 1)
-            why = "give a score in [0, 1] for each item"
-            rule(inside.all() and len(inside) == len(names), "predictions", why)
+            possible = (e.predicted >= 0) & (e.predicted <= 1)
+            remedy = "give a score in [0, 1] for each item"
+            rule(
+                bool(possible.all()) and len(possible) == len(names),
+                "predictions",
+                remedy,
+            )
             same = np.nan_to_num(np.abs(e.predicted[asked] - answers)).max() < 1e-6
             rule(same, "predictions differ from answers", "use simulate")
 
@@ -169,32 +186,33 @@ def try_run(
 ) -> list[Estimate]:  # possible ones
     "A run asks for items that there are, and ends with an estimate that can be one"
     try:
-        made = method()
-        found = simulate(made, targets)
+        prepared = method()
+        estimates = simulate(prepared, targets)
     except Exception as error:
-        what = f"{broken} ({type(error).__name__}: {error})"
-        raise BrokenRule(f"{what}: {remedy}") from error
-    is_possible(found, targets, made.budget_)
-    return found
+        problem = f"{broken} ({type(error).__name__}: {error})"
+        raise BrokenRule(f"{problem}: {remedy}") from error
+    is_possible(estimates, targets, prepared.budget_)
+    return estimates
 
 # %% ../../nbs/evaluation/checks.ipynb #72e6a9c3
 def is_pure(trial: Trial) -> None:
     "`run` changes nothing, and depends on nothing but the answers and the seed"
-    method, targets = trial.method, trial.targets
+    method = trial.method
+    targets = trial.targets
     try_run(lambda: copy.deepcopy(method), targets)
     before = {k: repr(v) for k, v in vars(method).items()}
     first = shown(method, targets)
     changed = [k for k, v in vars(method).items() if before.get(k) != repr(v)]
-    why = "what a conversation finds out belongs in local variables"
-    rule(not changed, f"run writes to self ({', '.join(changed)})", why)
-    why = "take random numbers from rng alone"
-    rule(shown(method, targets) == first, "two runs differ", why)
+    remedy = "what a conversation finds out belongs in local variables"
+    rule(not changed, f"run writes to self ({', '.join(changed)})", remedy)
+    remedy = "take random numbers from rng alone"
+    rule(shown(method, targets) == first, "two runs differ", remedy)
     back = shown(method, targets.select(models=np.arange(len(targets))[::-1]))
-    why = "a conversation must not know about other targets"
-    rule(back[::-1] == first, "the order of targets matters", why)
+    remedy = "a conversation must not know about other targets"
+    rule(back[::-1] == first, "the order of targets matters", remedy)
     if not getattr(method, "transductive", False):
         one = shown(method, targets.select(models=[1]))
-        rule(one == first[1:2], "other targets matter", why)
+        rule(one == first[1:2], "other targets matter", remedy)
     if method.static:
         wanted = " ".join(method.items_.index[method.coreset_])
         same = all(line.endswith(wanted) for line in first)
@@ -203,25 +221,26 @@ def is_pure(trial: Trial) -> None:
 
 def is_repeatable(trial: Trial) -> None:
     "The same seed chooses the same items; a saved copy and a second fit go on the same"
-    method, targets = trial.method, trial.targets
+    method = trial.method
+    targets = trial.targets
     first = shown(method, targets)
-    why = "prepare must draw from rng alone"
+    remedy = "prepare must draw from rng alone"
     again = shown(trial.prepare(trial.budget), targets)
-    rule(again == first, "prepare is not repeatable", why)
+    rule(again == first, "prepare is not repeatable", remedy)
     with tempfile.TemporaryDirectory() as place:
         save_method(method, place)
         loaded = load_method(place)
-    why = "what fit and prepare find out ends in an underscore, as plain arrays"
+    remedy = "what fit and prepare find out ends in an underscore, as plain arrays"
     try:
         same = shown(loaded, targets) == first
     except AttributeError:
         same = False
-    rule(same, "a saved copy differs", why)
+    rule(same, "a saved copy differs", remedy)
     half = trial.source.select(items=np.arange(0, len(trial.source.items), 2))
     other = copy.deepcopy(trial.fresh).fit(half, trial.side)
     prepare_method(other, 5, 1).fit(trial.source, trial.side)
-    found = shown(prepare_method(other, trial.budget), targets)
-    rule(found == first, "a second fit remembers the first", "set everything in fit")
+    refitted = shown(prepare_method(other, trial.budget), targets)
+    rule(refitted == first, "a second fit remembers the first", "set everything in fit")
 
 
 def leaves_tables(trial: Trial) -> None:
@@ -239,79 +258,92 @@ def is_exact(trial: Trial) -> None:
     "All items asked give the true score"
     targets = trial.targets
     whole = simulate(trial.prepare(len(targets.items)), targets)
-    truth, tasks = targets.truth(), targets.performance(by="task")
+    truth = targets.truth()
+    tasks = targets.performance(by="task")
     for name, e in zip(truth.index, whole, strict=True):
         if len(e.items) == len(targets.items):
             off = [e.score - truth[name]]
             if e.per_task is not None:
                 off += [*(e.per_task - tasks.loc[name, e.per_task.index]).dropna()]
-            why = "use self.weights_ for means"
+            remedy = "use self.weights_ for means"
             right = np.abs(off).max() < 1e-6
-            rule(right, "with all items the estimate is wrong", why)
+            rule(right, "with all items the estimate is wrong", remedy)
 
 
 def takes_gaps(trial: Trial) -> None:
     "Missing answers are no crash, in targets or in sources; without any neither"
-    rng, source, targets = np.random.default_rng(0), trial.source, trial.targets
+    rng = np.random.default_rng(0)
+    source = trial.source
+    targets = trial.targets
     gaps = np.where(rng.random(targets.shape) < 0.3, np.nan, targets.values)
     gaps[0] = np.nan
-    why = "NaN is an answer (asked, not scored): use nanmean"
-    what = "items without a score fail"
-    try_run(lambda: trial.method, altered(targets, gaps), what, why)
+    remedy = "NaN is an answer (asked, not scored): use nanmean"
+    problem = "items without a score fail"
+    try_run(lambda: trial.method, altered(targets, gaps), problem, remedy)
     gaps = np.where(rng.random(source.shape) < 0.2, np.nan, source.values)
-    gaps[3], gaps[:, 3] = np.nan, np.nan
-    why = "sources may lack scores: use item_means and nanmean"
+    gaps[3] = np.nan
+    gaps[:, 3] = np.nan
+    remedy = "sources may lack scores: use item_means and nanmean"
     fitted = partial(trial.fit, altered(source, gaps))
-    try_run(fitted, targets, "gaps in sources fail", why)
+    try_run(fitted, targets, "gaps in sources fail", remedy)
 
 
-def takes_part_marks(trial: Trial) -> None:
+def accepts_partial_credit(trial: Trial) -> None:
     "Scores between 0 and 1 are taken as they are"
     rng = np.random.default_rng(0)
     source, targets = (
         altered(half, 0.6 * half.values + 0.4 * rng.choice([0, 0.5, 1], half.shape))
         for half in (trial.source, trial.targets)
     )
-    found = try_run(partial(trial.fit, source), targets)
-    off = np.abs([e.score for e in found] - targets.truth().to_numpy()).mean()
+    estimates = try_run(partial(trial.fit, source), targets)
+    off = np.abs([e.score for e in estimates] - targets.truth().to_numpy()).mean()
     rule(off < 0.2, "part marks are not taken", "do not round scores")
 
 # %% ../../nbs/evaluation/checks.ipynb #chkweig2
 def weights_count(trial: Trial) -> None:
     "Four times all weights change nothing; all weight on a task makes it the score"
-    halves, items = (trial.source, trial.targets), trial.source.items
+    halves = (trial.source, trial.targets)
+    items = trial.source.items
     source, targets = (altered(h, weight=4 * items["weight"]) for h in halves)
     same = shown(trial.fit(source), targets)
     first = shown(trial.fit(trial.source), trial.targets)
     rule(same == first, "weights are not relative", "use self.weights_, which sum to 1")
-    one = (items["task"] == items["task"].iloc[0]) * 1.0
-    source, targets = (altered(half, weight=one) for half in halves)
-    found = simulate(prepare_method(trial.fit(source), 3 * len(one) // 4), targets)
-    off = np.abs([e.score for e in found] - targets.truth().to_numpy()).mean()
+    first_task = (items["task"] == items["task"].iloc[0]) * 1.0
+    source, targets = (altered(half, weight=first_task) for half in halves)
+    prepared = prepare_method(trial.fit(source), 3 * len(items) // 4)
+    estimates = simulate(prepared, targets)
+    off = np.abs([e.score for e in estimates] - targets.truth().to_numpy()).mean()
     rule(off < 0.15, "weights do not count", "use self.weights_, which sum to 1")
 
 
-RULES = (is_pure, is_repeatable, is_exact, takes_gaps, takes_part_marks)
-RULES += (weights_count, leaves_tables)
+RULES = (
+    is_pure,
+    is_repeatable,
+    is_exact,
+    takes_gaps,
+    accepts_partial_credit,
+    weights_count,
+    leaves_tables,
+)
 
 # %% ../../nbs/evaluation/checks.ipynb #46bb57cd
 def check_method(
     method: Method | type[Method],  # a class, or a method with parameters
-    side: object = None,  # what its fit needs beside the scores
+    side: Any = None,  # what its fit needs beside the scores
     scores: Scores | None = None,  # a table for it; None: a made-up one
 ) -> None:
     "Try every rule of the contract; the first that is broken is an error"
-    why = "give every field a default"
+    remedy = "give every field a default"
     try:
         method = method() if isinstance(method, type) else method
     except TypeError as error:
-        raise BrokenRule(f"it cannot be made without arguments: {why}") from error
-    why = "inherit from benchnb.evaluation.method.Method"
-    rule(isinstance(method, Method), f"{method!r} is no Method", why)
+        raise BrokenRule(f"it cannot be made without arguments: {remedy}") from error
+    remedy = "inherit from benchnb.evaluation.method.Method"
+    rule(isinstance(method, Method), f"{method!r} is no Method", remedy)
     name = method.name
-    why = "write it in lower case, with underscores"
+    remedy = "write it in lower case, with underscores"
     snake = name.isidentifier() and name == name.lower()
-    rule(snake, f"the name {name!r} is not snake_case", why)
+    rule(snake, f"the name {name!r} is not snake_case", remedy)
     check_signatures(method)
     try:
         register(type(method))
@@ -320,6 +352,7 @@ def check_method(
     table = example() if scores is None else scores
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        trial = Trial(method, *table.split("random", sources=0.8, seed=0), side)
+        source, targets = table.split("random", sources=0.8, seed=0)
+        trial = Trial(method, source=source, targets=targets, side=side)
         for check in RULES:
             check(trial)

@@ -8,7 +8,7 @@ __all__ = ['LearnedCoreset', 'MedoidCoreset', 'PatternCoreset', 'features', 'Can
 # %% ../../nbs/evaluation/learned_coresets.ipynb #81bd741d
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..stats.hold_out import hold_out
 from ..stats.intervals import conformal_radius
 from ..stats.item_filters import kept_items
 from ..stats.medoids import Medoids
+
+if TYPE_CHECKING:
+    from benchnb.stats.irt import IRT
 
 # %% ../../nbs/evaluation/learned_coresets.ipynb #53df91ce
 @dataclass(eq=False, kw_only=True)
@@ -53,7 +56,9 @@ class LearnedCoreset(Coreset):
         "Half-width of the interval"
         if not self.folds:
             return np.nan
-        values, copies = self._source.values[rows], self._copies[rows]
+        assert self._copies is not None  # folds is not 0
+        values = self._source.values[rows]
+        copies = self._copies[rows]
         few = np.isinf(conformal_radius(0.0 * copies, self.level, groups=copies))
         if few or len(values) < 2 * self.folds:
             return np.inf
@@ -128,14 +133,14 @@ class MedoidCoreset(LearnedCoreset):
 class PatternCoreset(LearnedCoreset):
     "Fixed items, and the score from the pattern of the answers; a class gives `learn`"
 
-    pattern: ClassVar[type] = tuple  # a NamedTuple with `items`, `predict(answers)`
+    pattern: ClassVar[Any] = tuple  # a NamedTuple with `items`, `predict(answers)`
 
     def learn(
         self,
         values: np.ndarray,  # scores of some sources, NaN: unknown, models x items
         truth: np.ndarray,  # their full scores, shape (models,)
         rng: np.random.Generator,
-    ) -> NamedTuple:  # a pattern
+    ) -> Any:  # a pattern
         "Choose `budget_` items, and learn what the answers to them say"
         raise NotImplementedError(f"{type(self).__name__} needs learn()")
 
@@ -144,10 +149,12 @@ class PatternCoreset(LearnedCoreset):
         super().prepare(budget, rng)
         truth = self._source.truth().to_numpy()
         rows = ~np.isnan(truth) & ~np.isnan(self._source.values).all(axis=1)
-        values, truth = self._source.values[rows].astype(float), truth[rows]
-        found = self.learn(values, truth, rng)
-        self.coreset_, self.pattern_ = found.items, list(found)
-        filled = level_filled(values, item_means(values))[:, found.items]
+        values = self._source.values[rows].astype(float)
+        truth = truth[rows]
+        pattern = self.learn(values, truth, rng)
+        self.coreset_ = pattern.items
+        self.pattern_ = list(pattern)
+        filled = level_filled(values, item_means(values))[:, pattern.items]
         self.best_ = float(filled.mean(axis=1).max())
         self.few_ = len(values) if len(values) < self.least_sources else 0
 
@@ -165,8 +172,8 @@ class PatternCoreset(LearnedCoreset):
         "What the pattern of the answers predicts"
         if np.isnan(seen).all():
             return Estimate(np.nan)
-        found = self.pattern(*self.pattern_)
-        score = float(np.clip(found.predict(seen[np.newaxis])[0], 0, 1))
+        pattern = self.pattern(*self.pattern_)
+        score = float(np.clip(pattern.predict(seen[np.newaxis])[0], 0, 1))
         flags = {}
         if np.nanmean(seen) > self.best_ + 1e-9:
             note = "more of its answers are right than any source's: extrapolated"
@@ -181,7 +188,7 @@ class PatternCoreset(LearnedCoreset):
 def features(
     answers: np.ndarray,  # scores on the coreset, models x items, NaN: unscored
     easiness: np.ndarray,  # of the coreset's items, shape (items,)
-    bank: object | None,  # an item response model of these items; None: no ability
+    bank: "IRT | None",  # an item response model of these items; None: no ability
 ) -> np.ndarray:  # models x 1 or 2: (ability,) mean of the answers
     "What the curve predicts from: the ability, and the mean of the answers"
     mean = level_filled(answers, easiness).mean(axis=1, keepdims=True)
@@ -195,7 +202,7 @@ class Candidate(NamedTuple):
 
     items: np.ndarray  # item positions, ascending
     easiness: np.ndarray  # their means over the sources
-    bank: object | None  # an item response model of these items; None: no ability
+    bank: "IRT | None"  # an item response model of these items; None: no ability
     curve: Curve
     loss: float  # left-out RMSE
     notes: tuple[str, ...]  # fallbacks
@@ -236,7 +243,7 @@ class RandomCurve(LearnedCoreset):
         items = draw_subsets(values.shape[1], budget, 1, rng)[0]
         return self.candidate(values, truth, items, None)
 
-    def bank(self) -> object | None:
+    def bank(self) -> "IRT | None":
         "The item response model of the coreset, if there is one"
         return None
 
@@ -245,7 +252,7 @@ class RandomCurve(LearnedCoreset):
         values: np.ndarray,  # models x items
         truth: np.ndarray,  # full scores, NaN where unknown
         items: np.ndarray,  # the coreset, item positions
-        bank: object | None,  # an item response model of these items, or None
+        bank: "IRT | None",  # an item response model of these items, or None
     ) -> Candidate:
         "Fit the curve of a coreset"
         easiness = item_means(values)[items]
@@ -260,19 +267,21 @@ class RandomCurve(LearnedCoreset):
         items, models, notes = self.eligible(budget)
         values = self._source.values[models][:, items].astype(np.float64)
         truth = self._source.truth().to_numpy()[models]
-        found = self.choose(values, truth, budget, rng)
-        self.coreset_ = items[found.items]
-        self.easiness_, self.curve_ = found.easiness, list(found.curve)
-        self.bank_ = [] if found.bank is None else list(found.bank.arrays().items())
-        self.notes_ = [*notes, *found.notes]
-        known = ~np.isnan(truth) & ~np.isnan(values).all(axis=1)
-        values, truth = values[known], truth[known]
+        chosen = self.choose(values, truth, budget, rng)
+        self.coreset_ = items[chosen.items]
+        self.easiness_ = chosen.easiness
+        self.curve_ = list(chosen.curve)
+        self.bank_ = [] if chosen.bank is None else list(chosen.bank.arrays().items())
+        self.notes_ = [*notes, *chosen.notes]
+        usable = ~np.isnan(truth) & ~np.isnan(values).all(axis=1)
+        values = values[usable]
+        truth = truth[usable]
 
         def errors(fit, held):
-            found = self.choose(values[fit], truth[fit], budget, rng)
-            return found.predict(values[held]) - truth[held]
+            part = self.choose(values[fit], truth[fit], budget, rng)
+            return part.predict(values[held]) - truth[held]
 
-        rows = np.flatnonzero(models)[known]
+        rows = np.flatnonzero(models)[usable]
         self.radius_ = self.held_out_radius(errors, rng, rows)
         return self
 

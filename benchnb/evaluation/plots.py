@@ -10,6 +10,7 @@ __all__ = ['COLOURS', 'MARKERS', 'LINES', 'METHODS', 'AXIS_LABELS', 'IN_POINTS',
 from collections.abc import Iterable
 from itertools import count
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -98,8 +99,8 @@ BOLD = {"linewidth": 3, "markersize": 9, "zorder": 3}  # the method that we reco
 def plot_curves(
     summary: pd.DataFrame,  # one row per method, budget and trial
     metric: str = "mae",  # a column of the summary
-    ax: object = None,  # matplotlib axes; None makes new ones
-) -> object:  # the axes
+    ax: Any = None,  # matplotlib axes; None makes new ones
+) -> Any:  # the axes
     "A metric over the budget, mean and 2 standard errors over trials (equation 1)"
     plt = pyplot()
     table = means_by_budget(summary, metric)
@@ -135,7 +136,7 @@ def plot_curves(
 # %% ../../nbs/evaluation/plots.ipynb #cb2ca8c4
 def plot_comparison(
     summary: pd.DataFrame,  # one row per method, budget and trial
-) -> object:  # the figure, two panels
+) -> Any:  # the figure, two panels
     "Error of the scores and quality of the ranking over the budget, side by side"
     plt = pyplot()
     names = summary["method"].unique()

@@ -52,22 +52,31 @@ def held_out_errors(
     if quick and scores.shape[1] > QUICK_FORM["items"]:
         drawn = np.random.default_rng(seed).permutation(scores.shape[1])
         scores = scores.select(items=np.sort(drawn[: QUICK_FORM["items"]]))
-    few = {"most": QUICK_FORM["sources"]} if quick else {}
-    table, how = small_table(scores, split, seed=seed, **few)
-    methods = named_methods(["random"]) | named_methods(methods)
-    methods = {name: method.estimates_only() for name, method in methods.items()}
-    parts = {}
-    for name, method in methods.items():
-        times = max(trials, MIN_TRIALS * (name in INSTANT))
-        parts.setdefault(times, {})[name] = method
-    how = how | {"seed": seed} | run
-    found = [compare(table, m, [budget], n, **how).frame for n, m in parts.items()]
-    figures = summary(pd.concat(found))
+    most = QUICK_FORM["sources"] if quick else 300
+    table = small_table(scores, split, most=most, seed=seed)
+    by_trials: dict[int, dict[str, Method]] = {}  # few methods are tried more often
+    for name, method in (named_methods(["random"]) | named_methods(methods)).items():
+        times = max(trials, MIN_TRIALS if name in INSTANT else 0)
+        by_trials.setdefault(times, {})[name] = method.estimates_only()
+    frames = [
+        compare(
+            table.scores,
+            group,
+            [budget],
+            trials=times,
+            split=table.split,
+            sources=table.sources,
+            seed=seed,
+            **run,
+        ).frame
+        for times, group in by_trials.items()
+    ]
+    figures = summary(pd.concat(frames))
     chance = figures.loc[figures["method"] == "random", "mae"].mean()
     if not chance > 1e-6:
         raise ValueError(
-            f"random sampling makes no error with {budget} of {table.shape[1]} items: "
-            "name a smaller budget, or a table in which models differ"
+            f"random sampling makes no error with {budget} of {table.scores.shape[1]} "
+            "items: name a smaller budget, or a table in which models differ"
         )
     figures["relative"] = figures["mae"] / chance
     return figures[["method", "trial", "mae", "relative", "seconds"]]
@@ -102,26 +111,30 @@ def choose_method(
 
 
 def error_ratios(
-    found: pd.DataFrame,  # what held_out_errors returned
+    errors: pd.DataFrame,  # what held_out_errors returned
 ) -> pd.DataFrame:  # a row per method: mean and se of the relative error
     "Ratios to the mean error of random items, whose own error is in the standard error"
-    wide = found.pivot(index="trial", columns="method", values="mae")
-    count, chance, cov = wide.count(), wide["random"].mean(), wide.cov()
-    mean, most = wide.mean() / chance, np.maximum(count, count["random"])
-    variance = np.diag(cov) / count + mean**2 * cov.loc["random", "random"] / most
-    variance -= 2 * mean * cov["random"] / most
+    wide = errors.pivot(index="trial", columns="method", values="mae")
+    count = wide.count()
+    chance = wide["random"].mean()
+    covariance = wide.cov()
+    mean = wide.mean() / chance
+    most = np.maximum(count, count["random"])
+    variance = np.diag(covariance) / count
+    variance += mean**2 * covariance.loc["random", "random"] / most
+    variance -= 2 * mean * covariance["random"] / most
     error = np.sqrt(variance.clip(lower=0)) / chance
     error["random"] = np.nan  # the unit has none
     return pd.DataFrame({"mean": mean, "se": error})
 
 
 def clearly_better(
-    found: pd.DataFrame,  # what held_out_errors returned
+    errors: pd.DataFrame,  # what held_out_errors returned
     method: str,
     other: str,
 ) -> bool:
     "By more than two standard errors of the difference, paired over trials"
-    wide = found.pivot(index="trial", columns="method", values="relative")
+    wide = errors.pivot(index="trial", columns="method", values="relative")
     less, error = mean_and_error((wide[method] - wide[other]).dropna().to_numpy())
     return bool(less + 2 * np.nan_to_num(error) < 0)
 
@@ -191,32 +204,47 @@ def recommend(
     scores = as_scores(scores)
     methods = candidates(scores, static) if methods is None else methods
     methods = named_methods(methods)
-    few = {name: too_few(one, scores) for name, one in methods.items()}
-    enough = [name for name in methods if not few[name]]
-    if not enough:
-        name, why = next(iter(few.items()))
-        raise ValueError(f"{name} {why}, there are {len(scores)}: try aipw")
-    safe = [name for name in enough if is_safe(methods[name])]
-    trials, tests = trials or (QUICK_FORM["trials"] if quick else 10), {}
-    parts = {}
+    shortage = {name: too_few(one, scores) for name, one in methods.items()}
+    usable = [name for name, reason in shortage.items() if not reason]
+    if not usable:
+        name, reason = next(iter(shortage.items()))
+        raise ValueError(f"{name} {reason}, there are {len(scores)}: try aipw")
+    safe = [name for name in usable if is_safe(methods[name])]
+    trials = trials or (QUICK_FORM["trials"] if quick else 10)
+    tests = {}
+    columns = {}
     for split in ("random", "ability"):
-        file = journal and Path(f"{journal}.{split}")
-        given = (scores, budget, split, methods, trials, seed, quick)
-        found = held_out_errors(*given, journal=file, progress=progress, **run)
-        shown = error_ratios(found).loc[[*methods]]
-        parts |= {split: shown["mean"], f"{split}_se": shown["se"]}
-        tests[split] = found[found["method"].isin(methods)]
-    chosen = choose_method(**tests, safe=safe or enough)
+        errors = held_out_errors(
+            scores,
+            budget,
+            split=split,
+            methods=methods,
+            trials=trials,
+            seed=seed,
+            quick=quick,
+            journal=journal and Path(f"{journal}.{split}"),
+            progress=progress,
+            **run,
+        )
+        ratios = error_ratios(errors).loc[[*methods]]
+        columns[split] = ratios["mean"]
+        columns[f"{split}_se"] = ratios["se"]
+        tests[split] = errors[errors["method"].isin(methods)]
+    chosen = choose_method(tests["random"], tests["ability"], safe=safe or usable)
     groups = tests["random"].groupby("method", sort=False)
-    parts["mae"], parts["seconds"] = groups["mae"].mean(), groups["seconds"].mean()
-    table = pd.DataFrame(parts)
+    columns["mae"] = groups["mae"].mean()
+    columns["seconds"] = groups["seconds"].mean()
+    table = pd.DataFrame(columns)
     table = table.loc[(table["random"] + table["ability"]).sort_values().index]
-    kinds = {name: "safe" if name in safe else few[name] or "risky" for name in few}
+    kinds = {
+        name: "safe" if name in safe else reason or "risky"
+        for name, reason in shortage.items()
+    }
     table["verdict"] = [kinds[name] for name in table.index]
     table.loc[chosen, "verdict"] += ", use this"
-    bold = table.loc[enough, "random"].idxmin()
+    bold = table.loc[usable, "random"].idxmin()
     bold = bold if clearly_better(tests["random"], bold, chosen) else chosen
-    return Advice(chosen, budget, table, bold, trials)
+    return Advice(chosen, budget, table=table, bold=bold, trials=trials)
 
 # %% ../../nbs/evaluation/recommend.ipynb #afbac4b9
 def recommend_tasks(
@@ -237,21 +265,29 @@ def recommend_tasks(
         )
     if count is not None and not 1 <= count < total:
         raise ValueError(f"keep 1 to {total - 1} of the {total} tasks, got {count}")
-    tried = {max(1, round(total * share)) for share in (0.1, 0.2, 0.3, 0.5)}
-    tried = sorted({n for n in tried | {count or 1} if n < total})
+    shares = {max(1, round(total * share)) for share in (0.1, 0.2, 0.3, 0.5)}
+    tried = sorted({n for n in shares | {count or 1} if n < total})
     methods = {
         "chosen": get_method("results_sim", correct="line"),
         "random": get_method("random_tasks", correct="line"),
     }
     if transfer is not None:
         methods["transfer"] = get_method("bento_sim", correct="line", transfer=transfer)
-    held, how = small_table(table, "random", seed=seed)
+    held_out = small_table(table, "random", seed=seed)
     frame = compare(
-        held, methods, tried, trials, seed=seed, progress=progress, **how
+        held_out.scores,
+        methods,
+        tried,
+        trials=trials,
+        split=held_out.split,
+        sources=held_out.sources,
+        seed=seed,
+        progress=progress,
     ).frame
     sizes = frame.groupby("trial")["target"].transform("nunique")
     several = sizes > min(1, sizes.max() - 1)  # one model has no rank
-    frame, sizes = frame[several], sizes[several]
+    frame = frame[several]
+    sizes = sizes[several]
     means = over_trials(summary(frame)).set_index(["budget", "method"])
     wide = means[["mae", "mae_se", "kendall", "kendall_se"]].unstack()
     errors = pd.DataFrame({"tasks": wide.index}, wide.index)
@@ -266,9 +302,14 @@ def recommend_tasks(
     kept = prepare_method(methods["chosen"].fit(table), count, seed).coreset_
     names = list(table.items.index[kept])
     rest = [name for name in table.items.index if name not in names]
-    size = {"trials": frame["trial"].nunique(), "held_out": int(sizes.min())}
-    size["most_held_out"] = int(sizes.max())
-    return {"errors": errors, "keep": names, "drop": rest} | size
+    return {
+        "errors": errors,
+        "keep": names,
+        "drop": rest,
+        "trials": frame["trial"].nunique(),
+        "held_out": int(sizes.min()),
+        "most_held_out": int(sizes.max()),
+    }
 
 # %% ../../nbs/evaluation/recommend.ipynb #8e79cdd9
 def default_method(

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -88,16 +89,16 @@ def register(cls: type[Method]) -> type[Method]:  # the class, so it decorates
     "Make a method known under its `name`"
     if not cls.name.isidentifier() or cls.name != cls.name.lower():
         raise ValueError(f"{cls.__name__}.name must be snake_case, got {cls.name!r}")
-    known, (module, _, own) = _METHODS.get(cls.name), LIBRARY.get(
-        cls.name, ""
-    ).partition(":")
-    owner = known.__qualname__ if known else own
+    known = _METHODS.get(cls.name)
+    module, _, library_class = LIBRARY.get(cls.name, "").partition(":")
+    owner = known.__qualname__ if known else library_class
     foreign = module and cls.__module__ not in (f"benchnb.{module}", "__main__")
     if owner and (owner != cls.__qualname__ or foreign):
         raise NameTaken(f"the name {cls.name!r} belongs to {owner} already")
     if known and known.__module__ == "__main__" != cls.__module__:
         return cls  # the class that is being written in a notebook stays
-    _METHODS[cls.name] = documented(cls)
+    documented(cls)
+    _METHODS[cls.name] = cls
     return cls
 
 
@@ -113,8 +114,8 @@ def forget(name: str) -> None:  # of a method; one that is not known is no error
 # %% ../../nbs/evaluation/registry.ipynb #c6fa7765
 def installed() -> dict[str, EntryPoint]:  # by the name of the method
     "Methods of other installed packages"
-    found = entry_points(group="benchnb.methods")
-    return {entry.name: entry for entry in found if entry.name not in LIBRARY}
+    entries = entry_points(group="benchnb.methods")
+    return {entry.name: entry for entry in entries if entry.name not in LIBRARY}
 
 
 def list_methods(
@@ -124,11 +125,21 @@ def list_methods(
     names = sorted({*LIBRARY, *installed(), *_METHODS} - {"per_task"})
     if table is None:
         return names
-    facts = set(table.items.columns)
-    facts |= {"tasks"} if table.items["task"].nunique() > 1 else set()
+    available = set(table.items.columns)
+    if table.items["task"].nunique() > 1:
+        available.add("tasks")
     classes = {name: find_class(name) for name in names}
-    fit = [name for name, cls in classes.items() if set(cls.needs) <= facts]
-    return [name for name in fit if not missing_packages(classes[name])]
+    usable = [name for name, cls in classes.items() if set(cls.needs) <= available]
+    return [name for name in usable if not missing_packages(classes[name])]
+
+
+def _no_such_method(name):
+    "What to say of a name that no method has"
+    more = "'benchnb list methods' shows all"
+    problem = unknown_name("method", name, list_methods(), more)
+    file = f"{name}.py" if name.isidentifier() else "F.py"
+    remedy = f"one of your own: import its module; on a command line --plugin {file}"
+    return f"{problem} ({remedy})"
 
 
 def find_class(
@@ -138,24 +149,20 @@ def find_class(
     if name in _METHODS:
         return _METHODS[name]
     entry = installed().get(name)
-    place = f"benchnb.{LIBRARY[name]}" if name in LIBRARY else name
-    place = entry.value if entry else place
-    if ":" not in place:
-        more = "'benchnb list methods' shows all"
-        odd = unknown_name("method", name, list_methods(), more)
-        file = f"{name}.py" if name.isidentifier() else "F.py"
-        own = f"one of your own: import its module; on a command line --plugin {file}"
-        raise ValueError(f"{odd} ({own})")
-    module, _, attribute = place.partition(":")
+    path = f"benchnb.{LIBRARY[name]}" if name in LIBRARY else name
+    path = entry.value if entry else path
+    if ":" not in path:
+        raise ValueError(_no_such_method(name))
+    module, _, attribute = path.partition(":")
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        cls = getattr(importlib.import_module(module), attribute)
     except (ImportError, ValueError, AttributeError) as error:
         raise ValueError(
             f"no method {name!r} ({error}): write package.module:Class"
         ) from error
-    if not (isinstance(found, type) and issubclass(found, Method)):
+    if not (isinstance(cls, type) and issubclass(cls, Method)):
         raise TypeError(f"{name!r} is no Method: name a class that inherits from it")
-    return found
+    return cls
 
 
 def check_parameter_names(
@@ -178,7 +185,7 @@ def written_parameters(
 ) -> dict:  # parameter to value
     "The parameters that stand in parentheses behind a method's name"
     try:
-        call = ast.parse(f"method({text})", mode="eval").body
+        call: Any = ast.parse(f"method({text})", mode="eval").body
         values = {part.arg: ast.literal_eval(part.value) for part in call.keywords}
         plain = isinstance(call.func, ast.Name) and not call.args and None not in values
     except (SyntaxError, ValueError, AttributeError):
@@ -201,7 +208,8 @@ def get_method(
         raise ValueError(f"{name!r} does not end with a parenthesis: close it")
     inside = rest[:-1]
     if word == "per_task" and inside:
-        return find_class("per_task")(get_method(inside, **params))
+        per_task: Any = find_class("per_task")  # its first parameter is a method
+        return per_task(get_method(inside, **params))
     cls = find_class(word)
     written = written_parameters(word, inside) if opened else {}
     check_parameter_names(word, cls, written | params)
@@ -234,14 +242,14 @@ def flatten(
             )
         state = {k: v for k, v in vars(value).items() if k.endswith("_")}
         parts = {"parameters": parameters(value), "state": state}
-        flat = {
+        saved = {
             part: {k: flatten(v, prefix + k, arrays) for k, v in values.items()}
             for part, values in parts.items()
         }
-        return {"method": {"name": value.name, **flat}}
+        return {"method": {"name": value.name, **saved}}
     if isinstance(value, (list, tuple)):
-        parts = enumerate(value)
-        return {"list": [flatten(v, f"{prefix}{i}", arrays) for i, v in parts]}
+        flattened = [flatten(v, f"{prefix}{i}", arrays) for i, v in enumerate(value)]
+        return {"list": flattened}
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, (str, bool, int, float)):
         return {"value": value}
@@ -262,7 +270,8 @@ def save_method(
     folder: str | Path,  # made if missing; holds method.json and arrays.npz
 ) -> None:
     "Save a fitted method without its source table"
-    arrays, buffer = {}, io.BytesIO()
+    arrays: dict[str, Any] = {}
+    buffer = io.BytesIO()
     state = flatten(method, "", arrays)["method"]
     np.savez_compressed(buffer, **arrays)
     data = buffer.getvalue()
@@ -279,7 +288,7 @@ class UnknownMethod(ValueError):
 def restore(
     part: dict,  # what flatten made
     arrays: dict[str, np.ndarray],
-) -> object:
+) -> Any:
     "The inverse of `flatten`; a file may name registered methods only"
     [(kind, value)] = part.items()
     if kind == "array":
@@ -298,16 +307,18 @@ def restore(
             f"the saved method {value['name']!r} is not known here: import the module "
             "that registers it, then load again"
         )
-    given = {k: restore(v, arrays) for k, v in value["parameters"].items()}
-    method = get_method(value["name"], **given)
+    values = {k: restore(v, arrays) for k, v in value["parameters"].items()}
+    method = get_method(value["name"], **values)
     for key, state in value["state"].items():
         setattr(method, key, restore(state, arrays))
     return method
 
 
 # what is raised by a file that was cut short, edited or exchanged
-DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError)
-DAMAGE += (RecursionError, BadZipFile)
+DAMAGE = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError),
+    *(RecursionError, BadZipFile),
+)
 
 
 def load_method(
@@ -330,8 +341,9 @@ def load_method(
     except TooLarge as error:
         raise ValueError(f"{str(folder)!r}: {error}") from error
     except DAMAGE as error:
-        missing = getattr(error, "strerror", None) and Path(error.filename or "").name
-        why = f"{missing}: {error.strerror}" if missing else error
+        reason = str(error)
+        if isinstance(error, OSError) and error.strerror and error.filename:
+            reason = f"{Path(error.filename).name}: {error.strerror}"
         raise ValueError(
-            f"the method saved in {str(folder)!r} is damaged ({why}): save it again"
+            f"the method saved in {str(folder)!r} is damaged ({reason}): save it again"
         ) from error

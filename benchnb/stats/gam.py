@@ -22,8 +22,8 @@ def spline_basis(
     place = (x - low) / (high - low) * (splines - 3)
     piece = np.clip(np.floor(np.nan_to_num(place)), 0, splines - 4).astype(int)
     t = np.clip(place - piece, 0, 1)
-    cubic = [(1 - t) ** 3, 3 * t**3 - 6 * t**2 + 4, -3 * t**3 + 3 * t**2 + 3 * t + 1]
-    cubic = np.stack([*cubic, t**3], axis=-1) / 6
+    middle = [3 * t**3 - 6 * t**2 + 4, -3 * t**3 + 3 * t**2 + 3 * t + 1]
+    cubic = np.stack([(1 - t) ** 3, *middle, t**3], axis=-1) / 6
     slopes = [-((1 - t) ** 2), 3 * t**2 - 4 * t, -3 * t**2 + 2 * t + 1, t**2]
     beyond = (place - piece - t)[..., np.newaxis]
     cubic += np.stack(slopes, axis=-1) / 2 * beyond

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -170,8 +170,8 @@ class Search(NamedTuple):
         "Read it back; nothing is unpickled"
         try:
             arrays = load_arrays(path)
-            read = [arrays[name] for name in cls._fields]
-            return cls(*(x if x.ndim else x.item() for x in read))
+            values: list[Any] = [arrays[name] for name in cls._fields]
+            return cls(*(value if value.ndim else value.item() for value in values))
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             raise ValueError(
                 f"{str(path)!r} is no state of a search: remove it, and begin anew"

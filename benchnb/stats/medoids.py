@@ -264,19 +264,23 @@ def sampled_k_medoids(
     "k-medoids from samples of the items (CLARA), for matrices too large to hold"
     table = _check_table(table, metric)
     fixed = _check_fixed(fixed, table.shape[1], k)
-    rng, best, keep = np.random.default_rng(rng), None, fixed
+    rng = np.random.default_rng(rng)
+    best: Medoids | None = None
+    keep = fixed
     for _ in range(repeats):
         others = rng.permutation(table.shape[1])
         rows = np.concatenate([keep, others[~np.isin(others, keep)]])
         rows = rows[: max(sample, 2 * k)]
         weight = None if weights is None else np.asarray(weights)[rows]
-        given, begin = np.split(np.arange(len(keep)), [len(fixed)])
+        first, begin = np.split(np.arange(len(keep)), [len(fixed)])
         distance = item_distances(table[:, rows], metric)
-        found = k_medoids(distance, k, rng, given, begin, weight, search).medoids
-        found = rows[found]
-        found = assign_items(item_distances(table, metric, found).T, found, weights)
-        best = min(best or found, found, key=lambda clustering: clustering.loss)
+        chosen = rows[k_medoids(distance, k, rng, first, begin, weight, search).medoids]
+        distance = item_distances(table, metric, chosen)
+        clustering = assign_items(distance.T, chosen, weights)
+        if best is None or clustering.loss < best.loss:
+            best = clustering
         keep = best.medoids
+    assert best is not None  # repeats is at least 1
     return best
 
 # %% ../../nbs/stats/medoids.ipynb #7a235d2e

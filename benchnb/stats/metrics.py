@@ -8,7 +8,7 @@ __all__ = ['paired_scores', 'over_models', 'mae', 'ranks', 'weighted_mae', 'rmse
            'mean_and_error', 'TestResult', 'paired_test']
 
 # %% ../../nbs/stats/metrics.ipynb #36b7e5dd
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import NamedTuple
 
@@ -19,10 +19,10 @@ import pandas as pd
 def paired_scores(
     truth: np.ndarray,  # true scores, shape (..., models)
     score: np.ndarray,  # estimates, shape (..., models)
-) -> list[np.ndarray]:  # both as float64 arrays of one shape
+) -> Sequence[np.ndarray]:  # both as float64 arrays of one shape
     "Truth and score of the same models, without NaN"
-    series = isinstance(truth, pd.Series) and isinstance(score, pd.Series)
-    if series and not truth.index.equals(score.index):
+    indices = [x.index for x in (truth, score) if isinstance(x, pd.Series)]
+    if len(indices) == 2 and not indices[0].equals(indices[1]):
         raise ValueError(
             "truth and score name different models, or in another order: "
             "use score.reindex(truth.index)"
@@ -272,10 +272,15 @@ def paired_test(
             "how is flip or t; at least two trials are needed, without NaN"
         )
     if how == "t":
-        found = ttest_1samp(apart, 0, alternative=alternative)
+        result = ttest_1samp(apart, 0, alternative=alternative)
     else:
-        rules = dict(permutation_type="samples", n_resamples=times)
-        rules["random_state"] = np.random.default_rng(seed)  # rng= from SciPy 1.15 on
-        rules["alternative"] = alternative
-        found = permutation_test((apart,), np.mean, **rules)
-    return TestResult(*mean_and_error(apart), float(found.pvalue))
+        result = permutation_test(
+            (apart,),
+            np.mean,
+            permutation_type="samples",
+            n_resamples=times,
+            random_state=np.random.default_rng(seed),  # rng= from SciPy 1.15 on
+            alternative=alternative,
+        )
+    mean, se = mean_and_error(apart)
+    return TestResult(mean, se, float(result.pvalue))

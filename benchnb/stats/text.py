@@ -9,6 +9,7 @@ __all__ = ['word_weights', 'unit_rows', 'main_directions', 'text_embeddings', 'e
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,7 +38,7 @@ def _check_texts(texts):
 
 def word_weights(
     texts: Iterable[str],  # one text per item; a series names items in errors
-) -> tuple[object, np.ndarray]:  # sparse, texts x words, unit rows; the words
+) -> tuple[Any, np.ndarray]:  # sparse, texts x words, unit rows; the words
     "TF-IDF (equation 1), scaled to length 1; numbers and signs count as words"
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -84,7 +85,7 @@ def text_embeddings(
         raise ValueError(f"dims must be a whole number of at least 1, got {dims!r}")
     if how == "tfidf":
         return main_directions(word_weights(texts)[0], dims or 50, seed)
-    points = encode(texts, how)
+    points = encode([*texts], how)
     if dims is None or dims >= points.shape[1]:
         return points
     return main_directions(points, dims, seed)

@@ -57,7 +57,7 @@ def left_text(done, total, begun):
     return f"{text}, about {seconds:.0f} seconds to go"
 
 
-def measured(scores, methods, budgets, split):
+def measured(table, methods, budgets):
     "A row per method, budget and held-out model, part by part"
     parts = [(name, trial) for trial in range(FITTED) for name in methods]
     rows, begun = [], time.monotonic()
@@ -67,9 +67,17 @@ def measured(scores, methods, budgets, split):
         each = 1 if name == "guarded_irt" else DRAWS // FITTED
         for extra in range(each):
             seed = trial + FITTED * extra
-            run = dict(trials=1, seed=seed, progress=False, **split)
-            frame = compare(scores, {name: method}, budgets, **run).frame
-            rows.append(frame.assign(trial=seed))
+            comparison = compare(
+                table.scores,
+                {name: method},
+                budgets,
+                trials=1,
+                split=table.split,
+                sources=table.sources,
+                seed=seed,
+                progress=False,
+            )
+            rows.append(comparison.frame.assign(trial=seed))
     return pd.concat(rows, ignore_index=True)
 
 
@@ -97,8 +105,8 @@ def study(name, budget):
     chosen, _ = default_method(scores)
     methods = dict.fromkeys([chosen, "stratified", "random"])
     budgets = sorted({n for n in (10, 20, 40, 70, 100, budget) if n <= count // 2})
-    small, split = small_table(scores, "random", most=QUICK_FORM["sources"])
-    rows = measured(small, methods, budgets, split)
+    small = small_table(scores, "random", most=QUICK_FORM["sources"])
+    rows = measured(small, methods, budgets)
     means = over_trials(summary(rows))
     print("the list is drawn")
     method = get_method(chosen).estimates_only().fit(scores)

@@ -72,11 +72,11 @@ def test_spread_counts_weights_and_leaves_gaps_out():
 def test_few_models_are_held_out_and_the_input_stays(split):
     scores = table()
     before = scores.models.copy()
-    small, how = small_table(scores, split, targets=3, most=10)
-    source, target = small.split(how["split"], sources=how["sources"])
+    small = small_table(scores, split, targets=3, most=10)
+    source, target = small.first_split(seed=0)
     assert len(target) >= 1 and not set(source.models.index) & set(target.models.index)
-    assert len(small) <= 13
-    if how["split"] == "given":
+    assert len(small.scores) <= 13
+    if small.split == "given":
         whole = [set(part.models.index) for part in scores.split(split)]
         assert set(source.models.index) <= whole[0]
         assert set(target.models.index) <= whole[1]
@@ -100,8 +100,8 @@ def test_five_sources_are_enough_to_run(name):
 
 
 def test_items_curve_is_what_compare_measures(items):
-    small, how = small_table(table())
-    frame = compare(small, QUICK, [10, 20, 40], 3, **how).frame
+    small, split, share = small_table(table())
+    frame = compare(small, QUICK, [10, 20, 40], 3, split=split, sources=share).frame
     mae = summary(frame).groupby(["method", "budget"])["mae"].mean()
     got = items.set_index(["method", "budget"])["mae"]
     assert got.to_dict() == pytest.approx(mae.to_dict())
@@ -194,8 +194,8 @@ def test_items_that_both_models_answer_are_enough():
 
 def test_a_power_curve_by_hand():
     curve = power_curve(table(1, 40), ["random"], [10, 20], trials=2)
-    held, how = small_table(table(1, 40))
-    frame = compare(held, ["random"], [10, 20], 2, **how).frame
+    held, split, share = small_table(table(1, 40))
+    frame = compare(held, ["random"], [10, 20], 2, split=split, sources=share).frame
     frame["error"] = frame["score"] - frame["truth"]
     own, shared = [], []
     for _, part in frame[frame["budget"] == 20].groupby("trial"):

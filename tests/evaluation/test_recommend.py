@@ -37,7 +37,8 @@ def errors_of(**errors):
 @pytest.mark.slow
 def test_a_test_is_a_comparison_on_held_out_sources():
     found = held_out_errors(table(), 20, "random", ["aipw"], trials=3)
-    held, how = small_table(table(), "random")
+    held, split, share = small_table(table(), "random")
+    how = {"split": split, "sources": share}
     figures = compare(held, ["random", "aipw"], [20], MIN_TRIALS, **how).by_trial
     np.testing.assert_allclose(found["mae"], figures["mae"])
     chance = figures.loc[figures["method"] == "random", "mae"].mean()
