@@ -461,15 +461,15 @@ def compare(
         )
     todo = [piece for piece in pieces if piece not in done]
     pace = None
+    bar = None
     if progress or (progress is None and "ipykernel" in sys.modules):
+        size = len(pieces)
         pace = Pace(steps(todo, split))
+        bar = progress_bar(size, f"runs ({split} split)", initial=len(done), pace=pace)
     with ExitStack() as stack:
-        bar = None
         if book is not None:
             stack.enter_context(book)
-        if pace is not None:
-            text = f"runs ({split} split)"
-            bar = progress_bar(len(pieces), text, initial=len(done), pace=pace)
+        if bar is not None:
             stack.enter_context(bar)
         work = run_pieces(
             scores,

@@ -603,7 +603,9 @@ def documented(
     if not is_class and returned[0] is not None:
         sections.append("\n".join(["\n\nReturns\n-------", entry("", *returned)]))
     thing.__doc__ += "".join(sections)
-    for part in vars(thing).values() if members and is_class else ():
+    classes = thing.__mro__ if members and isinstance(thing, type) else ()
+    own = [c for c in classes if c.__module__.partition(".")[0] == "benchnb"]
+    for part in [part for c in own for part in vars(c).values()]:
         part = getattr(part, "__func__", part)  # of a class method
         if inspect.isfunction(part) and not part.__name__.startswith("_"):
             documented(part)
