@@ -38,10 +38,10 @@ def doc_ids(
     items: pd.DataFrame,  # facts about items, indexed by name, with their task
 ) -> list[str]:  # in their order
     "The id of every item in its task, as text"
-    given = items["doc_id"] if "doc_id" in items else [None] * len(items)
+    numbers = items["doc_id"] if "doc_id" in items else [None] * len(items)
     return [
         str(name).removeprefix(f"{task}/") if pd.isna(number) else str(number)
-        for name, task, number in zip(items.index, items["task"], given, strict=True)
+        for name, task, number in zip(items.index, items["task"], numbers, strict=True)
     ]
 
 
@@ -81,20 +81,28 @@ def make_subset(
         raise ValueError("no item was chosen: a harness would run everything")
     if unknown := [name for name in chosen if name not in items.index]:
         raise ValueError(f"no item {unknown[0]!r} in the table")
-    facts, ids, names = items.loc[chosen], {}, {}
-    columns = {"task": facts["task"].map(str), "id": doc_ids(facts), "name": chosen}
+    own = items.loc[chosen]
+    columns = {"task": own["task"].map(str), "id": doc_ids(own), "name": chosen}
+    ids = {}
+    names = {}
     for task, group in pd.DataFrame(columns, dtype=object).groupby("task"):
         if group["id"].str.fullmatch(r"0|[1-9]\d{0,17}").all():
             group["id"] = group["id"].map(int)
         group = group.sort_values("id", kind="stable")
         if group["id"].duplicated().any():
             raise ValueError(f"two chosen items of task {task!r} have the same id")
-        ids[task], names[task] = group["id"].tolist(), group["name"].tolist()
-    known = facts.reindex(columns=["call", "shots"])
-    known.index, more = columns["task"], []
-    for name in known:  # of tasks
-        more.append(known[name].dropna().groupby(level=0).first().to_dict())
-    return Subset(ids, names, sources, *more)
+        ids[task] = group["id"].tolist()
+        names[task] = group["name"].tolist()
+    settings = own.reindex(columns=["call", "shots"])
+    settings.index = columns["task"]
+    by_task = settings.groupby(level=0).first()
+    return Subset(
+        ids,
+        names,
+        sources,
+        calls=by_task["call"].dropna().to_dict(),
+        shots=by_task["shots"].dropna().to_dict(),
+    )
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0005
 BLANK = "YOUR_MODEL"  # stands for the new model's name until somebody says it
@@ -282,8 +290,10 @@ def task_word(
     "Refuse a task that a harness would read as an option, a pattern or several tasks"
     odd = not name.isprintable() or name != name.strip() or set(",*?[]") & {*name}
     if not name or odd or name.startswith("-"):
-        problem = f"no harness can be given the task {name!r} as one: give it a name"
-        raise ValueError(f"{problem} without commas, patterns or a dash at its start")
+        raise ValueError(
+            f"no harness can be given the task {name!r} as one: give it a name without "
+            "commas, patterns or a dash at its start"
+        )
     return name
 
 
@@ -294,8 +304,10 @@ def forbid_options(
     "Refuse a command that chooses items itself"
     for word in (word.partition("=")[0] for word in typed):
         if word in options:
-            why = "the evaluation chooses the items, and needs all of them"
-            raise ValueError(f"leave {word} out: {why}")
+            raise ValueError(
+                f"leave {word} out: the evaluation chooses the items, and needs all of "
+                "them"
+            )
 
 # %% ../../nbs/harnesses/harness.ipynb #f48b18ff
 HARNESSES = {  # name -> module:class
@@ -370,29 +382,33 @@ def program_harness(
 ) -> Harness | None:  # None: a program of somebody's own
     "The harness whose own command this is"
     called = Path(program).name.replace("-", "_")
-    known = map(get_harness, list_harnesses())
-    return next((h for h in known if h.program == called), None)
+    harnesses = map(get_harness, list_harnesses())
+    return next((h for h in harnesses if h.program == called), None)
 
 
 def guess_harness(
     path: str | Path,  # a file or folder of results
 ) -> Harness | None:  # None: it looks like no log
     "The harness by what a JSON file holds, or by the names of files"
-    path, known = Path(path), list(map(get_harness, list_harnesses()))
+    path = Path(path)
+    harnesses = list(map(get_harness, list_harnesses()))
     if path.suffix == ".json" and path.is_file():
         raw = read_json(path)
-        return next((h for h in known if h.holds(raw)), None)
-    files, found = [path] if path.is_file() else sorted(path.rglob("*")), {}
-    for harness in known:
+        return next((h for h in harnesses if h.holds(raw)), None)
+    files = [path] if path.is_file() else sorted(path.rglob("*"))
+    candidates = {}  # harness -> a file whose name is like those of its logs
+    for harness in harnesses:
         named = (f for f in files if re.search(harness.signs or "(?!)", f.name))
         if file := next(named, None):
-            found[harness] = file
-    for harness, file in found.items() if len(found) > 1 else ():
+            candidates[harness] = file
+    for harness, file in candidates.items() if len(candidates) > 1 else ():
         if file.suffix == ".json" and harness.holds(read_json(file)):
             return harness  # several harnesses name their files so
-    if not found and (file := next((f for f in files if f.suffix == ".json"), None)):
+    if not candidates and (
+        file := next((f for f in files if f.suffix == ".json"), None)
+    ):
         return guess_harness(file)
-    return next(iter(found), None)
+    return next(iter(candidates), None)
 
 
 def export_scores(

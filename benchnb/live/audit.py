@@ -159,19 +159,22 @@ def audit(
     for name, share in {"level": level, "similar": similar}.items():
         if not 0 < share <= 1:
             raise ValueError(f"{name}={share!r} must lie above 0, and be at most 1")
-    values, known = scores.values, ~np.isnan(scores.values)
-    found = pd.DataFrame(index=scores.items.index.rename("item"))
-    found["classes"], count = "", known.sum(axis=0)
-    found["solved"] = np.where(count > 0, item_means(values), np.nan)
+    values = scores.values
+    scored = ~np.isnan(values)
+    table = pd.DataFrame(index=scores.items.index.rename("item"))
+    table["classes"] = ""
+    count = scored.sum(axis=0)
+    table["solved"] = np.where(count > 0, item_means(values), np.nan)
     ability = np.nan_to_num(scores.performance().to_numpy())
-    found["r"] = r = part_whole_correlation(values, rest_scores(values))
-    found["r_error"] = (1 - r**2) / np.sqrt(np.maximum(count - 3, 1))
-    found["against_p"] = fisher_p(-r, count)
-    found["copy_p"], other = equal_answers(values, ability)
+    table["r"] = r = part_whole_correlation(values, rest_scores(values))
+    table["r_error"] = (1 - r**2) / np.sqrt(np.maximum(count - 3, 1))
+    table["against_p"] = fisher_p(-r, count)
+    table["copy_p"], other = equal_answers(values, ability)
     if "text" in scores.items:
-        found["cosine"], near = similar_text(scores.items["text"])
-        other = np.where(found["cosine"] >= similar, near, other)
-    day, days = as_days(pd.Series([after]))[0], release_days(scores)
+        table["cosine"], near = similar_text(scores.items["text"])
+        other = np.where(table["cosine"] >= similar, near, other)
+    day = as_days(pd.Series([after]))[0]
+    days = release_days(scores)
     dated = np.flatnonzero(days.notna())
     new = (days - days.min()).dt.days if after is None else days > day
     if after is not None and (pd.isna(day) or len(dated) < 10):
@@ -184,24 +187,24 @@ def audit(
         new = at_equal_ability(new.to_numpy(float)[dated], ability[dated])
         filled = fill_gaps(values[dated]).astype(np.float64)
         left = at_equal_ability(filled, ability[dated])
-        left[~known[dated]] = np.nan
-        found["newer_r"] = part_whole_correlation(left, new)
-        found["memorised_p"] = fisher_p(found["newer_r"], known[dated].sum(axis=0), 3)
+        left[~scored[dated]] = np.nan
+        table["newer_r"] = part_whole_correlation(left, new)
+        table["memorised_p"] = fisher_p(table["newer_r"], scored[dated].sum(axis=0), 3)
     if scores.trials is not None:
-        found["within"], found["within_error"], z = flaky_share(values, scores.trials)
-        found["flaky_p"] = norm.sf(z)
+        table["within"], table["within_error"], z = flaky_share(values, scores.trials)
+        table["flaky_p"] = norm.sf(z)
     for name in CLASSES:
-        flag = found["solved"].isin([0, 1]) & (name == "dead")
-        if f"{name}_p" in found:
-            found[f"{name}_q"] = corrected(found[f"{name}_p"].to_numpy())
-            flag = found[f"{name}_q"] < level
+        flag = table["solved"].isin([0, 1]) & (name == "dead")
+        if f"{name}_p" in table:
+            table[f"{name}_q"] = corrected(table[f"{name}_p"].to_numpy())
+            flag = table[f"{name}_q"] < level
         if name == "copy":
-            if "cosine" in found:
-                flag |= found["cosine"] >= similar
-            found["copy_of"] = np.where(flag, found.index[other], "")
-        found["classes"] += np.where(flag, f" {name}", "")
-    found["classes"] = found["classes"].str.strip()
-    return found.sort_values("r", kind="stable", na_position="last")
+            if "cosine" in table:
+                flag |= table["cosine"] >= similar
+            table["copy_of"] = np.where(flag, table.index[other], "")
+        table["classes"] += np.where(flag, f" {name}", "")
+    table["classes"] = table["classes"].str.strip()
+    return table.sort_values("r", kind="stable", na_position="last")
 
 # %% ../../nbs/live/audit.ipynb #f6a15d39
 def left_out(

@@ -429,8 +429,8 @@ def task_samples(
     for number, sample in enumerate(task.dataset, 1):  # numbered as Inspect does
         sample.id = number if sample.id is None else sample.id
         by_id[str(sample.id)] = sample
-    found = sample_items(items, task.name, by_id)
-    samples = {name: by_id[sample_id] for sample_id, name in found.items()}
+    names = sample_items(items, task.name, by_id)
+    samples = {name: by_id[sample_id] for sample_id, name in names.items()}
     if len(missing := items.index.difference(list(samples))):
         raise ValueError(
             f"{len(missing)} of {len(items)} items of the sources are no samples of "
