@@ -81,29 +81,33 @@ def subsets_for(
     "What each method chooses; all other families play the new one in the search"
     seen = records[records["family"] != test_family].reset_index(drop=True)
     formula = recovery.Surrogate(seen, unit=unit)
-    searched, total = search.CachedObjective(formula), len(formula.names)
+    searched = search.CachedObjective(formula)
+    total = len(formula.names)
     family = formula.dev_families[seed % len(formula.dev_families)]
-    one = recovery.Surrogate(seen, family, unit=unit)
+    one_newcomer = recovery.Surrogate(seen, family, unit=unit)
     draws = random_subsets(total, budget, count, seed)
     value = search.task_value(draws, searched(draws), total)
     pairs = family_pairs(seen, 2, seed)
     vectors = search.task_vectors(seen, unit, seed, epochs=epochs)
 
-    def judge(some):
-        each = evaluate_many(seen, list(some), pairs, unit, epochs=epochs)
+    def judge(subsets):
+        each = evaluate_many(seen, list(subsets), pairs, unit, epochs=epochs)
         return each.mean(axis=1)
 
     finalist = search.rescore_best(searched, judge, budget)  # among the draws
-    given = searched, total, budget
-    found = {
-        "Best of 5000": search.best_of(*given, count, seed),
-        "Greedy search": search.greedy_search(*given)[-1],
-        "Beam search": search.beam_search(*given, seed=seed)[-1],
-        "Simulated annealing": search.simulated_annealing(*given, seed=seed),
-        "Best of 5000, one newcomer": search.best_of(one, *given[1:], count, seed),
+    results = {
+        "Best of 5000": search.best_of(searched, total, budget, count, seed),
+        "Greedy search": search.greedy_search(searched, total, budget)[-1],
+        "Beam search": search.beam_search(searched, total, budget, seed=seed)[-1],
+        "Simulated annealing": search.simulated_annealing(
+            searched, total, budget, seed=seed
+        ),
+        "Best of 5000, one newcomer": search.best_of(
+            one_newcomer, total, budget, count, seed
+        ),
         "Best of 5000, MLP's choice": finalist,
     }
-    return {name: [result.tasks] for name, result in found.items()} | {
+    return {name: [result.tasks] for name, result in results.items()} | {
         "k-means": [search.kmeans_subset(vectors, budget, seed=seed)],
         "k-means + Task Value": [
             search.kmeans_subset(vectors, budget, value, seed=seed)
@@ -130,13 +134,14 @@ def printed_subsets(
     unit: str,  # task or subtask
 ) -> dict[str, list[np.ndarray]]:  # method to positions; empty: other benchmarks
     "The authors' lists of this size, where the records have their parts"
-    names, found = recovery.task_positions(records, unit)[0], {}
+    names = recovery.task_positions(records, unit)[0]
     lists = search.small_bench_lists().query("budget == @budget")
+    subsets: dict[str, list[np.ndarray]] = {}
     for (name, _), table in lists.groupby(["list", "run"], sort=False):
         if table["task"].isin(names).all():
-            places = np.searchsorted(names, sorted(set(table["task"])))
-            found.setdefault(PRINTED_LISTS[name], []).append(places)
-    return found
+            tasks = np.searchsorted(names, sorted(set(table["task"])))
+            subsets.setdefault(PRINTED_LISTS[name], []).append(tasks)
+    return subsets
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #pp000002
 def recover(
@@ -151,12 +156,19 @@ def recover(
     "One new family, one budget: what networks recover from each method's subset"
     able = sorted({pair[0] for pair in family_pairs(records)} - {test_family})
     pairs = [(able[(seed + i) % len(able)], test_family) for i in range(2)]
-    found = subsets_for(records, test_family, budget, unit, count, seed, epochs)
-    found |= printed_subsets(records, budget, unit)
-    named = [(name, one.tolist()) for name, group in found.items() for one in group]
-    subsets = [tasks for _, tasks in named]
-    r2 = evaluate_many(records, subsets, pairs, unit, epochs=epochs).mean(axis=1)
-    return [(*one, score) for one, score in zip(named, r2.tolist(), strict=True)]
+    chosen = subsets_for(records, test_family, budget, unit, count, seed, epochs)
+    chosen |= printed_subsets(records, budget, unit)
+    named = [
+        (name, subset.tolist())
+        for name, subsets in chosen.items()
+        for subset in subsets
+    ]
+    every = [tasks for _, tasks in named]
+    r2 = evaluate_many(records, every, pairs, unit, epochs=epochs).mean(axis=1)
+    return [
+        (name, tasks, score)
+        for (name, tasks), score in zip(named, r2.tolist(), strict=True)
+    ]
 
 
 def small_bench_results(
@@ -167,25 +179,27 @@ def small_bench_results(
     effort: Effort | None = None,  # None: the defaults
 ) -> pd.DataFrame:  # a row per method, budget, new family and draw: tasks, r2
     "Figures 6 and 8: each family in turn is removed, then new"
-    able, effort = (
-        sorted({pair[0] for pair in family_pairs(records)}),
-        effort or Effort(),
-    )
+    effort = effort or Effort()
+    able = sorted({pair[0] for pair in family_pairs(records)})
     cases = [(family, budget) for budget in budgets for family in families or able]
     work = [
         (
             recover,
             records,
-            *one,
+            family,
+            budget,
             unit,
             effort.subsets,
-            able.index(one[0]),
+            able.index(family),
             effort.epochs,
         )
-        for one in cases
+        for family, budget in cases
     ]
-    found = zip(cases, effort.run(work), strict=True)
-    rows = [(*case, *one) for case, results in found for one in results]
+    rows = [
+        (family, budget, method, tasks, r2)
+        for (family, budget), results in zip(cases, effort.run(work), strict=True)
+        for method, tasks, r2 in results
+    ]
     return pd.DataFrame(rows, columns=["test", "budget", "method", "tasks", "r2"])
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #650b599a
@@ -215,8 +229,9 @@ def score_gaps(
 ) -> np.ndarray:  # rows x columns; NaN where the two cannot be compared
     "Part by part; pairs that share no number of shots by the parts' means over shots"
     gap = scores.to_numpy() - others.to_numpy()
-    means = [x.T.groupby(level=0).mean().T.to_numpy() for x in (scores, others)]
-    apart, mean = np.isnan(gap).all(axis=1), means[0] - means[1]
+    own, theirs = (x.T.groupby(level=0).mean().T.to_numpy() for x in (scores, others))
+    apart = np.isnan(gap).all(axis=1)
+    mean = own - theirs
     gap[apart, : mean.shape[1]] = mean[apart]
     return gap
 
@@ -234,21 +249,25 @@ def compare_recovered(
     mlp = MLP().fit(records[learned], records["score"][learned], dev=records[watched])
     both = records.assign(recovered=records["score"])
     both.loc[asked, "recovered"] = mlp.predict(records[asked])
-    values, rows = ["score", "recovered"], ["family", "model"]
-    wide = both.pivot_table(values, rows, ["subtask", "shots"])
+    wide = both.pivot_table(
+        ["score", "recovered"], ["family", "model"], ["subtask", "shots"]
+    )
     models = wide.index.to_frame(index=False)
-    new, old = models[models["family"] == pair[1]], models[~models["family"].isin(pair)]
+    new = models[models["family"] == pair[1]]
+    old = models[~models["family"].isin(pair)]
     a, b = (x.ravel() for x in np.meshgrid(new.index, old.index, indexing="ij"))
-    known = wide["score"].iloc[b]
+    old_scores = wide["score"].iloc[b]
     gaps = {
-        "true": score_gaps(wide["score"].iloc[a], known),
-        "recovered": score_gaps(wide["recovered"].iloc[a], known),
+        "true": score_gaps(wide["score"].iloc[a], old_scores),
+        "recovered": score_gaps(wide["recovered"].iloc[a], old_scores),
     }
     frame = models.loc[a].assign(rival=models["model"].to_numpy()[b])
     for label, gap in gaps.items():
         count = (~np.isnan(gap)).sum(axis=1)
-        wins, losses = (gap > tie).sum(axis=1) / count, (gap < -tie).sum(axis=1) / count
-        frame[f"{label} wins"], frame[f"{label} losses"] = wins, losses
+        wins = (gap > tie).sum(axis=1) / count
+        losses = (gap < -tie).sum(axis=1) / count
+        frame[f"{label} wins"] = wins
+        frame[f"{label} losses"] = losses
         frame[f"{label} winner"] = np.sign(wins - losses)
     frame["right"] = frame["true winner"] == frame["recovered winner"]
     near = np.abs(np.nanmean(gaps["true"], axis=1)) <= close
@@ -260,7 +279,7 @@ RANKED_METHODS = ("Random", "Best of 5000")  # in table 3 and section 5.3
 
 def right_conclusions(
     records: pd.DataFrame,  # checked records
-    found: pd.DataFrame,  # what small_bench_results returned
+    results: pd.DataFrame,  # what small_bench_results returned
     budget: int,  # of the subsets that are compared
     unit: str = "task",  # or subtask
     effort: Effort | None = None,  # None: the defaults
@@ -271,11 +290,12 @@ def right_conclusions(
         return compare_recovered(records, chosen, pair, unit=unit)["right"].tolist()
 
     able = sorted({pair[0] for pair in family_pairs(records)})
-    found = found[found["method"].isin(RANKED_METHODS) & (found["budget"] == budget)]
-    first, work = found.drop_duplicates(["test", "method"]), []
+    ranked = results["method"].isin(RANKED_METHODS) & (results["budget"] == budget)
+    first = results[ranked].drop_duplicates(["test", "method"])
+    work = []
     for row in first.itertuples():
         others = [name for name in able if name != row.test]
-        pair = others[able.index(row.test) % len(others)], row.test
+        pair = (others[able.index(row.test) % len(others)], row.test)
         work.append((judge, records, row.tasks, pair, unit))
     frame = first[["method", "test"]].assign(right=(effort or Effort()).run(work))
     return frame.explode("right").astype({"right": float}).dropna()
@@ -285,47 +305,63 @@ def printed_comparison(
     records: pd.DataFrame,  # BIG-bench's records
 ) -> pd.DataFrame:  # cells of table 3; none where the records lack the parts or models
     "GPT-3 Large as a new model against BIG-G T=1 2B, from both printed lists"
-    lists = {"BIG-bench Hard": ("hard", None), "small-bench": ("best_of_5000", 24)}
-    lists = {k: sorted(set(search.published_small_bench(*v))) for k, v in lists.items()}
-    known, cells = records.dropna(subset="total_params"), {}
-    lacking = set().union(*lists.values()) - set(records["subtask"])
-    if lacking or {"PaLM", "GPT", "BIG-G T=1"} - set(known["family"]):
+    lists = {
+        "BIG-bench Hard": sorted(set(search.published_small_bench("hard"))),
+        "small-bench": sorted(set(search.published_small_bench("best_of_5000", 24))),
+    }
+    sized = records.dropna(subset="total_params")
+    absent = set().union(*lists.values()) - set(records["subtask"])
+    if absent or {"PaLM", "GPT", "BIG-G T=1"} - set(sized["family"]):
         return pd.DataFrame()
-    rivals = []
-    for family, size in {"GPT": 7.6e8, "BIG-G T=1": 2e9}.items():
-        sizes = known.loc[known["family"] == family, "total_params"]
-        rivals.append(known.loc[np.log(sizes / size).abs().idxmin(), "model"])
+
+    def nearest(family, size):  # the model of a family
+        sizes = sized.loc[sized["family"] == family, "total_params"]
+        return sized.loc[np.log(sizes / size).abs().idxmin(), "model"]
+
+    pair = (nearest("GPT", 7.6e8), nearest("BIG-G T=1", 2e9))
+    shares = {}
     for label, chosen in lists.items():
-        given = records, chosen, ("PaLM", "GPT"), np.inf
-        found = compare_recovered(*given, unit="subtask").set_index(["model", "rival"])
+        compared = compare_recovered(
+            records, chosen, ("PaLM", "GPT"), close=np.inf, unit="subtask"
+        ).set_index(["model", "rival"])
         rows = {f"recovered from {label} (24 tasks)": "recovered"}
         for row, kind in (rows | {"true full BIG-bench": "true"}).items():
             names = [f"{kind} losses", f"{kind} wins"]
-            losses, wins = 100 * found.loc[tuple(rivals), names]
-            cells[row] = [losses, wins, 100 - wins - losses]
+            losses, wins = 100 * compared.loc[pair, names]
+            shares[row] = [losses, wins, 100 - wins - losses]
     columns = ["BIG-G T=1 2B wins / %", "GPT-3 Large wins / %", "tie / %"]
-    wide = pd.DataFrame.from_dict(cells, "index", columns=columns).rename_axis("row")
+    wide = pd.DataFrame.from_dict(shares, "index", columns=columns).rename_axis("row")
     cells = wide.reset_index().melt("row", var_name="column", value_name="reproduced")
     return cells.assign(table="table 3")
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #06dd1e17
 def recovery_cells(
-    found: pd.DataFrame,  # what small_bench_results returned
+    results: pd.DataFrame,  # what small_bench_results returned
 ) -> pd.DataFrame:  # figures 6 and 8, section 5.3
     "R2 of the recovered scores, mean over new families"
-    each = found.groupby(["method", "budget", "test"], sort=False)["r2"].mean()
+    each = results.groupby(["method", "budget", "test"], sort=False)["r2"].mean()
     each = each.reset_index()
-    facts = dict(table="figure 6", better="higher", best="1")
     parts = [
-        mean_cells(part, "method", {"r2": f"{budget} tasks / r2"}, **facts)
+        mean_cells(
+            part,
+            "method",
+            {"r2": f"{budget} tasks / r2"},
+            table="figure 6",
+            better="higher",
+            best="1",
+        )
         for budget, part in each.groupby("budget", sort=False)
     ]
     mean = each.groupby(["method", "budget"])["r2"].mean()
     for method in RANKED_METHODS if "BIG-bench Hard" in mean else ():
         enough = mean[method].index[mean[method] >= mean["BIG-bench Hard"].iloc[0]]
-        facts = dict(table="section 5.3", column="tasks that match BIG-bench Hard")
-        facts |= dict(row=method, reproduced=min(enough, default=np.nan))
-        parts.append(pd.DataFrame([facts]))
+        cell = {
+            "table": "section 5.3",
+            "column": "tasks that match BIG-bench Hard",
+            "row": method,
+            "reproduced": min(enough, default=np.nan),
+        }
+        parts.append(pd.DataFrame([cell]))
     cells = pd.concat(parts)
     beam = cells["row"].str.startswith(("Beam search", "Simulated annealing"))
     return cells.assign(table=cells["table"].mask(beam, "figure 8"))
@@ -355,12 +391,19 @@ def record_cells(
 def greedy_fits() -> pd.DataFrame:  # cells of section D.3
     "How many predictors the authors' searches fit, the greedy one to 42 of 313 parts"
     repeats = 41  # each later step tries one chosen task again
-    cell = dict(table="section D.3", row="Greedy search", column="predictor fits")
-    cell["reason"] = f"{repeats} of them repeats, since chosen tasks are tried again"
-    fits = sum(313 - chosen for chosen in range(42)) + repeats
-    other = cell | dict(row="Best of 5000", reason="one for each random subset")
-    cells = [cell | dict(reproduced=fits), other | dict(reproduced=5000)]
-    return pd.DataFrame(cells).assign(data="arithmetic")
+    greedy = {
+        "row": "Greedy search",
+        "reason": f"{repeats} of them repeats, since chosen tasks are tried again",
+        "reproduced": sum(313 - chosen for chosen in range(42)) + repeats,
+    }
+    best_of = {
+        "row": "Best of 5000",
+        "reason": "one for each random subset",
+        "reproduced": 5000,
+    }
+    return pd.DataFrame([greedy, best_of]).assign(
+        table="section D.3", column="predictor fits", data="arithmetic"
+    )
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #8c321ca9
 def plan_cells(
@@ -371,8 +414,9 @@ def plan_cells(
     "Everything that this chapter shows of one table of records"
     shared = shared_part(records, plan.shared) if plan.shared else records
     families = plan.families or sorted({pair[0] for pair in family_pairs(shared)})
-    given = plan.budgets, plan.unit, families[: effort.trials], effort
-    found = small_bench_results(shared, *given)
-    judged = right_conclusions(shared, found, plan.budgets[1], plan.unit, effort)
-    parts = [recovery_cells(found), conclusion_cells(judged)]
+    results = small_bench_results(
+        shared, plan.budgets, plan.unit, families[: effort.trials], effort
+    )
+    judged = right_conclusions(shared, results, plan.budgets[1], plan.unit, effort)
+    parts = [recovery_cells(results), conclusion_cells(judged)]
     return pd.concat([printed_comparison(records), *parts])
