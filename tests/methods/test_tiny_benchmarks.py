@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchnb.data.scores import Scores
 from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods.tiny_benchmarks import (
-    FIT_TOLERANCE,
+    ANCHOR_FIT_TOLERANCE,
     GPIRT,
     PIRT,
     AnchorIRT,
@@ -148,7 +148,7 @@ def test_the_radius_is_made_of_errors_on_sources_left_out(anchors):
     errors = method.source_errors(chosen, np.random.default_rng(5))
     rng = np.random.default_rng(5)
     for (fit, out), bank in zip(method._parts, method._banks, strict=True):
-        fresh = fit_irt(source.values[fit], dims=1, tolerance=FIT_TOLERANCE)
+        fresh = fit_irt(source.values[fit], dims=1, tolerance=ANCHOR_FIT_TOLERANCE)
         np.testing.assert_allclose(bank.slopes, fresh.slopes)
         theirs = chosen
         if anchors != "random":
