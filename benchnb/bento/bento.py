@@ -11,6 +11,7 @@ __all__ = ['task_queue', 'chosen_means', 'fitted_line', 'TaskSelection', 'Random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -74,7 +75,7 @@ class TaskSelection(Coreset):
     )
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
 
-    needs: tuple[str, ...] = ("tasks",)
+    needs: ClassVar[tuple[str, ...]] = ("tasks",)
     learns = False  # do the sources' results decide the order?
 
     def order(

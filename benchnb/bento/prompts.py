@@ -176,6 +176,7 @@ def as_example(
     letters: bool = True,  # list the options and answer by letter
 ) -> Example:
     "An example from one record of a file"
+    options: list
     if isinstance(record, dict):
         question, options, answer = _record_parts(record)
     #####
@@ -222,7 +223,7 @@ def _record_parts(
     answer = values["target"][0]
     if isinstance(answer, list) and len(answer) == 1:
         answer = answer[0]
-    options = next(iter(values["options"]), [])
+    options: list = next(iter(values["options"]), [])
     if not options and {"A", "B"} <= set(record):
         options = [record[letter] for letter in LETTERS if letter in record]
         while options and options[-1] in (None, "", []):  # other rows have more
