@@ -315,3 +315,10 @@ def test_a_release_changes_one_constant(monkeypatch):
         assert "benchnb @ git+" not in (text := with_address(path)), path
         if ".ipynb" in path.name:
             json.loads(text)
+
+
+@pytest.mark.slow
+def test_mypy_finds_nothing():
+    command = [sys.executable, "-m", "mypy", "benchnb"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]

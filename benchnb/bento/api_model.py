@@ -10,9 +10,10 @@ import asyncio
 import hashlib
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from fastcore.basics import patch
@@ -59,6 +60,13 @@ class Endpoint(Reader):
     tokenizer: Any = field(default=None, repr=False)  # folder, name or tokenizer
     most_tokens: int | None = None  # of a prompt; None: not known
     stop: bool = True  # ask it to stop at the end of a line; False: where it cannot
+
+    if TYPE_CHECKING:  # each is an idea of its own, and has its section below
+        completion: ClassVar[Callable[..., tuple]]
+        ask: ClassVar[Callable[..., list[dict]]]
+        complete: ClassVar[Callable[..., list[dict]]]
+        by_next_token: ClassVar[Callable[..., list[np.ndarray]]]
+        by_echo: ClassVar[Callable[..., list[np.ndarray]]]
 
     def __post_init__(self):
         check_parameters(self)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from fastcore.basics import patch
@@ -113,6 +113,9 @@ class LocalModel(Reader):
     cache: bool = True  # read the prefix once; False: before each question
     tokens: int = 0  # read so far
 
+    if TYPE_CHECKING:  # it has its section below
+        row_logprobs: ClassVar[Callable[..., list[np.ndarray]]]
+
     def __post_init__(self):
         check_parameters(self)
         if not hasattr(self.model, "forward") or not callable(self.tokenizer):
@@ -120,8 +123,8 @@ class LocalModel(Reader):
         self.size = self.batch  # questions that fit now
         self.takes = set(inspect.signature(self.model.eval().forward).parameters)
 
-    @property
-    def most_tokens(self) -> int | None:  # None: it sets no limit
+    @property  # the model says it, and nobody sets it
+    def most_tokens(self) -> int | None:  # type: ignore[override]  # None: no limit
         "Tokens of the longest prompt that the model takes"
         return getattr(self.model.config, "max_position_embeddings", None)
 
@@ -406,7 +409,7 @@ def load_model(
     cuda = torch.cuda.is_available()
     options.setdefault("dtype", "bfloat16" if cuda else "float32")
     with naming(name, "is no model with a tokenizer, or a damaged one"):
-        model = AutoModelForCausalLM.from_pretrained(str(name), **options)
+        model: Any = AutoModelForCausalLM.from_pretrained(str(name), **options)
         tokenizer = AutoTokenizer.from_pretrained(str(name))
         if cuda and "device_map" not in options:
             model = model.cuda()

@@ -165,10 +165,13 @@ class FileError(ValueError):
 class AmbiguousFile(FileError):
     "A file leaves something open: the option that settles it, and the choices"
 
+    read: tuple[str, ...] = ()  # how it was read, where that is known: format, files
+    repair: str | Path | None = None  # the evaluation that can be repaired
+
     def __init__(self, message: str, option: str, choices: list[str]):
         super().__init__(message)
-        self.option, self.choices = option, choices
-        self.read = ()  # how it was read, where that is known: format, files
+        self.option = option
+        self.choices = choices
 
 
 @contextmanager

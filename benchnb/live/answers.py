@@ -296,7 +296,7 @@ def errors_name_format(
     try:
         yield
     except AmbiguousFile as error:
-        error.read = format, *paths
+        error.read = (format, *paths)
         raise
 
 
