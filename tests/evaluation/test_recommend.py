@@ -137,9 +137,9 @@ def test_the_quick_form_looks_at_less(monkeypatch):
     monkeypatch.setitem(QUICK_FORM, "sources", 10)
     seen = []
 
-    def watch(scores, *given, **how):
-        seen.append((scores.shape, given[2]))
-        return compare(scores, *given, **how)
+    def watch(scores, methods, budgets, *, trials, **options):
+        seen.append((scores.shape, trials))
+        return compare(scores, methods, budgets, trials=trials, **options)
 
     monkeypatch.setattr("benchnb.evaluation.recommend.compare", watch)
     recommend(table(0, 60), 10, ["aipw", "kmeans"])
