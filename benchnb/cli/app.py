@@ -322,7 +322,7 @@ def _remedy(
         option = " (--dollars 0.5 or 3/Mtokens)"
     elif isinstance(error, UnknownCosts) and error.unit is not None:
         option = f" (--cost {error.unit})"
-    elif isinstance(error, AmbiguousFile) and not hasattr(error, "repair"):
+    elif isinstance(error, AmbiguousFile) and error.repair is None:
         option = f" ({settling_option(error, names)})"
     else:
         option = ""
