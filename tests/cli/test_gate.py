@@ -274,7 +274,9 @@ def test_the_workflow_of_a_new_project_runs(call, new, code):
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]])
     done = [subprocess.run(["bash", "-ec", x], env=env).returncode for x in lines]
     assert done == [code]
-    assert Path("gate.xml").exists() == Path("page.md").exists() == bool(new)
+    suite = ET.parse("gate.xml").getroot()  # also where the new version is missing
+    assert suite.get("errors") == str(int(not new))
+    assert Path("page.md").exists() == bool(new)
 
 
 def test_runs_are_read_as_an_imported_table_was(call):
