@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['RECOMMENDED', 'LIBRARY', 'METHOD_FORMAT', 'DAMAGE', 'NameTaken', 'register', 'registered', 'forget', 'installed',
            'list_methods', 'find_class', 'check_parameter_names', 'written_parameters', 'get_method', 'flatten',
-           'save_method', 'UnknownMethod', 'restore', 'load_method']
+           'save_method', 'UnknownMethod', 'by_names_of_today', 'restore', 'load_method']
 
 # %% ../../nbs/evaluation/registry.ipynb #25366ee4
 import ast
@@ -285,6 +285,21 @@ class UnknownMethod(ValueError):
     "A saved method whose class has not been registered"
 
 
+def by_names_of_today(
+    state: dict[str, Any],  # attributes of a fitted method, as an earlier version saved
+    cls: type[Method],
+) -> dict[str, Any]:
+    "What was saved before attributes had the names that they have now"
+    state = dict(state)
+    if "chance_" in state:
+        state["inclusion_probabilities_"] = state.pop("chance_")
+    if "few_" in state and hasattr(cls, "too_few_sources"):
+        few = state.pop("few_")  # their number, or something false: there were enough
+        enough = not few or isinstance(few, str)
+        state["n_sources_"] = len(state["source_scores_"]) if enough else few
+    return state
+
+
 def restore(
     part: dict,  # what flatten made
     arrays: dict[str, np.ndarray],
@@ -309,8 +324,9 @@ def restore(
         )
     values = {k: restore(v, arrays) for k, v in value["parameters"].items()}
     method = get_method(value["name"], **values)
-    for key, state in value["state"].items():
-        setattr(method, key, restore(state, arrays))
+    state = {name: restore(v, arrays) for name, v in value["state"].items()}
+    for name, content in by_names_of_today(state, type(method)).items():
+        setattr(method, name, content)
     return method
 
 

@@ -6,17 +6,20 @@ import zipfile
 
 import numpy as np
 import pytest
-from helpers.small import METHODS, fitted, prepared
+from helpers.small import METHODS, fitted, prepared, table
 
 from benchnb.cli.app import main
 from benchnb.data.sources import load
 from benchnb.evaluation.registry import (
     _digest,
+    flatten,
     get_method,
     list_methods,
     load_method,
+    restore,
     save_method,
 )
+from benchnb.evaluation.simulate import prepare_method, simulate
 
 BUDGET = 12
 
@@ -179,3 +182,21 @@ def test_a_name_holds_parameters():
     assert (method.rounds, method.level, method.folds) == (5, 0.9, 0)
     assert not get_method("per_task(guarded_irt(rounds=2))").static
     assert get_method("per_task(guarded_irt)").static
+
+
+@pytest.mark.parametrize("name, size", [("guarded_irt", 40), ("guarded_irt", 8)])
+def test_what_was_saved_under_earlier_names_is_read(name, size):
+    source, target = table(1, 80).split("random", seed=0)
+    method = get_method(name).fit(source.select(models=np.arange(size)))
+    method = prepare_method(method, 20, 0)
+    arrays = {}
+    part = flatten(method, "", arrays)
+    state = part["method"]["state"]
+    state["chance_"] = state.pop("inclusion_probabilities_")
+    state["few_"] = {"value": 0 if size > 20 else size}
+    del state["n_sources_"]
+    again = restore(part, arrays)
+    assert again.n_sources_ == size and again.too_few_sources == (size < 20)
+    before = simulate(method, target)
+    after = simulate(again, target)
+    assert [e.interval for e in after] == [e.interval for e in before]
