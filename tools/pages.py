@@ -197,7 +197,7 @@ class Site:
 def definitions(nb):
     "Public name and syntax tree of each exported function, class and method"
     for cell in nb.cells:
-        if cell.cell_type != "code" or not re.match(r"#\| *exports?\b", cell.source):
+        if cell.cell_type != "code" or not re.match(r"#\| *export[is]?\b", cell.source):
             continue
         for node in ast.parse(cell.source).body:
             if not isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -41,6 +41,19 @@ def with_names(function, *, eval_str=False, **options):
 
 inspect.signature = with_names
 
+import nbdev.process
+
+directives = nbdev.process.extract_directives
+
+
+def shown_like_public(cell, **options):
+    "Directives of a cell: its page shows what `exporti` exports as it shows the rest"
+    given = directives(cell, **options)
+    return {"export" if name == "exporti" else name: given[name] for name in given}
+
+
+nbdev.process.extract_directives = shown_like_public
+
 from nbdev import serve
 from nbdev.quarto import refresh_quarto_yml
 

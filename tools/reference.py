@@ -251,6 +251,14 @@ def code_page(path, title, repository):
     )
 
 
+def exported(path):
+    "The names in `__all__` of a module"
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return ast.literal_eval(node.value)
+    return []
+
+
 @cache
 def public_names():
     "What `benchnb` itself offers, and the module of each name"
@@ -277,7 +285,8 @@ def index_page(titles):
     package = None
     for path in modules():
         place = path.relative_to(PACKAGE).with_suffix("").as_posix()
-        found = [e for e in entries(path) if e.kind in ("class", "function")]
+        offered = exported(path)
+        found = [e for e in entries(path) if e.name in offered]
         if found and place.split("/")[0] != package:
             package = place.split("/")[0]
             parts += ["", f"## benchnb.{package} {{.folded}}"]

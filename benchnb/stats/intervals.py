@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['normal_quantile', 'wilson_interval', 'effective_size', 'inclusion_probabilities', 'systematic_sample',
-           'weighted_size', 'spread_ratio', 'residual_interval', 'run_noise', 'runs_interval', 'conformal_radius']
+           'weighted_size', 'residual_interval', 'run_noise', 'runs_interval', 'conformal_radius']
 
 # %% ../../nbs/stats/intervals.ipynb #9ef7528a
 import math
