@@ -191,7 +191,7 @@ def test_part_of_the_list_and_other_tasks(table, reports, javascript):
     ):
         asked = np.flatnonzero(~np.isnan(row))
         model = average_prediction(banks, asked[np.newaxis], row[np.newaxis, asked])
-        half = reports["fitted"]["z"] * method.stretch_ * np.sqrt(model.variance)
+        half = reports["fitted"]["z"] * method.se_inflation_ * np.sqrt(model.variance)
         ends = model.score + half * [0, -1, 1]
         ends = np.clip(ends, 0, 1)
         assert kind == "other" and one["guard"] == "none"

@@ -152,7 +152,9 @@ def expected_width(
     "How wide the interval of a new model will be: its own, conformal, or the guard's"
     estimate = errors["estimate"]
     is_design = errors.get("design", False)
-    width = (errors["high"] - errors["low"]) * np.where(is_design, 1, method.stretch_)
+    width = (errors["high"] - errors["low"]) * np.where(
+        is_design, 1, method.se_inflation_
+    )
     has_radius = np.isfinite(method.radius_)
     radius = method.radius_
     if not has_radius:

@@ -381,7 +381,7 @@ class MethodState:
     seed_: int  # of the trial
     limit_: float = np.inf  # amount that may be spent on a target
     coreset_: np.ndarray  # of a static method: the items that all targets are asked
-    stretch_: float = 1.0  # by which prepare widens its intervals
+    se_inflation_: float = 1.0  # by which prepare widens its intervals
     radius_: float = np.nan  # half their width, where prepare sets one for all models
     level: float  # nominal coverage of its intervals, a parameter of most methods
     _tasks: tuple[pd.DataFrame, np.ndarray, pd.Index] | None = None  # see task_codes

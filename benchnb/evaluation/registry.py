@@ -284,6 +284,28 @@ class UnknownMethod(ValueError):
     "A saved method whose class has not been registered"
 
 # %% ../../nbs/evaluation/registry.ipynb #4153e4c1
+# parameters that are gone, each with the value at which it did nothing
+RETIRED = {
+    "ranking": False,
+    "per_cost": False,
+    "interval_from": "all",
+    "target_se": None,
+}
+
+
+def parameters_of_today(
+    values: dict[str, Any],  # parameters of a method, as an earlier version saved them
+    cls: type[Method],
+) -> dict[str, Any]:
+    "Without those that the method no longer has, where they did nothing"
+    declared = {part.name for part in fields(cls)}
+    return {
+        name: value
+        for name, value in values.items()
+        if name in declared or name not in RETIRED or value != RETIRED[name]
+    }
+
+
 def by_names_of_today(
     state: dict[str, Any],  # attributes of a fitted method, as an earlier version saved
     cls: type[Method],
@@ -292,6 +314,8 @@ def by_names_of_today(
     state = dict(state)
     if "chance_" in state:
         state["inclusion_probabilities_"] = state.pop("chance_")
+    if "stretch_" in state:
+        state["se_inflation_"] = state.pop("stretch_")
     if "few_" in state and hasattr(cls, "too_few_sources"):
         few = state.pop("few_")  # their number, or something false: there were enough
         enough = not few or isinstance(few, str)
@@ -322,7 +346,9 @@ def restore(
             "that registers it, then load again"
         )
     values = {k: restore(v, arrays) for k, v in value["parameters"].items()}
+    values = parameters_of_today(values, find_class(value["name"]))
     method = get_method(value["name"], **values)
+    check_parameters(method)
     state = {name: restore(v, arrays) for name, v in value["state"].items()}
     for name, content in by_names_of_today(state, type(method)).items():
         setattr(method, name, content)

@@ -85,11 +85,9 @@ class AdaptiveTest:
     budget: int  # items to ask, at most all
     start: int = 1  # items of the first request, the same for every model
     batch: int = 1  # items of every later request
-    target_se: float | None = None  # stop at this standard error of the score
     trials: np.ndarray | None = None  # runs behind the answers, models x items
     costs: np.ndarray | None = None  # of the items, shape (items,); None: all 1
     limit: float = np.inf  # what the items of one model may cost
-    per_cost: bool = False  # choose by the expected reduction per unit of cost
 
     @cached_property
     def item_costs(self) -> np.ndarray:  # shape (items,)
@@ -113,9 +111,6 @@ class AdaptiveTest:
         reduction = expected_variance_reduction(
             self.bank, theta, covariance, self.weights
         )
-        if self.per_cost:
-            relative_cost = self.item_costs / self.item_costs.mean()
-            reduction = reduction / np.maximum(relative_cost, 1e-6)
         value = np.round(reduction, 6) - self.penalties - 1e9 * self.over_budget(asked)
         np.put_along_axis(value, asked, -np.inf, axis=1)
         if count == 1:
@@ -156,12 +151,11 @@ class AdaptiveTest:
         "Ask, estimate the ability, choose, ask again"
         asked = np.zeros((models, 0), int)
         seen = np.zeros((models, 0))
-        done = np.zeros((models, 1), bool)
         theta = None  # the last abilities: those with one more answer are near them
         wanted = np.tile(self.first_items(), (models, 1))
         while True:
             answers = yield wanted
-            seen = np.hstack([seen, np.where(done, np.nan, answers)])
+            seen = np.hstack([seen, answers])
             asked = np.hstack([asked, wanted])
             spent = np.cumsum(self.item_costs[asked], axis=1)
             seen = np.where(spent <= self.limit * (1 + 1e-9), seen, np.nan)
@@ -170,14 +164,9 @@ class AdaptiveTest:
             theta, _, covariance = self.bank.abilities(
                 seen, asked, trials=self.runs(asked), start=theta
             )
-            if self.target_se is not None:
-                se = score_error(
-                    self.bank, theta, covariance, asked, seen, self.weights
-                )
-                done = (se <= self.target_se)[:, np.newaxis]
             closed = self.over_budget(asked)
             np.put_along_axis(closed, asked, True, axis=1)
-            if (done | closed).all():
+            if closed.all():
                 return asked, seen
             count = min(self.batch, self.budget - asked.shape[1])
             wanted = self.choose(theta, covariance, asked, count)
@@ -241,27 +230,25 @@ class AdaptiveIRT(Method):
 
     batch: int = param(1, "items of every later request", low=1, whole=True)
     start: int = param(1, "items of the first request", low=1, whole=True)
-    target_se: float | None = param(None, "standard error to stop at", low=0, open=True)
     dims: int = param(1, "abilities per model", low=1, whole=True)
     level: float = param(0.95, "promised coverage", low=0.01, high=0.999)
     folds: int = param(5, "parts left out; 0: none", low=0, whole=True, barred=(1,))
     check: float = param(
         1 / 3, "share of the budget drawn at random; 0: none", low=0, high=0.9
     )
-    interval_from: str = param(
-        "all", "held-out sources that set the interval", choices=("all", "stronger")
-    )
-    per_cost: bool = param(False, "by information per cost")
 
     name = "adaptive_irt"
     least_sources = MIN_SOURCES
     counts_costs = True
 
+    @property
+    def stops_early(self) -> bool:
+        "May a test end before its budget is spent?"
+        return False
+
     def fit(self, source: Scores, side: object = None) -> "AdaptiveIRT":
         "Learn the curves; and once more, without some of the sources"
         super().fit(source)
-        if self.per_cost:
-            known_costs(source.items)  # refused without
         bank = fit_bank(source.values, self.dims, trials=source.trials)
         self.bank_ = list(bank.arrays().items())
         self.notes_ = list(bank.notes)
@@ -308,15 +295,8 @@ class AdaptiveIRT(Method):
             ]
         )
         values = np.concatenate([part.values for part in self._held_out])
-        scores = weighted_means(values, self.weights_[:, np.newaxis])[:, 0]
-        scored = ~np.isnan(scores)
-        values = values[scored]
-        scores = scores[scored]
-        if self.interval_from == "stronger":
-            stronger = scores >= np.median(scores)
-            errors = errors[stronger]
-            values = values[stronger]
-        copies = copy_groups(values)
+        scored = ~np.isnan(weighted_means(values, self.weights_[:, np.newaxis])[:, 0])
+        copies = copy_groups(values[scored])
         self.factor_ = conformal_radius(errors, self.level, groups=copies)
 
     def make_test(
@@ -326,7 +306,6 @@ class AdaptiveIRT(Method):
     ) -> AdaptiveTest:
         "The test for a budget, with this bank; some of it is left for the random items"
         limit = self.limit_ * (1 - self.random_ / self.budget_)
-        priced = self.per_cost or limit < np.inf
         return AdaptiveTest(
             bank=bank,
             weights=self.weights_,
@@ -334,11 +313,9 @@ class AdaptiveIRT(Method):
             budget=self.budget_ - self.random_,
             start=self.start,
             batch=self.batch,
-            target_se=self.target_se,
             trials=trials,
-            costs=known_costs(self.items_) if priced else None,
+            costs=known_costs(self.items_) if limit < np.inf else None,
             limit=limit,
-            per_cost=self.per_cost,
         )
 
     def draw(
@@ -404,7 +381,7 @@ class AdaptiveIRT(Method):
         draw = None
         if self.random_:
             number = self.budget_
-            if self.target_se is not None or self.limit_ == np.inf:
+            if self.stops_early or self.limit_ == np.inf:
                 number = min(number, len(chosen) + self.n_random(len(chosen)))
             whole = replace(test, budget=number, limit=self.limit_)
             draw = self.draw_affordable(whole, chosen, rng)
@@ -500,7 +477,7 @@ class AdaptiveIRT(Method):
         )
         flags = {Flag(name) for name in self.flags_}
         notes = list(self.notes_)
-        if self.target_se is not None and len(asked) < self.budget_:
+        if self.stops_early and len(asked) < self.budget_:
             notes.append(_STOPPED_EARLY.format(len(asked), points(curves.se)))
         low, high = self.range_
         outside = not low <= curves.ability <= high

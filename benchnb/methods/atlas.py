@@ -26,6 +26,7 @@ class AtlasTest(AdaptiveTest):
     "A test that asks one of the most informative items, and stops by the ability"
 
     among: int = 5  # items of which one is asked
+    target_se: float | None = None  # stop at this standard error of the ability
     fewest: int = 30  # items before it may stop
     rng: np.random.Generator = field(  # draws among the items
         default_factory=lambda: np.random.default_rng(0)
@@ -102,6 +103,11 @@ class Atlas(AdaptiveIRT):
 
     name = "atlas"
 
+    @property
+    def stops_early(self) -> bool:
+        "May a test end before its budget is spent?"
+        return self.target_se is not None
+
     def make_test(self, bank: IRT, trials: np.ndarray | None = None) -> AtlasTest:
         "The rules for a budget, with this bank"
         plain = super().make_test(bank, trials)
@@ -112,12 +118,11 @@ class Atlas(AdaptiveIRT):
             budget=plain.budget,
             start=plain.start,
             batch=plain.batch,
-            target_se=plain.target_se,
             trials=trials,
             costs=plain.costs,
             limit=plain.limit,
-            per_cost=plain.per_cost,
             among=self.among,
+            target_se=self.target_se,
             fewest=self.fewest,
             rng=np.random.default_rng(self.tie_seed_),
         )

@@ -44,9 +44,7 @@ from benchnb.stats.irt_posterior import (
     search_precision,
 )
 from benchnb.stats.logistic import (
-    NormalPrior,
     person_fit,
-    rasch_curve,
     standardized_logit,
     target_curve,
 )
@@ -100,7 +98,7 @@ def prob_out_of_range(
     model: tuple[float, float],  # estimate and standard error
     sample: tuple[float, float],  # estimate and standard error
 ) -> float:  # in [0, 1]
-    "How likely a target is stronger than the sources (equation 4)"
+    "How likely a target is stronger than the sources (equation 3)"
     mean = (model[0] + sample[0]) / 2
     se = np.sqrt((model[1] ** 2 + sample[1] ** 2) / 4)
     return float(ndtr(-(ceiling - mean) / max(se, 1e-9)))
@@ -109,10 +107,9 @@ def prob_out_of_range(
 def posterior_quantiles(
     posterior: Posterior,
     count: int = 8,  # abilities
-    axis: np.ndarray | None = None,  # shape (dims,); None: the first
 ) -> np.ndarray:  # models x count x dims
-    "A few abilities that represent each posterior: quantiles along an axis"
-    along = posterior.theta[..., 0] if axis is None else posterior.theta @ axis
+    "A few abilities that represent each posterior: quantiles along the first axis"
+    along = posterior.theta[..., 0]
     order = np.argsort(along, axis=1, kind="stable")
     total = np.cumsum(np.take_along_axis(posterior.weights, order, axis=1), axis=1)
     levels = (np.arange(count) + 0.5) / count
@@ -132,7 +129,7 @@ def greedy_choice(
     trials: np.ndarray,  # runs behind the answers so far, models x n
     precision: np.ndarray,  # of the abilities' prior, D x D
 ) -> np.ndarray:  # positions, models x count
-    "Equation (5) and its updates, for all points of some models side by side"
+    "Equation (4) and its updates, for all points of some models side by side"
     slopes = model.slopes.astype(np.float32)
     weights = np.asarray(model.weights, np.float32)
     p_correct, attenuation = attenuated(model, points)  # models x points x items
@@ -181,16 +178,10 @@ def most_informative_items(
     asked: np.ndarray,  # positions of the items asked so far, models x n
     count: int,  # items to choose
     trials: np.ndarray | float = 1.0,  # runs behind the answers so far, models x n
-    prior: NormalPrior | None = None,  # of the abilities; None: that of the search
 ) -> np.ndarray:  # positions, models x count
-    "Choose, one after another, the items that reduce the variance most (equation 5)"
-    if prior is None:
-        axis = None
-        precision = search_precision(model.slopes.shape[1])
-    else:
-        axis = model.weights @ model.slopes
-        precision = prior.precision
-    points = posterior_quantiles(posterior, axis=axis)
+    "Choose, one after another, the items that reduce the variance most (equation 4)"
+    precision = search_precision(model.slopes.shape[1])
+    points = posterior_quantiles(posterior)
     trials = np.broadcast_to(np.asarray(trials, np.float32), asked.shape)
     width = max(1, CHOICE_BLOCK // (points.shape[1] * len(model.slopes)))
     blocks = [slice(k, k + width) for k in range(0, len(asked), width)]
@@ -201,35 +192,11 @@ def most_informative_items(
         ]
     )
 
-# %% ../../nbs/methods/guarded_irt.ipynb #free0001
-def free_curves(
-    model: IRT,
-    easiness: np.ndarray,  # x of equation 2, shape (items,)
-) -> IRT:  # with two more abilities, alpha and beta
-    "The curves, with a level and a slope of the new model's own (equation 6)"
-    items, dims = model.slopes.shape
-    slopes = np.column_stack([model.slopes, np.ones(items), easiness])
-    covariance = np.zeros((items, dims + 3, dims + 3))
-    covariance[:, : dims + 1, : dims + 1] = model.covariance
-    residual = np.zeros_like(model.residual)
-    return replace(model, slopes=slopes, covariance=covariance, residual=residual)
-
-
-def free_prior(
-    dims: int,  # abilities of the curves as they are
-) -> NormalPrior:  # of these abilities, alpha and beta
-    "Wide for the level, less so for the slope"
-    precision = np.zeros((dims + 2, dims + 2))
-    precision[:dims, :dims] = search_precision(dims)
-    precision[dims, dims] = 2.0**-2
-    precision[dims + 1, dims + 1] = 0.7**-2
-    return NormalPrior(np.zeros(dims + 2), precision)
-
 # %% ../../nbs/methods/guarded_irt.ipynb #7a1d00e2
 def full_score_line(
     means: np.ndarray,  # of the sources on these items, shape (sources,)
     truth: np.ndarray,  # their full scores, NaN: unknown
-) -> tuple[float, float, float]:  # slope, constant, left-out RMSE (equation 7)
+) -> tuple[float, float, float]:  # slope, constant, left-out RMSE (equation 5)
     "From the mean on a part of the items to the full score"
     usable = ~np.isnan(means + truth)
     if usable.sum() < MIN_SOURCES or np.ptp(means[usable]) < 1e-9:
@@ -266,7 +233,7 @@ def curves_weight(
     sample: np.ndarray,  # by the random sample alone
     truth: np.ndarray,  # true scores
 ) -> float:  # in [0, 1]
-    "The weight of the curves beside the sample, by shrunk least squares (equation 8)"
+    "The weight of the curves beside the sample, by shrunk least squares (equation 6)"
     difference = curves - sample
     extra = IMAGINARY_SOURCES * np.mean(difference**2)
     explained = difference @ (truth - sample) + USUAL_WEIGHT * extra
@@ -300,7 +267,6 @@ def fit_banks(
 
 # %% ../../nbs/methods/guarded_irt.ipynb #ef626e50
 BALANCE_GAIN = 0.8  # variance of a balanced sample, relative to an unbalanced one
-MIN_FREE_INFLATION = 1.3  # of the standard error of free curves
 EXAMINED_NOTE = (
     "it may be stronger than the sources: the curves of the older sources were tested "
     "on the newest"
@@ -350,7 +316,7 @@ class Assessment(NamedTuple):
 
     sample: ScoreEstimate  # the design-based estimate
     model: ScoreEstimate  # by the item response models, not calibrated
-    prob_out_of_range: float  # P(stronger than the sources), equation 4
+    prob_out_of_range: float  # P(stronger than the sources), equation 3
     person_fit: float  # far below 0: a different target
 
 
@@ -398,18 +364,17 @@ class GuardedIRT(Method):
     first: float = param(
         0.4, "share of the budget in the first of several rounds", low=0.01, high=1
     )
-    ranking: bool = param(False, "out of range, by the number correct (eq. 3)")
     beyond: str = param(
         "examined curves",
         "what estimates a stronger target (examined curves: later ones, in rounds)",
-        choices=("examined curves", "sample", "free curves"),
+        choices=("examined curves", "sample"),
     )
 
     name = "guarded_irt"
     least_sources = MIN_SOURCES
     guarded = True
     line_ = (1.0, 0.0, 0.0)  # to the full score, where the items are only a part
-    curves_weight_ = USUAL_WEIGHT  # of equation 8, for later and stronger targets
+    curves_weight_ = USUAL_WEIGHT  # of equation 6, for later and stronger targets
     exam_reach_ = np.nan  # how far above the ceiling the exam went; NaN: no exam
 
     def __post_init__(self) -> None:
@@ -493,9 +458,8 @@ class GuardedIRT(Method):
         items: np.ndarray,  # positions of the sampled items with a score
         seen: np.ndarray,  # their scores
     ) -> ScoreEstimate:
-        "The design-based estimate from the random sample (equation 2, or 3)"
-        curve = rasch_curve if self.ranking else target_curve
-        predicted = curve(self.ease_, items, seen)
+        "The design-based estimate from the random sample (equation 2)"
+        predicted = target_curve(self.ease_, items, seen)
         assisted = model_assisted_estimate(
             weights=self.weights_,
             probabilities=self.inclusion_probabilities_,
@@ -503,7 +467,6 @@ class GuardedIRT(Method):
             items=items,
             seen=seen,
         )
-        score = float(self.weights_ @ predicted) if self.ranking else assisted.score
         wide_se = assisted.half(0.95) / ndtri(0.975)  # wider: few items
         se = min(wide_se, 2 * assisted.se)
         noise = run_noise(
@@ -512,9 +475,8 @@ class GuardedIRT(Method):
             share=assisted.share,
             weight=self.weights_[items],
         )
-        return ScoreEstimate(
-            score, float(np.sqrt(BALANCE_GAIN * se**2 + noise)), predicted
-        )
+        variance = BALANCE_GAIN * se**2 + noise
+        return ScoreEstimate(assisted.score, float(np.sqrt(variance)), predicted)
 
     def models(self) -> list[IRT]:
         "The banks as objects; made again where the method was loaded from a file"
@@ -525,7 +487,6 @@ class GuardedIRT(Method):
         models: list[IRT],
         asked: np.ndarray,  # positions of the items with a score
         seen: np.ndarray,  # their scores
-        priors: list[NormalPrior] | None = None,  # of the abilities
     ) -> ScoreEstimate:  # not calibrated
         "The average prediction of the models for one target"
         prediction = average_prediction(
@@ -533,7 +494,6 @@ class GuardedIRT(Method):
             items=asked[np.newaxis],
             seen=seen[np.newaxis],
             trials=self.trials_of(asked)[np.newaxis],
-            priors=priors,
         )
         se = np.sqrt(prediction.variance[0])
         return ScoreEstimate(prediction.score[0], se, prediction.per_item[0])
@@ -569,7 +529,7 @@ class GuardedIRT(Method):
         self.reserve_ = reserve
         if self.static:
             self.coreset_ = first
-        self.stretch_ = 1.0
+        self.se_inflation_ = 1.0
         if self.folds and not self.too_few_sources:
             self.check_sources("_left_out")
             self.calibrate()
@@ -618,7 +578,7 @@ class GuardedIRT(Method):
         )
         rank = min(len(ratios), int(np.ceil((len(ratios) + 1) * self.level))) - 1
         factor = np.sort(ratios)[rank] / ndtri((1 + self.level) / 2)
-        self.stretch_ = float(np.clip(factor, 0.85, 2.5))
+        self.se_inflation_ = float(np.clip(factor, 0.85, 2.5))
 
     def hold_exam(
         self,
@@ -678,7 +638,6 @@ class GuardedIRT(Method):
         models: list[IRT],
         seen: np.ndarray,  # scores on the first part, NaN: unscored, targets x n
         trials: np.ndarray,  # runs behind each item, filled in as they come, like seen
-        prior: NormalPrior | None = None,  # of the abilities, where curves are free
     ) -> ItemDialogue:  # returns all items asked, and their scores
         "Ask the most informative items, in a few rounds, after the first part"
         asked = np.tile(self.first_, (len(seen), 1))
@@ -690,11 +649,11 @@ class GuardedIRT(Method):
                 break
             runs = np.take_along_axis(trials, asked, axis=1)
             posterior = sample_posterior(
-                models[-1], asked, seen, trials=runs, prior=prior, start=mode
+                models[-1], asked, seen, trials=runs, start=mode
             )
             mode = posterior.theta.mean(axis=1)  # of mirrored draws; the next is near
             wanted = most_informative_items(
-                models[-1], posterior, asked, count, trials=runs, prior=prior
+                models[-1], posterior, asked, count, trials=runs
             )
             answers = yield wanted
             asked = np.hstack([asked, wanted])
@@ -705,11 +664,10 @@ class GuardedIRT(Method):
         self,
         models: list[IRT],
         first: np.ndarray,  # scores on the first part, NaN: unscored
-        prior: NormalPrior | None = None,  # of the abilities, where curves are free
     ) -> ItemDialogue:  # returns positions and scores of the scored items
         "Ask one target the most informative items"
         trials = self.trials_of()[np.newaxis]
-        part = self.choose_in_rounds(models, first[np.newaxis], trials, prior)
+        part = self.choose_in_rounds(models, first[np.newaxis], trials)
         asked, seen = yield from single_target(part)
         scored = ~np.isnan(seen)
         return asked[scored], seen[scored]
@@ -738,9 +696,6 @@ class GuardedIRT(Method):
                 model = self.predict(models, asked, seen)
                 sample = assessment.sample
                 return self.estimate_by_examined_curves(model, sample, asked, seen)
-        if models and self.beyond == "free curves" and not misfit:
-            probability = assessment.prob_out_of_range if assessment else 1.0
-            return (yield from self.run_free_curves(models, first, probability))
         if len(self.reserve_):
             assessment = None  # there are more answers now
             rest = yield self.reserve_
@@ -755,22 +710,6 @@ class GuardedIRT(Method):
             return self.estimate_from_sample(sample, asked, seen, Flag.FEW_SOURCES)
         assessment = assessment or self.assess_target(models, asked, seen)
         return self.estimate_out_of_range(assessment, asked, seen, misfit)
-
-    def run_free_curves(
-        self,
-        models: list[IRT],
-        first: np.ndarray,  # scores on the first part, NaN: unscored
-        probability: float,  # P(stronger than the sources)
-    ) -> Generator[np.ndarray, np.ndarray, Estimate]:
-        "Let free curves choose the items and estimate the target"
-        free = [free_curves(model, self.ease_) for model in models]
-        priors = [free_prior(model.slopes.shape[1]) for model in models]
-        asked, seen = yield from self.ask_target(free, first, priors[-1])
-        if not len(asked):
-            return Estimate(np.nan)
-        fixed = self.predict(models, asked, seen)
-        freed = self.predict(free, asked, seen, priors)
-        return self.estimate_by_free_curves(fixed, freed, asked, seen, probability)
 
     def estimate(
         self,
@@ -787,7 +726,7 @@ class GuardedIRT(Method):
     ) -> Estimate:
         "The model's prediction, its standard error calibrated"
         return self.build_estimate(
-            model.inflated(self.stretch_),
+            model.inflated(self.se_inflation_),
             asked,
             seen,
             kind=IntervalKind.CONFORMAL if self.folds else IntervalKind.MODEL,
@@ -801,37 +740,16 @@ class GuardedIRT(Method):
         asked: np.ndarray,  # positions of the items with a score
         seen: np.ndarray,  # their scores
     ) -> Estimate:
-        "The curves and the first part's sample, with the weight of equation 8"
+        "The curves and the first part's sample, with the weight of equation 6"
         weight = self.curves_weight_
         return self.build_estimate(
-            mix_estimates(model.inflated(self.stretch_), sample, weight),
+            mix_estimates(model.inflated(self.se_inflation_), sample, weight),
             asked,
             seen,
             kind=IntervalKind.MODEL,
             flag=Flag.OUT_OF_RANGE,
             how=f"item response model, {weight:.0%} as newer sources say, and a sample",
             note=EXAMINED_NOTE,
-        )
-
-    def estimate_by_free_curves(
-        self,
-        fixed: ScoreEstimate,  # by the curves as they are
-        freed: ScoreEstimate,  # by free curves
-        asked: np.ndarray,  # positions of the items with a score
-        seen: np.ndarray,  # their scores
-        probability: float,  # P(stronger than the sources)
-    ) -> Estimate:
-        "Free curves with the weight of equation 4, else the curves as they are"
-        freed = freed.inflated(max(MIN_FREE_INFLATION, self.stretch_))
-        fixed = fixed.inflated(self.stretch_)
-        return self.build_estimate(
-            mix_estimates(freed, fixed, probability),
-            asked,
-            seen,
-            kind=IntervalKind.MODEL,
-            flag=Flag.OUT_OF_RANGE,
-            how=f"item response model, {probability:.0%} with free curves",
-            note="it may be stronger than the sources: the curves were freed",
         )
 
     def estimate_out_of_range(
@@ -849,7 +767,9 @@ class GuardedIRT(Method):
             flag = Flag.OUT_OF_RANGE
             return self.estimate_from_sample(final.sample, asked, seen, flag)
         return self.build_estimate(
-            mix_estimates(final.sample, final.model.inflated(self.stretch_), weight),
+            mix_estimates(
+                final.sample, final.model.inflated(self.se_inflation_), weight
+            ),
             asked,
             seen,
             kind=IntervalKind.MODEL,
@@ -867,7 +787,7 @@ class GuardedIRT(Method):
         flag: Flag,  # why the sample alone is used
     ) -> Estimate:
         "The design-based estimate"
-        design = not self.ranking and not self.partial_
+        design = not self.partial_
         repeated = design and (self.trials_of(asked) > 1).any()
         return self.build_estimate(
             sample,

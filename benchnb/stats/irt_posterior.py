@@ -6,7 +6,7 @@
 __all__ = ['Kernels', 'Posterior', 'search_precision', 'sample_posterior', 'Prediction', 'predict_score', 'average_prediction']
 
 # %% ../../nbs/stats/irt_posterior.ipynb #f1000004
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -304,14 +304,11 @@ def average_prediction(
     items: np.ndarray,  # positions of the items answered, models x n
     seen: np.ndarray,  # their scores, NaN: unscored, models x n
     trials: np.ndarray | float = 1.0,  # runs behind each score, models x n
-    priors: (
-        Sequence[NormalPrior | None] | None
-    ) = None,  # one for each model; None: equation 1
 ) -> Prediction:
     "The mean of several predictions; the variance between them is added"
     parts = []
-    for model, prior in zip(models, priors or [None] * len(models), strict=True):
-        posterior = sample_posterior(model, items, seen, trials, prior)
+    for model in models:
+        posterior = sample_posterior(model, items, seen, trials)
         parts.append(predict_score(model, posterior, items, seen))
     scores, variances, per_item = (np.array(part) for part in zip(*parts, strict=True))
     between = scores.var(axis=0, ddof=1) if len(scores) > 1 else 0.0

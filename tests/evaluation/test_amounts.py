@@ -12,7 +12,6 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare, over_trials, spending, summary
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import AskTellSession, prepare_method, simulate
-from benchnb.methods.adaptive_irt import AdaptiveIRT
 
 NAMES = "random stratified aipw kmeans tailored_bench adaptive_irt guarded_irt".split()
 NAMES += ["guarded_irt(rounds=5)", "per_task(stratified)", "per_task(adaptive_irt)"]
@@ -85,10 +84,6 @@ def test_costs_that_are_unknown_are_refused():
     bare = Scores(table().values, table().items.drop(columns="cost"), table().models)
     with pytest.raises(ValueError, match="the table has no costs"):
         compare(bare, ["random"], ["900tokens"], trials=1)
-    with pytest.raises(ValueError, match="the table has no costs"):
-        AdaptiveIRT(per_cost=True).fit(bare)
-    with pytest.raises(ValueError, match="per_cost must be one of"):
-        AdaptiveIRT(per_cost=2).fit(table())
 
 
 def test_a_comparison_reports_items_and_what_was_spent():
@@ -113,31 +108,11 @@ def twins(cheap=1.0, expensive=9.0, pairs=40, models=120, seed=0):
     return Scores(values, items.assign(cost_unit="usd"))
 
 
-def test_per_cost_wins_where_cheap_items_tell_as_much():
-    rivals = {"plain": AdaptiveIRT(folds=0)}
-    rivals |= {"per cost": AdaptiveIRT(folds=0, per_cost=True)}
-    frame = compare(twins(), rivals, ["20usd"], trials=4).frame
-    assert (frame["cost"] <= 20).all()
-    found = over_trials(summary(frame)).set_index("method")
-    assert found["mae"]["per cost"] < 0.8 * found["mae"]["plain"]
-    asked = spending(frame).set_index("method")["asked"]
-    assert asked["per cost"] > 2 * asked["plain"]
-
-
-def test_per_cost_changes_nothing_where_all_items_cost_the_same():
-    same = twins(2.0, 2.0)
-    frames = [
-        compare(same, {"x": AdaptiveIRT(folds=0, per_cost=p)}, [10], 1).frame
-        for p in (False, True)
-    ]
-    assert frames[0]["score"].tolist() == frames[1]["score"].tolist()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 4])
 def test_an_interval_at_an_amount_is_measured_at_that_amount(batch):
     "Held-out sources spend what a target may spend: a small amount, a wide interval"
-    method = get_method("adaptive_irt", per_cost=True, batch=batch).fit(twins())
+    method = get_method("adaptive_irt", batch=batch).fit(twins())
     widths = []
     for usd in (8, 40):
         found = simulate(method, twins(seed=1), Amount(usd, Unit.USD))

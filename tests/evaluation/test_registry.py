@@ -195,8 +195,27 @@ def test_what_was_saved_under_earlier_names_is_read(name, size):
     state["chance_"] = state.pop("inclusion_probabilities_")
     state["few_"] = {"value": 0 if size > 20 else size}
     del state["n_sources_"]
+    state["stretch_"] = state.pop("se_inflation_")
+    part["method"]["parameters"]["ranking"] = {"value": False}
     again = restore(part, arrays)
+    assert again.se_inflation_ == method.se_inflation_
     assert again.n_sources_ == size and again.too_few_sources == (size < 20)
     before = simulate(method, target)
     after = simulate(again, target)
     assert [e.interval for e in after] == [e.interval for e in before]
+
+
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("ranking", True, "guarded_irt has no parameter 'ranking'"),
+        ("beyond", "free curves", "beyond must be one of"),
+    ],
+)
+def test_a_saved_method_with_an_option_that_is_gone_is_refused(name, value, words):
+    method = get_method("guarded_irt").fit(table(1, 40))
+    arrays = {}
+    part = flatten(prepare_method(method, 20, 0), "", arrays)
+    part["method"]["parameters"][name] = {"value": value}
+    with pytest.raises(ValueError, match=words):
+        restore(part, arrays)
