@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.logs import lm_eval
 from helpers.small import table
 
 import benchnb
@@ -86,6 +87,42 @@ def test_an_answer_passes_through_twelve_files(tmp_path):
     run = Evaluation(get_method("aipw").fit(table()), 12, folder=tmp_path / "a")
     answers = dict.fromkeys(run.ask(), 1.0)
     assert 5 < len(journey(lambda: run.tell(answers))) <= 12
+
+
+def test_an_import_passes_through_ten_files(tmp_path):
+    "From the command to the table on disk"
+    lm_eval(tmp_path / "logs")
+    line = ["import", "lm-eval", str(tmp_path / "logs"), "--repeated", "mean"]
+    line += ["--out", str(tmp_path / "scores.parquet")]
+    assert command(line) == 0  # what happens once is no part of the journey
+    assert len(journey(lambda: command(line))) <= 10
+
+
+IMPORTED = """
+import sys
+from benchnb.cli.app import main
+assert main(sys.argv[1:]) == 0
+print(*[name for name in sys.modules if name.startswith("benchnb.harnesses.")])
+"""
+SHARED = {"benchnb.harnesses.harness", "benchnb.harnesses.logs"}
+SHARED |= {"benchnb.harnesses.parsing"}
+
+
+def test_a_harness_is_imported_when_it_is_named(tmp_path):
+    "To find a name, or to plan, no other harness is imported"
+    lm_eval(tmp_path / "logs")
+    line = "import lm-eval logs --repeated mean --out scores.parquet"
+    printed = python("-c", IMPORTED, *line.split(), cwd=tmp_path)
+    ours = {"benchnb.harnesses.lm_eval"}
+    assert {*printed.splitlines()[-1].split()} == SHARED | ours
+    table().to_parquet(tmp_path / "table.parquet")
+    plan = "plan table.parquet --method aipw --budget 20 --harness list --out mine"
+    printed = python("-c", IMPORTED, *plan.split(), cwd=tmp_path)
+    assert {*printed.splitlines()[-1].split()} <= SHARED
+    for words in ("estimate mine", "import openllm"):
+        code = IMPORTED.replace("assert main(sys.argv[1:]) == 0", "main(sys.argv[1:])")
+        printed = python("-c", code, *words.split(), cwd=tmp_path)
+        assert {*printed.splitlines()[-1].split()} <= SHARED
 
 
 TELL = """

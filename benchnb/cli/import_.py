@@ -23,23 +23,27 @@ def import_figures(
     out: str,  # the table that was written
 ) -> dict:
     "What was read: its size, its ends, and what is known of the items"
-    from benchnb.data.costs import cost_unit
-
     items = scores.items
     means = scores.performance()
     lowest = means.idxmin()
     highest = means.idxmax()
+    known = {
+        name: float(items[name].notna().mean()) if name in items else 0.0
+        for name in ("cost", "hash")
+    }
+    unit = None
+    if known["cost"]:
+        from benchnb.data.costs import cost_unit
+
+        unit = cost_unit(items)
     return {
         "models": len(scores),
         "items": len(items),
         "tasks": items["task"].nunique(),
         "lowest": {"model": lowest, "score": float(means[lowest])},
         "highest": {"model": highest, "score": float(means[highest])},
-        "known": {
-            name: float(items[name].notna().mean()) if name in items else 0.0
-            for name in ("cost", "hash")
-        },
-        "cost_unit": cost_unit(items),
+        "known": known,
+        "cost_unit": unit,
         "written": out,
     }
 
@@ -49,9 +53,9 @@ def split_format(
     paths: list[str],  # the other words
 ) -> tuple[str, list[str], bool]:  # format, files; True: the format was guessed
     "The format of what is imported; it may be left out"
-    from benchnb.harnesses.harness import guess_harness, list_harnesses
+    from benchnb.harnesses.harness import guess_harness, is_harness, list_harnesses
 
-    if format in list_harnesses():
+    if is_harness(format):
         if not paths:
             raise ValueError(f"name the files: benchnb import {format} PATHS --out F")
         return format, paths, False
@@ -74,13 +78,12 @@ def print_import(
     figures: dict,  # from import_figures
 ) -> None:
     "What was read, as text"
-    from benchnb.data.render import points
     from benchnb.data.untrusted import escaped
     from benchnb.harnesses.logs import MEASURED, choices_of_sources, choices_to_dict
 
     for name in ("lowest", "highest"):
         model = figures[name]["model"]
-        line = f"{name} score: {points(figures[name]['score'])} points"
+        line = f"{name} score: {100 * figures[name]['score']:.1f} points"
         if len(line + model) < 78:
             print(f"{line} ({model})")
         else:
@@ -152,8 +155,6 @@ def import_command(
 ) -> None:
     "Turn the logs of a harness, or any table, into a table of scores"
     from benchnb.data.files import check_place
-    from benchnb.data.sources import load_table
-    from benchnb.data.tables import read_columns
     from benchnb.harnesses.harness import get_harness, import_logs
     from benchnb.harnesses.logs import choices_to_dict, find_logs
 
@@ -162,7 +163,11 @@ def import_command(
     if Path(out).suffix.lower() != ".parquet":
         raise ValueError(f"--out {out!r} must end in .parquet")
     check_place(out)
-    renamed = read_columns(columns)
+    renamed = {}
+    if columns:
+        from benchnb.data.tables import read_columns
+
+        renamed = read_columns(columns)
     choices = read_choices(**kwargs)
     files: list[str | Path] = [*paths]
     scores = import_logs(
@@ -173,6 +178,8 @@ def import_command(
             "no item was scored in these logs: was there a scorer? Nothing was written"
         )
     if skip_empty:
+        from benchnb.data.sources import load_table
+
         scores = load_table(scores, skip_empty=True)
     scores.to_parquet(out)
     figures = import_figures(scores, out)

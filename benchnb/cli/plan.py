@@ -41,7 +41,7 @@ def choose_harness(
     from benchnb.harnesses.harness import (
         Round,
         doc_ids,
-        get_harness,
+        harness_entry,
         make_subset,
         running_harness,
         running_harnesses,
@@ -54,7 +54,7 @@ def choose_harness(
         harness = logged.pop()  # the table was made from its logs
     if not harness:  # one that counts documents takes any table of numbers
         numbers = (re.fullmatch(r"0|[1-9]\d*", text) for text in doc_ids(items))
-        counting = [name for name in runs if get_harness(name).numbers]
+        counting = [name for name in runs if harness_entry(name).numbers]
         return counting[0] if all(numbers) else "list"
     running = running_harness(harness, items)
     subset_files(make_subset(items, list(items.index)), running, Round(Path()))
@@ -288,7 +288,6 @@ def plan_command(
 ) -> None:
     "Choose the items that a new model runs, and begin its evaluation"
     from benchnb.harnesses.harness import BLANK, make_subset
-    from benchnb.harnesses.lm_eval import include_path_args, own_tasks
     from benchnb.live.evaluation import Evaluation
     from benchnb.live.folder import Plan, check_new, holds_evaluation
 
@@ -345,8 +344,11 @@ def plan_command(
     if not json:
         print(textwrap.fill(expectation(live), 79), end="\n\n")
         calls = make_subset(live.items, live.ask()).calls
-        if live.plan.harness == "lm-eval" and not include_path_args([*calls.values()]):
-            if advice := own_tasks(calls):
+        if live.plan.harness == "lm-eval":
+            from benchnb.harnesses.lm_eval import include_path_args, own_tasks
+
+            advice = own_tasks(calls)
+            if advice and not include_path_args([*calls.values()]):
                 print(textwrap.fill(f"note: {advice}", 79), end="\n\n")
     from benchnb.cli.tell import print_next
 

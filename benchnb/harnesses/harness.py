@@ -4,19 +4,21 @@
 
 # %% auto #0
 __all__ = ['BLANK', 'HARNESSES', 'doc_ids', 'Subset', 'make_subset', 'Round', 'Harness', 'read_logs', 'import_logs',
-           'subset_files', 'task_word', 'forbid_options', 'list_harnesses', 'get_harness', 'running_harnesses',
-           'running_harness', 'program_harness', 'guess_harness', 'export_scores']
+           'subset_files', 'task_word', 'forbid_options', 'HarnessEntry', 'list_harnesses', 'is_harness', 'get_harness',
+           'harness_entry', 'running_harnesses', 'running_harness', 'program_harness', 'harness_of_json',
+           'guess_harness', 'export_scores']
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0003
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
 
+import numpy as np
 import pandas as pd
 
 from ..data.files import replace_file, unknown_name
@@ -225,17 +227,20 @@ def read_logs(
     progress: bool | None = None,  # True: a bar; None: a bar after a few seconds
 ) -> list[Log]:  # in the order of the files
     "Read many files side by side"
-    from joblib import Parallel, delayed
+    if len(files) == 1:
+        logs = [*harness.read(files[0], choices)]
+    else:
+        from joblib import Parallel, delayed
 
-    pool = Parallel(n_jobs=n_jobs if len(files) > 1 else 1, return_as="generator")
-    parts = pool(delayed(harness.read)(file, choices) for file in files)
-    logs = []
-    with progress_bar(len(files), "logs", progress is not False) as bar:
-        for part in parts:
-            logs += part
-            bar.update()
+        pool = Parallel(n_jobs=n_jobs, return_as="generator")
+        parts = pool(delayed(harness.read)(file, choices) for file in files)
+        logs = []
+        with progress_bar(len(files), "logs", progress is not False) as bar:
+            for part in parts:
+                logs += part
+                bar.update()
     for log in logs if choices.cost not in harness.units else ():
-        log.cost = log.cost * float("nan")
+        log.cost = np.full(len(log.ids), np.nan)
     return logs
 
 
@@ -310,47 +315,121 @@ def forbid_options(
             )
 
 # %% ../../nbs/harnesses/harness.ipynb #f48b18ff
-HARNESSES = {  # name -> module:class
-    "lm-eval": "benchnb.harnesses.lm_eval:LMEval",
-    "inspect": "benchnb.harnesses.inspect:Inspect",
-    "helm": "benchnb.harnesses.helm:Helm",
-    "openllm": "benchnb.harnesses.leaderboards:OpenLLM",
-    "lighteval": "benchnb.harnesses.leaderboards:LightEval",
-    "eee": "benchnb.harnesses.every_eval_ever:EveryEvalEver",
-    "py-irt": "benchnb.harnesses.py_irt:PyIRT",
-    "opencompass": "benchnb.harnesses.opencompass:OpenCompass",
-    "swebench": "benchnb.harnesses.swebench:SWEBench",
-    "harbor": "benchnb.harnesses.harbor:Harbor",
-    "measurement-db": "benchnb.harnesses.public_collections:MeasurementDB",
-    "openeval": "benchnb.harnesses.public_collections:OpenEval",
-    "wild": "benchnb.harnesses.public_collections:Wild",
-    "table": "benchnb.harnesses.harness:TableFile",
-    "list": "benchnb.harnesses.harness:ItemList",
+@dataclass(frozen=True)
+class HarnessEntry:
+    "What is known of a harness before its module is imported; its class says the same"
+
+    place: str  # module:class
+    runs_items: bool = False
+    numbers: bool = False
+    program: str | None = None
+    signs: str | None = None
+    looks_inside: bool = False  # True: its class has a method `holds`
+
+
+HARNESSES = {
+    "lm-eval": HarnessEntry(
+        "benchnb.harnesses.lm_eval:LMEval",
+        runs_items=True,
+        numbers=True,
+        program="lm_eval",
+        signs=r"samples_",
+    ),
+    "inspect": HarnessEntry(
+        "benchnb.harnesses.inspect:Inspect",
+        runs_items=True,
+        program="inspect",
+        signs=r"\.eval$",
+        looks_inside=True,
+    ),
+    "helm": HarnessEntry(
+        "benchnb.harnesses.helm:Helm", signs=r"^per_instance_stats\.json$"
+    ),
+    "openllm": HarnessEntry(
+        "benchnb.harnesses.leaderboards:OpenLLM", signs=r"^details_.*\.parquet$"
+    ),
+    "lighteval": HarnessEntry(
+        "benchnb.harnesses.leaderboards:LightEval", signs=r"^details_.*\.parquet$"
+    ),
+    "eee": HarnessEntry("benchnb.harnesses.every_eval_ever:EveryEvalEver"),
+    "py-irt": HarnessEntry("benchnb.harnesses.py_irt:PyIRT"),
+    "opencompass": HarnessEntry("benchnb.harnesses.opencompass:OpenCompass"),
+    "swebench": HarnessEntry(
+        "benchnb.harnesses.swebench:SWEBench",
+        runs_items=True,
+        signs=r"report\.json$|^results\.json$|preds\.jsonl?$",
+        looks_inside=True,
+    ),
+    "harbor": HarnessEntry(
+        "benchnb.harnesses.harbor:Harbor",
+        runs_items=True,
+        signs=r"^results?\.json$",
+        looks_inside=True,
+    ),
+    "measurement-db": HarnessEntry(
+        "benchnb.harnesses.public_collections:MeasurementDB"
+    ),
+    "openeval": HarnessEntry("benchnb.harnesses.public_collections:OpenEval"),
+    "wild": HarnessEntry("benchnb.harnesses.public_collections:Wild"),
+    "table": HarnessEntry("benchnb.harnesses.harness:TableFile"),
+    "list": HarnessEntry(
+        "benchnb.harnesses.harness:ItemList", runs_items=True, signs=TABLE.pattern
+    ),
 }
 
 
 def list_harnesses() -> dict[str, str]:  # name -> module:class
     "The library's harnesses, then those of other installed packages"
+    own = {name: entry.place for name, entry in HARNESSES.items()}
     others = {e.name: e.value for e in entry_points(group="benchnb.harnesses")}
-    return HARNESSES | dict(sorted(others.items())) | HARNESSES
+    return own | dict(sorted(others.items())) | own
+
+
+def is_harness(
+    name: str,
+) -> bool:
+    "Is this word the name of a harness?"
+    return name in HARNESSES or name in list_harnesses()  # which takes 40 ms
 
 
 def get_harness(
     name: str,  # one of list_harnesses()
 ) -> Harness:
     "A harness by its name; an unknown name is answered with the nearest one"
-    known = HARNESSES if name in HARNESSES else list_harnesses()  # which takes 40 ms
-    if name not in known:
-        raise unknown_name("harness", name, known, f"there are {', '.join(known)}")
+    if name in HARNESSES:
+        place = HARNESSES[name].place
+    else:
+        places = list_harnesses()
+        if name not in places:
+            hint = f"there are {', '.join(places)}"
+            raise unknown_name("harness", name, places, hint)
+        place = places[name]
     try:
-        return resolve_name(known[name])()
+        return resolve_name(place)()
     except (ImportError, AttributeError) as error:
         raise ValueError(f"the harness {name!r} cannot be used: {error}") from error
 
 
+def harness_entry(
+    name: str,  # one of list_harnesses()
+) -> HarnessEntry:
+    "What is declared of a harness; only one of another package is imported for it"
+    if name in HARNESSES:
+        return HARNESSES[name]
+    harness = type(get_harness(name))
+    return HarnessEntry(
+        f"{harness.__module__}:{harness.__qualname__}",
+        runs_items=harness.command is not Harness.command,
+        numbers=harness.numbers,
+        program=harness.program,
+        signs=harness.signs,
+        looks_inside=harness.holds is not Harness.holds,
+    )
+
+
 def running_harnesses() -> list[str]:
     "Names of those that can run chosen items"
-    return [name for name in list_harnesses() if get_harness(name).runs_items]
+    return [name for name in list_harnesses() if harness_entry(name).runs_items]
 
 
 def running_harness(
@@ -358,23 +437,24 @@ def running_harness(
     items: pd.DataFrame | None = None,  # that it is to run, perhaps with their harness
 ) -> Harness:
     "A harness that can run these items; one that numbers them otherwise is refused"
-    known = HARNESSES if name in HARNESSES else list_harnesses()
-    if name not in known:
+    if not is_harness(name):
         runs = running_harnesses()
         raise unknown_name("harness", name, runs, f"there are {', '.join(runs)}")
-    made = get_harness(name)  # of the others none is imported
-    if not made.runs_items:
+    harness = get_harness(name)  # of the others none is imported
+    if not harness.runs_items:
         problem = f"{name} runs no items, its logs are only read"
         raise ValueError(f"{problem}: choose from {', '.join(running_harnesses())}")
-    facts = {} if items is None else items
-    others = {*facts["harness"].dropna()} if "harness" in facts else set()
-    for other in map(get_harness, others & {*list_harnesses()} - {name, "list"}):
-        if not other.runs_items or name == "list":
+    logged = set()
+    if items is not None and "harness" in items:
+        logged = {*items["harness"].dropna()} - {name, "list"}
+    for other in filter(is_harness, sorted(logged)):
+        entry = harness_entry(other)
+        if not entry.runs_items or name == "list":
             continue
-        if other.numbers or made.numbers:
-            problem = f"the items have the numbers that {other.name} gave them, which"
-            raise ValueError(f"{problem} mean others to {name}: leave harness out")
-    return made
+        if entry.numbers or harness.numbers:
+            problem = f"the items have the numbers that {other} gave them, which mean"
+            raise ValueError(f"{problem} others to {name}: leave harness out")
+    return harness
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0016
 def program_harness(
@@ -382,8 +462,19 @@ def program_harness(
 ) -> Harness | None:  # None: a program of somebody's own
     "The harness whose own command this is"
     called = Path(program).name.replace("-", "_")
-    harnesses = map(get_harness, list_harnesses())
-    return next((h for h in harnesses if h.program == called), None)
+    names = (n for n in list_harnesses() if harness_entry(n).program == called)
+    name = next(names, None)
+    return None if name is None else get_harness(name)
+
+
+def harness_of_json(
+    path: Path,
+    names: Iterable[str],  # that it may be of
+) -> Harness | None:  # None: it is a log of none of them
+    "The harness by what a JSON file holds"
+    raw = read_json(path)
+    looking = (get_harness(name) for name in names if harness_entry(name).looks_inside)
+    return next((harness for harness in looking if harness.holds(raw)), None)
 
 
 def guess_harness(
@@ -391,24 +482,22 @@ def guess_harness(
 ) -> Harness | None:  # None: it looks like no log
     "The harness by what a JSON file holds, or by the names of files"
     path = Path(path)
-    harnesses = list(map(get_harness, list_harnesses()))
+    names = list_harnesses()
     if path.suffix == ".json" and path.is_file():
-        raw = read_json(path)
-        return next((h for h in harnesses if h.holds(raw)), None)
+        return harness_of_json(path, names)
     files = [path] if path.is_file() else sorted(path.rglob("*"))
-    candidates = {}  # harness -> a file whose name is like those of its logs
-    for harness in harnesses:
-        named = (f for f in files if re.search(harness.signs or "(?!)", f.name))
-        if file := next(named, None):
-            candidates[harness] = file
-    for harness, file in candidates.items() if len(candidates) > 1 else ():
-        if file.suffix == ".json" and harness.holds(read_json(file)):
+    candidates: dict[str, Path] = {}  # harness -> a file named like its logs
+    for name in names:
+        signs = re.compile(harness_entry(name).signs or "(?!)")
+        if file := next((f for f in files if signs.search(f.name)), None):
+            candidates[name] = file
+    for name, file in candidates.items() if len(candidates) > 1 else ():
+        if file.suffix == ".json" and (harness := harness_of_json(file, [name])):
             return harness  # several harnesses name their files so
-    if not candidates and (
-        file := next((f for f in files if f.suffix == ".json"), None)
-    ):
-        return guess_harness(file)
-    return next(iter(candidates), None)
+    if candidates:
+        return get_harness(next(iter(candidates)))
+    file = next((f for f in files if f.suffix == ".json"), None)
+    return None if file is None else guess_harness(file)
 
 
 def export_scores(

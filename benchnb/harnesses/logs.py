@@ -20,9 +20,15 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import AmbiguousFile, FileError
-from ..data.scores import COST_UNITS, ScoreError, Scores
-from ..data.sources import named_models
-from ..data.tables import REPEATED, SAY, resolve_repeats
+from benchnb.data.scores import (
+    COST_UNITS,
+    REPEATED,
+    SAY,
+    ScoreError,
+    Scores,
+    named_models,
+    resolve_repeats,
+)
 from ..data.untrusted import check_memory, parse_json
 from .parsing import Json
 
@@ -393,10 +399,9 @@ def log_table(
     repeated = "trials" if runs.all() else choices.repeated
     counts = np.maximum(runs, 1) if repeated == "trials" else None
     with np.errstate(over="ignore"):  # what is too large is refused later, by name
-        values, trials, twice = resolve_repeats(
-            model, item, score, shape, repeated, counts
-        )
-    if twice is not None:
+        resolved = resolve_repeats(model, item, score, shape, repeated, counts)
+    if resolved.conflict is not None:
+        twice = resolved.conflict
         logs = [group[rows["log"][row]] for row in twice]
         files = " and ".join(dict.fromkeys(log.file for log in logs))
         first = score[twice[0]]
@@ -419,7 +424,7 @@ def log_table(
         if read := ",".join(value for value in preferred if value in seen):
             items[name] = read
     items.index = [f"{task}/{name}" if task else str(name) for name in ids]
-    return values, items, trials
+    return resolved.values, items, resolved.trials
 
 # %% ../../nbs/harnesses/logs.ipynb #8c43503c
 def join_logs(

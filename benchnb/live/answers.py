@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import AmbiguousFile, naming, read_object, read_parquet
-from ..data.scores import Scores
+from ..data.scores import REPEATED, SAY, Scores, resolve_repeats
 from ..data.tables import check_rows, is_parquet, long_table, read_frame
 from benchnb.harnesses.harness import (
     doc_ids,
@@ -127,11 +127,11 @@ def _logged_runs(
 # %% ../../nbs/live/answers.ipynb #anstab02
 def resolve_answers(
     rows: pd.DataFrame,  # item, score, file, perhaps trials
-    repeated: str = "error",  # error, first, last, mean or trials
+    repeated: str = "error",  # one of REPEATED
 ) -> dict:  # one score for each item, or its runs: {name of a run: (score, size)}
     "One score for each item, or its runs; two that differ are settled as was chosen"
-    counted = "trials" in rows and not rows["item"].duplicated().any()
-    if counted or repeated == "trials":
+    is_repeated = rows["item"].duplicated().any()
+    if repeated == "trials" or ("trials" in rows and not is_repeated):
         runs: dict[str, dict] = {}
         number = rows.groupby(["item", "file"]).cumcount()
         sizes = rows.get("trials", number * 0 + 1).fillna(1).astype(int)
@@ -139,21 +139,28 @@ def resolve_answers(
             name = f"{Path(row.file).absolute()} {at}"
             runs.setdefault(row.item, {})[name] = row.score, size
         return runs
-    scores = rows.groupby("item", sort=False)["score"]
-    differ = scores.nunique(dropna=False) > 1
-    if repeated == "error" and differ.any():
-        pair = rows[rows["item"] == differ.idxmax()].drop_duplicates("score").head(2)
-        (first, second), files = pair["score"], map(repr, pair["file"].unique())
+    if not is_repeated:
+        return dict(zip(rows["item"], rows["score"], strict=True))
+    column, names = pd.factorize(rows["item"])
+    scores = rows["score"].to_numpy()
+    resolved = resolve_repeats(
+        model=np.zeros(len(rows), int),
+        item=column,
+        score=scores,
+        shape=(1, len(names)),
+        repeated=repeated,
+        dtype=object if scores.dtype == object else float,
+    )
+    if resolved.conflict is not None:
+        pair = rows.iloc[[*resolved.conflict]]
+        first, second = pair["score"]
+        files = " and ".join(map(repr, pair["file"].unique()))
         problem = (
-            f"item {differ.idxmax()!r} has two scores ({first:g} and {second:g}, in "
-            f"{' and '.join(files)}): leave one out, or say how "
-            "they count: repeated='first', 'last', 'mean' or 'trials'"
+            f"item {pair['item'].iloc[0]!r} has two scores ({first:g} and {second:g}, "
+            f"in {files}): leave one out, or {SAY}"
         )
-        raise AmbiguousFile(problem, "repeated", ["first", "last", "mean", "trials"])
-    if repeated == "mean":
-        return scores.mean().to_dict()
-    kept = rows.drop_duplicates("item", keep="last" if repeated == "last" else "first")
-    return kept.set_index("item")["score"].to_dict()
+        raise AmbiguousFile(problem, "repeated", list(REPEATED[1:]))
+    return dict(zip(names, resolved.values[0].tolist(), strict=True))
 
 # %% ../../nbs/live/answers.ipynb #anstab05
 def check_reading(

@@ -35,11 +35,11 @@ from benchnb.harnesses.harness import (
     Round,
     Subset,
     get_harness,
+    harness_entry,
+    is_harness,
     make_subset,
-    running_harnesses,
     subset_files,
 )
-from ..harnesses.lm_eval import own_tasks
 from .certificate import Certificate, certificate_page, read_certificate
 from .evaluation import Evaluation
 from .folder import check_new, read_errors, write_errors
@@ -103,8 +103,9 @@ def _item_files(
         pass
     names = {*method.items_.get("harness", pd.Series()).dropna()}
     harness = get_harness("list")
-    if len(names) == 1 and names <= {*running_harnesses()}:
-        own = get_harness(names.pop())
+    name = names.pop() if len(names) == 1 else ""
+    if is_harness(name) and harness_entry(name).runs_items:
+        own = get_harness(name)
         harness = own if own.items == harness.items else harness
     _, files = subset_files(subset, harness, Round(Path(folder)))
     logs = shlex.quote(harness.logs_at("../my_model", BLANK))
@@ -136,6 +137,8 @@ def bundle_files(
         page = f"{FEW_SOURCES.format(n_models)}\n\n{page}"
     settings = parameters(method).items()
     values = ", ".join(f"{name} = {value!r}" for name, value in settings) or "none"
+    from benchnb.harnesses.lm_eval import own_tasks
+
     own = own_tasks(subset.calls)
     measures = ", ".join(map(" ".join, measured(method.items_).items()))
     files["README.md"] = (

@@ -17,7 +17,14 @@ from benchnb import harnesses
 from benchnb.cli.app import main
 from benchnb.data.sources import load
 from benchnb.harnesses.checks import check_harness, outcome
-from benchnb.harnesses.harness import Round, Subset, get_harness, list_harnesses
+from benchnb.harnesses.harness import (
+    HARNESSES,
+    Harness,
+    Round,
+    Subset,
+    get_harness,
+    list_harnesses,
+)
 from benchnb.harnesses.logs import Choices
 from benchnb.live.evaluation import Evaluation
 
@@ -41,6 +48,20 @@ def test_every_harness_keeps_the_contract(writer):
 
 def test_every_harness_has_an_example():
     assert {*EXAMPLES.values()} == {*list_harnesses()}
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+def test_the_list_says_of_each_harness_what_its_class_says(name):
+    entry = HARNESSES[name]
+    harness = get_harness(name)
+    cls = type(harness)
+    assert harness.name == name
+    assert entry.place == f"{cls.__module__}:{cls.__qualname__}"
+    assert entry.runs_items == harness.runs_items
+    assert entry.numbers == harness.numbers
+    assert entry.program == harness.program
+    assert entry.signs == harness.signs
+    assert entry.looks_inside == (cls.holds is not Harness.holds)
 
 
 @pytest.mark.slow
