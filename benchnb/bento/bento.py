@@ -20,10 +20,9 @@ from .facility_location import select_tasks
 from .transfer import Transfer, read_matrix
 from ..data.files import resource_path
 from ..data.scores import Scores
+from ..evaluation.left_out import held_out_errors, held_out_radius, hold_out
 from ..evaluation.method import Coreset, Estimate, IntervalKind, param
 from ..evaluation.registry import register
-from ..stats.hold_out import hold_out
-from ..stats.intervals import conformal_radius
 
 # %% ../../nbs/bento/bento.ipynb #1f2d7e0c
 def task_queue(
@@ -140,7 +139,7 @@ class TaskSelection(Coreset):
         "Half the width of the interval, by the errors on sources; NaN: too few"
         source = self._source
         copies = source.near_copies()
-        folds = []  # sources to learn from, positions of the others, items to ask
+        folds = []  # sources to learn from with items to ask, positions of the others
         if self.learns or self.correct != "none":  # learn by half, judge by the other
             parts = hold_out(source.values, 2, rng, groups=copies)
             for fit, held in parts if len(source) >= 4 else ():
@@ -149,17 +148,20 @@ class TaskSelection(Coreset):
                 if learned is not None:
                     order = learned
                 queue = task_queue(self.task_, order, rng)
-                folds.append((learned_from, held, np.sort(queue[: self.budget_])))
+                items = np.sort(queue[: self.budget_])
+                folds.append(((learned_from, items), held))
         else:
-            folds = [(source, np.arange(len(source)), self.coreset_)]
-        errors = np.full(len(source), np.nan)
-        for learned_from, held, items in folds:
+            folds = [((source, self.coreset_), np.arange(len(source)))]
+
+        def errors(fitted: tuple[Scores, np.ndarray], held: np.ndarray) -> np.ndarray:
+            learned_from, items = fitted
             new = source.select(models=held)
             mean, _ = self.means(items, new.values[:, items].astype(float))
             estimates = np.polyval(self.line(items, learned_from), mean)
-            errors[held] = estimates - new.truth().to_numpy()
-        scored = ~np.isnan(errors)
-        radius = conformal_radius(errors[scored], self.level, groups=copies[scored])
+            return estimates - new.truth().to_numpy()
+
+        by_source = held_out_errors(len(source), folds, errors)
+        radius = held_out_radius(by_source, self.level, copies)
         return radius if np.isfinite(radius) else np.nan
 
     def estimate(self, seen):

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..data.scores import Scores, fill_gaps, item_means
+from benchnb.evaluation.left_out import (
+    enough_to_calibrate,
+    held_out_errors,
+    held_out_radius,
+    hold_out,
+)
 from .method import Coreset, Estimate, Flag, IntervalKind, param
 from ..stats.gam import Curve, fit_curve, level_filled
 from ..stats.genetic_search import draw_subsets
-from ..stats.hold_out import hold_out
-from ..stats.intervals import conformal_radius
 from ..stats.item_filters import kept_items
 from ..stats.medoids import Medoids
 
@@ -49,7 +53,7 @@ class LearnedCoreset(Coreset):
 
     def held_out_radius(
         self,
-        errors: Callable,  # from a `HeldOut` part's two fields to errors of its models
+        errors: Callable[[np.ndarray, np.ndarray], np.ndarray],  # of a part's models
         rng: np.random.Generator | None,  # None: dealt from strong to weak
         rows: np.ndarray | slice = slice(None),  # which sources; all
     ) -> float:  # NaN: not wanted; inf: too few sources
@@ -59,14 +63,12 @@ class LearnedCoreset(Coreset):
         assert self._copies is not None  # folds is not 0
         values = self._source.values[rows]
         copies = self._copies[rows]
-        few = np.isinf(conformal_radius(0.0 * copies, self.level, groups=copies))
-        if few or len(values) < 2 * self.folds:
+        enough = enough_to_calibrate(copies, self.level)
+        if not enough or len(values) < 2 * self.folds:
             return np.inf
         parts = hold_out(values, self.folds, rng, groups=copies)
-        found = np.concatenate([np.zeros(0), *(errors(*part) for part in parts)])
-        groups = np.concatenate([copies[:0], *(copies[part.held] for part in parts)])
-        known = ~np.isnan(found)
-        return conformal_radius(found[known], self.level, groups=groups[known])
+        by_source = held_out_errors(len(values), parts, errors)
+        return held_out_radius(by_source, self.level, copies)
 
     def with_interval(
         self,

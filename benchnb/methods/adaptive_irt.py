@@ -17,8 +17,14 @@ from scipy.special import ndtri
 
 from ..data.costs import known_costs
 from ..data.render import points
-from ..data.scores import Scores, item_means, weighted_means
+from ..data.scores import Scores, item_means
 from ..data.splits import copy_groups
+from benchnb.evaluation.left_out import (
+    enough_to_calibrate,
+    held_out_errors,
+    held_out_radius,
+    hold_out,
+)
 from benchnb.evaluation.method import (
     Estimate,
     Flag,
@@ -34,9 +40,7 @@ from benchnb.stats.balanced_sampling import (
     rest_estimate,
     shifted,
 )
-from ..stats.hold_out import hold_out
 from benchnb.stats.intervals import (
-    conformal_radius,
     inclusion_probabilities,
     normal_quantile,
     systematic_sample,
@@ -184,26 +188,18 @@ def take_test(
     return drive_generator(test.requests(len(values)), answer)
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #905d2207
-class HeldOutBank(NamedTuple):
-    "A bank, and sources that it has not seen"
-
-    bank: IRT
-    values: np.ndarray  # of the sources that were held out, NaN: unscored
-    trials: np.ndarray  # runs behind these
-
-
 def held_out_banks(
     values: np.ndarray,  # sources x items
     trials: np.ndarray,  # runs behind each score
+    copies: np.ndarray,  # a number per source; near-copies share it
     folds: int,  # a fold's sources are held out of the fit of a bank
     dims: int,
-) -> list[HeldOutBank]:
+) -> list[tuple[IRT, np.ndarray]]:  # banks, and positions of whom they have not seen
     "Fit banks without some of the sources, weak and strong ones alike"
-    parts = []
-    for fit, held in hold_out(values, folds, most=100):
-        bank = fit_bank(values[fit], dims, trials=trials[fit])
-        parts.append(HeldOutBank(bank, values[held], trials[held]))
-    return parts
+    return [
+        (fit_bank(values[fit], dims, trials=trials[fit]), held)
+        for fit, held in hold_out(values, folds, most=100, groups=copies)
+    ]
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #419cf471
 _STOPPED_EARLY = "stopped after {} items: standard error {} points"
@@ -265,12 +261,16 @@ class AdaptiveIRT(Method):
         values = source.values[usable]
         trials = np.ones(source.shape, np.int8)
         trials = (trials if source.trials is None else source.trials)[usable]
-        copies = copy_groups(values)
-        enough = np.isfinite(conformal_radius(0.0 * copies, self.level, groups=copies))
+        self._values = values
+        self._trials = trials
+        self._copies = copy_groups(values)
+        enough = enough_to_calibrate(self._copies, self.level)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the bank of all has warned already
             folds = self.folds if enough else 0
-            self._held_out = held_out_banks(values, trials, folds, self.dims)
+            self._held_out = held_out_banks(
+                values, trials, self._copies, folds, self.dims
+            )
         return self
 
     def prepare(self, budget: int, rng: np.random.Generator) -> "AdaptiveIRT":
@@ -288,16 +288,10 @@ class AdaptiveIRT(Method):
 
     def calibrate(self) -> None:
         "By how much the standard errors are too small, on held-out sources"
-        errors = np.concatenate(
-            [
-                self.standardized_errors(part.bank, part.values, part.trials)
-                for part in self._held_out
-            ]
+        errors = held_out_errors(
+            len(self._values), self._held_out, self.standardized_errors
         )
-        values = np.concatenate([part.values for part in self._held_out])
-        scored = ~np.isnan(weighted_means(values, self.weights_[:, np.newaxis])[:, 0])
-        copies = copy_groups(values[scored])
-        self.factor_ = conformal_radius(errors, self.level, groups=copies)
+        self.factor_ = held_out_radius(errors, self.level, self._copies)
 
     def make_test(
         self,
@@ -349,16 +343,15 @@ class AdaptiveIRT(Method):
 
     def standardized_errors(
         self,
-        bank: IRT,  # fitted without these models
-        values: np.ndarray,  # all their answers, NaN: unknown, models x items
-        trials: np.ndarray,  # runs behind these
+        bank: IRT,  # fitted without these sources
+        held: np.ndarray,  # their positions
     ) -> np.ndarray:  # errors of their scores, in standard errors (equation 2)
-        "Test models whose scores are known"
-        weights = self.weights_ * ~np.isnan(values)
-        scored = weights.sum(axis=1) > 0
-        values = values[scored].astype(float)
-        weights = weights[scored] / weights[scored].sum(axis=1, keepdims=True)
-        test = self.make_test(bank, trials[scored])
+        "Test sources whose scores are known; NaN: a source has none"
+        answered = self.weights_ * ~np.isnan(self._values[held])
+        scored = answered.sum(axis=1) > 0
+        values = self._values[held][scored].astype(float)
+        weights = answered[scored] / answered[scored].sum(axis=1, keepdims=True)
+        test = self.make_test(bank, self._trials[held][scored])
         asked, seen = take_test(test, values)
         rng = np.random.default_rng(self.tie_seed_)
         draws = [self.draw(row, self.random_, rng).items for row in asked]
@@ -369,7 +362,9 @@ class AdaptiveIRT(Method):
         theta, _, covariance = bank.abilities(seen, asked, trials=test.runs(asked))
         item_errors = np.nan_to_num(bank.completed(theta, asked, seen) - values)
         se = score_error(bank, theta, covariance, asked, seen, weights)
-        return (weights * item_errors).sum(axis=1) / np.maximum(se, 1e-9)
+        errors = np.full(len(held), np.nan)
+        errors[scored] = (weights * item_errors).sum(axis=1) / np.maximum(se, 1e-9)
+        return errors
 
     def run(
         self, rng: np.random.Generator

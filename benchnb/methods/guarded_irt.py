@@ -16,6 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from ..data.scores import Scores, item_means
 from ..data.splits import release_years
+from ..evaluation.left_out import held_out_errors, hold_out
 from benchnb.evaluation.method import (
     Estimate,
     Flag,
@@ -32,7 +33,6 @@ from benchnb.stats.balanced_sampling import (
     model_assisted_estimate,
 )
 from ..stats.gam import leave_one_out_errors
-from ..stats.hold_out import hold_out
 from ..stats.intervals import inclusion_probabilities, run_noise
 from ..stats.irt import IRT, MIN_SOURCES, attenuated, fit_dimensions
 from ..stats.irt_fit import pair_products, quadratic_pairs
@@ -320,15 +320,6 @@ class Assessment(NamedTuple):
     person_fit: float  # far below 0: a different target
 
 
-class LeftOutPart(NamedTuple):
-    "Sources that some models have not seen"
-
-    models: list[IRT]
-    values: np.ndarray  # NaN: unscored, sources x items
-    scores: np.ndarray  # of these sources
-    trials: np.ndarray  # runs behind the values
-
-
 class Exam(NamedTuple):
     "Who sits the exam"
 
@@ -413,7 +404,10 @@ class GuardedIRT(Method):
         self.ease_ = standardized_logit(self.strong_)
         self.banks_ = []
         self._models = []
-        self._left_out: list[LeftOutPart] = []
+        self._values = values
+        self._scores = scores
+        self._trials = trials
+        self._held_out: list[tuple[list[IRT], np.ndarray]] = []  # fitted without these
         self._exam: Exam | None = None
         self.n_sources_ = len(values)
         self.space_ = np.column_stack([2 * self.strong_, item_means(values)])
@@ -428,8 +422,7 @@ class GuardedIRT(Method):
             if fit.sum() > max(DIMS_AVERAGED):  # else nearly all are near-copies
                 start = _select_sources(self._models, fit)
                 models = fit_banks(values[fit], self.weights_, trials[fit], start)
-                part = LeftOutPart(models, values[held], scores[held], trials[held])
-                self._left_out.append(part)
+                self._held_out.append((models, held))
         by_date = newest_quarter(source) if self.wants_exam else None
         if by_date is not None:
             older = replace(self, folds=0, beyond="sample")
@@ -531,7 +524,7 @@ class GuardedIRT(Method):
             self.coreset_ = first
         self.se_inflation_ = 1.0
         if self.folds and not self.too_few_sources:
-            self.check_sources("_left_out")
+            self.check_sources("_held_out")
             self.calibrate()
         self.curves_weight_ = USUAL_WEIGHT
         self.exam_reach_ = np.nan
@@ -558,26 +551,26 @@ class GuardedIRT(Method):
         runs = np.take_along_axis(trials, asked, axis=1)
         return average_prediction(models, asked, seen, runs)
 
-    def left_out_ratios(
+    def standardized_errors(
         self,
         models: list[IRT],
-        values: np.ndarray,  # of sources that the models have not seen, NaN: unscored
-        scores: np.ndarray,  # of these sources
-        trials: np.ndarray,  # runs behind the values
-    ) -> np.ndarray:  # errors of the predictions, in standard errors
-        "How far off the predictions for left-out sources are"
-        model = self.simulate_in_range(models, values, trials)
-        return np.abs(model.score - scores) / np.sqrt(model.variance + 1e-9)
+        held: np.ndarray,  # positions of sources that the models have not seen
+    ) -> np.ndarray:  # absolute errors of the predictions, in standard errors
+        "How far off the predictions for held-out sources are"
+        model = self.simulate_in_range(models, self._values[held], self._trials[held])
+        errors = np.abs(model.score - self._scores[held])
+        return errors / np.sqrt(model.variance + 1e-9)
 
     def calibrate(self) -> None:
         "By how much the model's standard errors are too small, on held-out sources"
-        if not self._left_out:
+        if not self._held_out:
             return
-        ratios = np.concatenate(
-            [self.left_out_ratios(*part) for part in self._left_out]
+        errors = held_out_errors(
+            len(self._values), self._held_out, self.standardized_errors
         )
-        rank = min(len(ratios), int(np.ceil((len(ratios) + 1) * self.level))) - 1
-        factor = np.sort(ratios)[rank] / ndtri((1 + self.level) / 2)
+        errors = np.sort(errors[~np.isnan(errors)])
+        rank = min(len(errors), int(np.ceil((len(errors) + 1) * self.level))) - 1
+        factor = errors[rank] / ndtri((1 + self.level) / 2)
         self.se_inflation_ = float(np.clip(factor, 0.85, 2.5))
 
     def hold_exam(

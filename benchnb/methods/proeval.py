@@ -13,10 +13,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..data.scores import Scores, item_means
+from ..evaluation.left_out import held_out_errors, held_out_radius, hold_out
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
 from ..evaluation.registry import register
-from ..stats.hold_out import hold_out
-from ..stats.intervals import conformal_radius
 
 # %% ../../nbs/methods/proeval.ipynb #b0e0000e
 class ScorePrior(NamedTuple):
@@ -155,14 +154,13 @@ class ProEval(Coreset):
 
     def left_out_radius(self, rng: np.random.Generator) -> float:
         "Half-width of the interval, from errors on sources left out"
-        errors = [np.zeros(0)]
-        groups = [np.zeros(0)]
-        for part in hold_out(self._sources, self.folds, rng, groups=self._copies):
-            errors.append(self.errors_without(part.fit, part.held, rng))
-            groups.append(self._copies[part.held])
-        return conformal_radius(
-            np.concatenate(errors), self.level, groups=np.concatenate(groups)
+        parts = hold_out(self._sources, self.folds, rng, groups=self._copies)
+        errors = held_out_errors(
+            len(self._sources),
+            parts,
+            lambda fit, held: self.errors_without(fit, held, rng),
         )
+        return held_out_radius(errors, self.level, self._copies)
 
     def predictions(
         self,

@@ -14,14 +14,10 @@ import numpy as np
 
 from ..data.scores import Scores, fill_gaps, weighted_means
 from ..data.splits import copy_groups
+from ..evaluation.left_out import held_out_errors, held_out_radius, hold_out
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
 from ..evaluation.registry import register
-from ..stats.hold_out import hold_out
-from benchnb.stats.intervals import (
-    conformal_radius,
-    inclusion_probabilities,
-    systematic_sample,
-)
+from ..stats.intervals import inclusion_probabilities, systematic_sample
 from ..stats.irt import IRT, MIN_SOURCES, fit_bank, validation_error
 from ..stats.medoids import Medoids, distinct_columns
 
@@ -270,9 +266,7 @@ class TinyBenchmarks(Coreset):
         self.radius_ = np.nan
         if self._banks:
             errors = self.source_errors(chosen, rng)
-            usable = ~np.isnan(errors)
-            groups = self._copies[usable]  # near-copies count once
-            self.radius_ = conformal_radius(errors[usable], self.level, groups=groups)
+            self.radius_ = held_out_radius(errors, self.level, self._copies)
         return self
 
     def source_errors(
@@ -281,16 +275,22 @@ class TinyBenchmarks(Coreset):
         rng: np.random.Generator,
     ) -> np.ndarray:  # estimate - truth, one per source; NaN where nothing is known
         "Errors on each source, from curves and anchors that have not seen it"
-        errors = np.full(len(self._values), np.nan)
-        for (fit, held), bank in zip(self._parts, self._banks, strict=True):
+
+        def errors(fitted: tuple[np.ndarray, IRT], held: np.ndarray) -> np.ndarray:
+            fit, bank = fitted
             anchors = chosen
             if self.anchors != "random":
                 anchors = self.choose(bank, self._values[fit], rng)
             part = np.ix_(held, anchors.items)
             seen = self._values[part].astype(np.float64)
             scores = self.estimate_scores(bank, anchors, seen, self._trials[part])[0]
-            errors[held] = scores - self._truth[held]
-        return errors
+            return scores - self._truth[held]
+
+        parts = [
+            ((fit, bank), held)
+            for (fit, held), bank in zip(self._parts, self._banks, strict=True)
+        ]
+        return held_out_errors(len(self._values), parts, errors)
 
     def estimate(self, seen: np.ndarray) -> Estimate:
         "The estimate for one target, with what is predicted for every item"

@@ -312,12 +312,13 @@ def test_held_out_sources_side_by_side_are_those_one_at_a_time(rounds):
     values[rng.random(values.shape) < 0.15] = np.nan
     source = Scores(values, scores.items, scores.models, trials=np.nan_to_num(runs))
     method = prepared(GuardedIRT(rounds=rounds).fit(source), 25)
-    assert len(method._left_out) == 5
+    assert len(method._held_out) == 5
     slow, fast = [], []
-    for models, rows, known, trials in method._left_out:
-        fast.extend(method.left_out_ratios(models, rows, known, trials))
-        for row, score, each in zip(rows, known, trials, strict=True):
-            found = one_source(method, models, row, each)
+    for models, held in method._held_out:
+        fast.extend(method.standardized_errors(models, held))
+        for k in held:
+            score = method._scores[k]
+            found = one_source(method, models, method._values[k], method._trials[k])
             slow.append(abs(found.score[0] - score) / np.sqrt(found.variance[0] + 1e-9))
     np.testing.assert_allclose(fast, slow, rtol=1e-3, atol=1e-4)
     factor = np.sort(slow)[int(np.ceil(47 * 0.95)) - 1] / 1.96

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchnb.stats.hold_out import hold_out
+from benchnb.evaluation.left_out import hold_out
 
 
 @given(
