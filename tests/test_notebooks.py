@@ -161,9 +161,8 @@ def copy(tmp_path_factory):
     text = (ROOT / "settings.ini").read_text("utf-8")
     text = text.replace("black_formatting = True", "black_formatting = False")
     (folder / "settings.ini").write_text(text, "utf-8")
-    for name in ("clean.nbdev_clean", "doclinks.nbdev_export"):
-        module, function = name.split(".")
-        python("-c", f"from nbdev.{module} import {function} as f; f()", cwd=folder)
+    python("-c", "from nbdev.clean import nbdev_clean as f; f()", cwd=folder)
+    python("-m", "tools.export", cwd=folder)
     return folder
 
 

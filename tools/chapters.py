@@ -14,7 +14,8 @@ from functools import cache
 import nbformat
 import numpy as np
 
-from tools.reference import chapter, entries, modules
+from tools.export import PACKAGE, chapter
+from tools.reference import entries, modules
 
 LONG = 9  # lines of code that stay open where the cell shows a result
 # sections for those who want to know how it was made: closed until somebody opens them
@@ -188,6 +189,9 @@ def means(name, page, known):
     if not re.fullmatch(r"[a-z]+", first) or "." in name:
         return True  # no ordinary word
     module = known.get(first, "")
+    home = PACKAGE / f"{module.removeprefix('benchnb.').replace('.', '/')}.py"
+    if home.is_file() and chapter(home):
+        module = chapter(home).removesuffix(".ipynb").replace("/", ".")
     return module in ("here", "benchnb") or module.endswith(page.replace("/", "."))
 
 
@@ -211,8 +215,11 @@ def relink(text, here, site, known):
 
 @cache
 def catalogue():
-    "Every public definition of the package, by module: chapter -> name -> entry"
-    return {chapter(path): {e.name: e for e in entries(path)} for path in modules()}
+    "Every public definition of the package, by chapter: chapter -> name -> entry"
+    found = {}
+    for path in modules():
+        found.setdefault(chapter(path), {}).update({e.name: e for e in entries(path)})
+    return found
 
 
 def shown_entries(cell, here):

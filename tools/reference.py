@@ -14,9 +14,9 @@ from html import escape
 import nbformat
 import yaml
 
+from tools.export import PACKAGE, chapter, modules_of
 from tools.run import ROOT
 
-PACKAGE = ROOT / "benchnb"
 SUMMARY = "<summary>Parameters</summary>"
 HEAD = ["| name | |", "|:--|:-----|"]
 
@@ -172,15 +172,15 @@ def patched_classes(node):
 
 
 def modules():
-    "Path of each module of the package that a chapter exports: stats/intervals"
+    "Path of each module of the package that a chapter exports"
     for path in sorted(PACKAGE.rglob("*.py")):
-        if path.stem[0] != "_" and (ROOT / "nbs" / chapter(path)).exists():
+        if path.stem[0] != "_" and chapter(path):
             yield path
 
 
-def chapter(path):
-    "The notebook that a module is exported from"
-    return path.relative_to(PACKAGE).with_suffix(".ipynb").as_posix()
+def place_of(path):
+    "Where a module stands in the package: harnesses/helm"
+    return path.relative_to(PACKAGE).with_suffix("").as_posix()
 
 
 def cell(text):
@@ -228,15 +228,19 @@ def all_code(path):
 def code_page(path, title, repository):
     "Signatures of a notebook's definitions, and all of its code"
     here = path.relative_to(ROOT / "nbs").as_posix()
-    module, place = PACKAGE / here.replace("ipynb", "py"), here.removesuffix(".ipynb")
-    found = entries(module) if module.exists() else []
-    name = f"benchnb.{place.replace('/', '.')}" if found else f"Code: {title}"
+    held = modules_of(here)
+    names = [f"benchnb.{place_of(module).replace('/', '.')}" for module in held]
+    name = ", ".join(names) if any(map(entries, held)) else f"Code: {title}"
     front = {"title": name, "description": title, "toc-depth": 3}
-    up = "../" * (place.count("/") + 1)
-    source = f"{repository}benchnb/{place}.py" if repository else ""
-    typed = [name for name, home in public_names().items() if home == place]
-    shown = [e.name.split(".")[0] in typed for e in found]
-    texts = [entry_text(e, source, s) for e, s in zip(found, shown, strict=True)]
+    up = "../" * (here.count("/") + 1)
+    texts = []
+    for module in held:
+        place = place_of(module)
+        source = f"{repository}benchnb/{place}.py" if repository else ""
+        typed = [name for name, home in public_names().items() if home == place]
+        for entry in entries(module):
+            shown = entry.name.split(".")[0] in typed
+            texts.append(entry_text(entry, source, shown))
     code, heads = [], []
     for part in all_code(path):  # a heading stands where code follows
         if part[0] == "#":
@@ -280,20 +284,22 @@ def index_page(titles):
     parts += ["What people type comes from `benchnb` itself, the rest from its module."]
     parts += ["A link leads to parameters, types and defaults.", "", *HEAD]
     for name, place in public_names().items():
-        own = [e for e in entries(PACKAGE / f"{place}.py") if e.name == name]
-        parts += rows_of(own, place)
+        module = PACKAGE / f"{place}.py"
+        own = [e for e in entries(module) if e.name == name]
+        parts += rows_of(own, chapter(module).removesuffix(".ipynb"))
     package = None
     for path in modules():
-        place = path.relative_to(PACKAGE).with_suffix("").as_posix()
+        place = place_of(path)
+        page = chapter(path).removesuffix(".ipynb")
         offered = exported(path)
         found = [e for e in entries(path) if e.name in offered]
         if found and place.split("/")[0] != package:
             package = place.split("/")[0]
             parts += ["", f"## benchnb.{package} {{.folded}}"]
         if found:
-            link = f"[`benchnb.{place.replace('/', '.')}`]({place}.qmd)"
+            link = f"[`benchnb.{place.replace('/', '.')}`]({page}.qmd)"
             parts += ["", f"{link}: {cell(titles[chapter(path)])}", "", *HEAD]
-            parts += rows_of(found, place)
+            parts += rows_of(found, page)
     return "\n".join(parts) + "\n"
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools.export import export_notebook
 from tools.project import TEMPLATE, export_template, write_address
 from tools.readme import write_readme
 from tools.run import ROOT, notebooks
@@ -53,7 +54,6 @@ def tidy_files(paths):
     "Format these notebooks and Python files, and export: quick, while writing"
     import black
     from nbdev.clean import nbdev_clean
-    from nbdev.export import nb_export
 
     for path in paths:
         if path.suffix == ".py":
@@ -61,7 +61,7 @@ def tidy_files(paths):
             continue
         tidy_notebook(path)
         nbdev_clean(str(path))
-        nb_export(path, lib_path=ROOT / "benchnb")
+        export_notebook(path)
 
 
 def main():
@@ -76,7 +76,7 @@ def main():
     )
     steps = [  # cleaning gives every cell the id that export needs
         "from nbdev.clean import nbdev_clean; nbdev_clean()",
-        "from nbdev.doclinks import nbdev_export; nbdev_export()",
+        "from tools.export import main; main()",
         "from nbdev.quarto import refresh_quarto_yml; refresh_quarto_yml()",
     ]
     env = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
