@@ -10,13 +10,11 @@ import asyncio
 import hashlib
 import json
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
-from fastcore.basics import patch
 
 from .prompts import Asked, Reader
 from ..data.files import naming, pip_install
@@ -43,10 +41,13 @@ def completions_url(
     path = address.path.rstrip("/").removesuffix("/completions").removesuffix("/v1")
     return str(address.copy_with(path=f"{path}/v1/completions"))
 
-# %% ../../nbs/bento/api_model.ipynb #cdf115e2
+# %% ../../nbs/bento/api_model.ipynb #234bcb3f
+LARGEST = 2**26  # bytes of one answer
+
+
 @dataclass
-class Endpoint(Reader):
-    "A model behind an OpenAI-compatible /v1/completions"
+class CompletionsClient:
+    "Requests to an OpenAI-compatible /v1/completions, repeated while a fault may pass"
 
     url: str  # such as http://localhost:8000/v1
     model: str  # its name on the server
@@ -55,18 +56,6 @@ class Endpoint(Reader):
     retries: int = param(5, "tries after the first", low=0, whole=True)
     wait: float = param(1.0, "before the first retry", low=0, high=300, open=True)
     workers: int = param(8, "requests at the same time", low=1, whole=True)
-    prompts: int = param(32, "prompts in one request, at most", low=1, whole=True)
-    top: int = param(20, "tokens shown by likelihood", low=1, whole=True)
-    tokenizer: Any = field(default=None, repr=False)  # folder, name or tokenizer
-    most_tokens: int | None = None  # of a prompt; None: not known
-    stop: bool = True  # ask it to stop at the end of a line; False: where it cannot
-
-    if TYPE_CHECKING:  # each is an idea of its own, and has its section below
-        completion: ClassVar[Callable[..., tuple]]
-        ask: ClassVar[Callable[..., list[dict]]]
-        complete: ClassVar[Callable[..., list[dict]]]
-        by_next_token: ClassVar[Callable[..., list[np.ndarray]]]
-        by_echo: ClassVar[Callable[..., list[np.ndarray]]]
 
     def __post_init__(self):
         check_parameters(self)
@@ -74,210 +63,132 @@ class Endpoint(Reader):
         if not isinstance(key, str) or not key.isascii() or not key.isprintable():
             raise ValueError("key must be one line of plain ASCII: strip its newline")
         self.url = completions_url(self.url)
-        if isinstance(name := self.tokenizer, (str, Path)):
-            try:
-                from transformers import AutoTokenizer
-            except ImportError as error:
-                raise ImportError(f"tokenizers need: {pip_install('llm')}") from error
-            with naming(name, "has no tokenizer, or a damaged one"):
-                self.tokenizer = AutoTokenizer.from_pretrained(str(name))
         self.loop: asyncio.AbstractEventLoop | None = None  # where requests run
         self.client: Any = None  # httpx.AsyncClient
         self.gate: asyncio.Semaphore | None = None  # for so many requests at once
-        self.echoes = False  # does only an echo of the prompt give log-probabilities?
         self.called: str | None = None  # a hash of the name in its replies
 
-    def identity(self) -> str:
-        "What tells this model from another"
-        if self.tokenizer is None:
-            return f"{self.url} {self.model}"
-        words = sorted(self.tokenizer.get_vocab().items()), self.encode("1 a", True)
-        digest = hashlib.sha256(repr(words).encode()).hexdigest()
-        return f"{self.url} {self.model} by tokens {digest}"
-
-# %% ../../nbs/bento/api_model.ipynb #64d787ec
-LARGEST = 2**26  # bytes of one answer
-
-# %% ../../nbs/bento/api_model.ipynb #234bcb3f
-@patch
-def completion(
-    self: Endpoint,
-    reply,  # httpx.Response
-    data: bytes,  # its body
-) -> tuple:  # the answer, None: try again; the reason; seconds that the server asks for
-    "The answer of a server, if it is a completion; what will not pass is an error"
-    code = reply.status_code
-    if code in (408, 409, 425, 429) or code >= 500:
-        after = reply.headers.get("Retry-After", "")  # or a date, which is not read
-        seconds = after.replace(".", "", 1).isdecimal()
-        return None, f"HTTP {code}", float(after) if seconds else 0.0
-    if not reply.is_success:
-        if reply.is_redirect:
+    def completion(
+        self,
+        reply,  # httpx.Response
+        data: bytes,  # its body
+    ) -> (
+        tuple
+    ):  # the answer, None: try again; the reason; seconds that the server asks for
+        "The answer of a server, if it is a completion; what will not pass is an error"
+        code = reply.status_code
+        if code in (408, 409, 425, 429) or code >= 500:
+            after = reply.headers.get("Retry-After", "")  # or a date, which is not read
+            seconds = after.replace(".", "", 1).isdecimal()
+            return None, f"HTTP {code}", float(after) if seconds else 0.0
+        if not reply.is_success:
+            if reply.is_redirect:
+                raise ValueError(
+                    f"{self.url} redirects (HTTP {code}): give the final address"
+                )
             raise ValueError(
-                f"{self.url} redirects (HTTP {code}): give the final address"
+                f"{self.url} refused a request (HTTP {code}): check url, model and key"
             )
-        raise ValueError(
-            f"{self.url} refused a request (HTTP {code}): check url, model and key"
-        )
-    try:
-        answer = json.loads(data)
-        whole = all(isinstance(c["text"], str) for c in answer["choices"] or [None])
-    except (ValueError, LookupError, TypeError, RecursionError):
-        whole = False
-    if not whole:
-        return None, "its answer is no completion", 0.0
-    if "content_filter" in [c.get("finish_reason") for c in answer["choices"]]:
-        raise ValueError(
-            f"{self.url} filters a question or its answer (content_filter): leave its "
-            "task out, or ask another server"
-        )
-    if name := answer.get("model"):
-        name = hashlib.sha256(str(name).encode()).hexdigest()[:16]  # it may be a secret
-        self.called = self.called or name
-        if name != self.called:
-            raise ValueError(
-                f"{self.url} sends replies that name another model than before: "
-                "measure anew"
-            )
-    return answer, "", 0.0
-
-# %% ../../nbs/bento/api_model.ipynb #d43685b5
-@patch
-async def persist(
-    self: Endpoint,
-    body: dict,  # fields of the request
-) -> dict:  # the answer
-    "One request, repeated with growing pauses while the fault may pass"
-    import httpx
-
-    request = {"model": self.model, **body}
-    assert self.gate is not None  # `ask` has made it
-    async with self.gate:
-        for attempt in range(self.retries + 1):
-            data = bytearray()
-            pause = 0.0
-            try:
-                async with (
-                    asyncio.timeout(self.timeout),
-                    self.client.stream("POST", self.url, json=request) as reply,
-                ):
-                    async for part in reply.aiter_raw():  # packed, if it came packed
-                        data += part
-                        if len(data) > LARGEST:
-                            raise ValueError(
-                                f"{self.url} sent over {LARGEST >> 20} MiB"
-                            )
-                answer, reason, pause = self.completion(reply, bytes(data))
-                if answer is not None:
-                    return answer
-            except TimeoutError:
-                reason = f"timed out after {self.timeout:g} s"
-            except httpx.RequestError as error:  # its text may hold what was sent
-                reason = type(error).__name__
-            if attempt < self.retries:
-                pause = max(pause, self.wait * 2 ** min(attempt, 20))
-                await asyncio.sleep(min(pause, 300))
-    raise ConnectionError(
-        f"{self.url} gave no answer in {self.retries + 1} tries ({reason}): see to the "
-        "server, then run the same call again"
-    )
-
-
-@patch
-def ask(
-    self: Endpoint,
-    bodies: list[dict],  # fields of each request
-) -> list[dict]:  # the answers, in the same order
-    "Many requests, some at the same time; the first failure ends them all"
-    import httpx
-
-    async def gather():
-        if self.client is None:
-            head = {"Accept-Encoding": "identity"}
-            if self.key:
-                head["Authorization"] = f"Bearer {self.key}"
-            limits = httpx.Limits(max_connections=self.workers, keepalive_expiry=60)
-            self.client = httpx.AsyncClient(headers=head, timeout=None, limits=limits)
-            self.gate = asyncio.Semaphore(self.workers)
         try:
-            async with asyncio.TaskGroup() as group:
-                requests = [group.create_task(self.persist(body)) for body in bodies]
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        return [request.result() for request in requests]
-
-    if self.loop is None:
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True).start()
-    future = asyncio.run_coroutine_threadsafe(gather(), self.loop)
-    try:
-        return future.result()
-    except BaseException:  # Ctrl-C, too, ends the requests
-        future.cancel()
-        raise
-
-# %% ../../nbs/bento/api_model.ipynb #a9dc583c
-@patch
-def complete(
-    self: Endpoint,
-    asks: list[tuple],  # prompt, and the fields of its request
-) -> list[dict]:  # a choice for each prompt
-    "Send prompts, many with the same fields in one request"
-    groups: dict[str, list[int]] = {}  # numbers of asks with the same fields
-    for number, (_, fields) in enumerate(asks):
-        groups.setdefault(json.dumps(fields), []).append(number)
-    parts = [
-        numbers[first : first + self.prompts]
-        for numbers in groups.values()
-        for first in range(0, len(numbers), self.prompts)
-    ]
-    bodies = []
-    for part in parts:
-        prompts = [asks[number][0] for number in part]
-        bodies.append({"prompt": prompts if len(part) > 1 else prompts[0]})
-        bodies[-1] |= asks[part[0]][1]
-    choices: dict[int, dict] = {}  # by number of the ask
-    for answer, part in zip(self.ask(bodies), parts, strict=True):
-        by_index = {c.get("index", n): c for n, c in enumerate(answer["choices"])}
-        if set(by_index) != set(range(len(part))):
+            answer = json.loads(data)
+            whole = all(isinstance(c["text"], str) for c in answer["choices"] or [None])
+        except (ValueError, LookupError, TypeError, RecursionError):
+            whole = False
+        if not whole:
+            return None, "its answer is no completion", 0.0
+        if "content_filter" in [c.get("finish_reason") for c in answer["choices"]]:
             raise ValueError(
-                f"{self.url} answered {len(by_index)} of {len(part)} prompts of a "
-                "request: use prompts=1"
+                f"{self.url} filters a question or its answer (content_filter): leave "
+                "its task out, or ask another server"
             )
-        for index, number in enumerate(part):
-            choices[number] = by_index[index]
-    return [choices[number] for number in range(len(asks))]
+        if name := answer.get("model"):
+            name = hashlib.sha256(str(name).encode()).hexdigest()[
+                :16
+            ]  # it may be a secret
+            self.called = self.called or name
+            if name != self.called:
+                raise ValueError(
+                    f"{self.url} sends replies that name another model than before: "
+                    "measure anew"
+                )
+        return answer, "", 0.0
 
+    async def persist(
+        self,
+        body: dict,  # fields of the request
+    ) -> dict:  # the answer
+        "One request, repeated with growing pauses while the fault may pass"
+        import httpx
 
-@patch
-def start(
-    self: Endpoint,
-    context: str,  # header and exemplars
-) -> list[int] | str:  # tokens; without a tokenizer the text
-    "What stands before the questions"
-    return context if self.tokenizer is None else self.encode(context, first=True)
+        request = {"model": self.model, **body}
+        assert self.gate is not None  # `ask` has made it
+        async with self.gate:
+            for attempt in range(self.retries + 1):
+                data = bytearray()
+                pause = 0.0
+                try:
+                    async with (
+                        asyncio.timeout(self.timeout),
+                        self.client.stream("POST", self.url, json=request) as reply,
+                    ):
+                        async for (
+                            part
+                        ) in reply.aiter_raw():  # packed, if it came packed
+                            data += part
+                            if len(data) > LARGEST:
+                                raise ValueError(
+                                    f"{self.url} sent over {LARGEST >> 20} MiB"
+                                )
+                    answer, reason, pause = self.completion(reply, bytes(data))
+                    if answer is not None:
+                        return answer
+                except TimeoutError:
+                    reason = f"timed out after {self.timeout:g} s"
+                except httpx.RequestError as error:  # its text may hold what was sent
+                    reason = type(error).__name__
+                if attempt < self.retries:
+                    pause = max(pause, self.wait * 2 ** min(attempt, 20))
+                    await asyncio.sleep(min(pause, 300))
+        raise ConnectionError(
+            f"{self.url} gave no answer in {self.retries + 1} tries ({reason}): see to "
+            "the server, then run the same call again"
+        )
 
+    def ask(
+        self,
+        bodies: list[dict],  # fields of each request
+    ) -> list[dict]:  # the answers, in the same order
+        "Many requests, some at the same time; the first failure ends them all"
+        import httpx
 
-@patch
-def generate(
-    self: Endpoint,
-    prefix: list[int] | str,  # what start returned
-    queries: list[str],
-    limit: int,  # tokens, at most
-    stop: str | None = "\n",  # where an answer ends; None: where the model ends it
-) -> list[str]:  # the first line of each answer
-    "What the server writes after each query"
-    fields: dict = {"max_tokens": limit, "temperature": 0}
-    if self.stop and stop:
-        fields["stop"] = [stop]
-    prompts: list[list[int]] | list[str]
-    if isinstance(prefix, str):
-        prompts = [prefix + query for query in queries]
-    else:
-        prompts = [prefix + self.encode(query) for query in queries]
-    choices = self.complete([(prompt, fields) for prompt in prompts])
-    texts = [choice["text"] for choice in choices]
-    return [text.split(stop)[0].strip() if stop else text.strip() for text in texts]
+        async def gather():
+            if self.client is None:
+                head = {"Accept-Encoding": "identity"}
+                if self.key:
+                    head["Authorization"] = f"Bearer {self.key}"
+                limits = httpx.Limits(max_connections=self.workers, keepalive_expiry=60)
+                self.client = httpx.AsyncClient(
+                    headers=head, timeout=None, limits=limits
+                )
+                self.gate = asyncio.Semaphore(self.workers)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    requests = [
+                        group.create_task(self.persist(body)) for body in bodies
+                    ]
+            except ExceptionGroup as errors:
+                raise errors.exceptions[0] from None
+            return [request.result() for request in requests]
+
+        if self.loop is None:
+            self.loop = asyncio.new_event_loop()
+            threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        future = asyncio.run_coroutine_threadsafe(gather(), self.loop)
+        try:
+            return future.result()
+        except BaseException:  # Ctrl-C, too, ends the requests
+            future.cancel()
+            raise
 
 # %% ../../nbs/bento/api_model.ipynb #b3649558
 ONE_TOKEN = {"max_tokens": 1, "temperature": 0, "return_tokens_as_token_ids": True}
@@ -299,82 +210,163 @@ def checked(values: list) -> np.ndarray:
         raise ValueError("the server gives no log-probabilities: use scoring='exact'")
     return np.array(values, dtype=float)
 
-# %% ../../nbs/bento/api_model.ipynb #ed5919b8
-@patch
-def by_next_token(
-    self: Endpoint,
-    prefix: list[int],
-    asked: list[Asked],  # questions whose answers are one token each
-) -> list[np.ndarray]:  # for each question the log-probabilities of its options
-    "One prompt for each question: what would come next?"
-    fields = ONE_TOKEN | {"logprobs": self.top}
-    tokens = [[token for (token,) in question.tails] for question in asked]
-    jobs = [
-        (prefix + question.ids, fields | {"allowed_token_ids": allowed})
-        for question, allowed in zip(asked, tokens, strict=True)
-    ]
-    results = []
-    for choice, allowed in zip(self.complete(jobs), tokens, strict=True):
-        top = next(iter(numbers_of(choice, "top_logprobs")), None)
-        if not isinstance(top, dict):
-            top = {}
-        names = [f"token_id:{token}" for token in allowed]
-        values = np.full(len(allowed), -np.inf)
-        sent = [name in top for name in names]
-        values[sent] = checked([top[name] for name in names if name in top])
-        results.append(values)
-    return results
+# %% ../../nbs/bento/api_model.ipynb #cdf115e2
+@dataclass
+class Endpoint(CompletionsClient, Reader):
+    "A model behind an OpenAI-compatible /v1/completions"
 
+    prompts: int = param(32, "prompts in one request, at most", low=1, whole=True)
+    top: int = param(20, "tokens shown by likelihood", low=1, whole=True)
+    tokenizer: Any = field(default=None, repr=False)  # folder, name or tokenizer
+    most_tokens: int | None = None  # of a prompt; None: not known
+    stop: bool = True  # ask it to stop at the end of a line; False: where it cannot
 
-@patch
-def by_echo(
-    self: Endpoint,
-    prefix: list[int],
-    asked: list[Asked],
-) -> list[np.ndarray]:  # for each question options x 2: log-probability, tokens
-    "One prompt for each option: how likely is its end?"
-    pairs = [(prefix + a.ids + tail, len(tail)) for a in asked for tail in a.tails]
-    fields = ONE_TOKEN | {"echo": True, "logprobs": 1}
-    choices = self.complete([(whole, fields) for whole, _ in pairs])
-    sums = []
-    for choice, (whole, count) in zip(choices, pairs, strict=True):
-        size = len(whole)
-        values = numbers_of(choice, "token_logprobs")
-        names = numbers_of(choice, "tokens")[:size]
-        named = bool(names) and str(names[0]).startswith("token_id:")
-        same = not named or names == [f"token_id:{token}" for token in whole]
-        if len(values) - size not in (0, 1) or not same:
+    def __post_init__(self):
+        super().__post_init__()
+        if isinstance(name := self.tokenizer, (str, Path)):
+            try:
+                from transformers import AutoTokenizer
+            except ImportError as error:
+                raise ImportError(f"tokenizers need: {pip_install('llm')}") from error
+            with naming(name, "has no tokenizer, or a damaged one"):
+                self.tokenizer = AutoTokenizer.from_pretrained(str(name))
+        self.echoes = False  # does only an echo of the prompt give log-probabilities?
+
+    def identity(self) -> str:
+        "What tells this model from another"
+        if self.tokenizer is None:
+            return f"{self.url} {self.model}"
+        words = sorted(self.tokenizer.get_vocab().items()), self.encode("1 a", True)
+        digest = hashlib.sha256(repr(words).encode()).hexdigest()
+        return f"{self.url} {self.model} by tokens {digest}"
+
+    def complete(
+        self,
+        asks: list[tuple],  # prompt, and the fields of its request
+    ) -> list[dict]:  # a choice for each prompt
+        "Send prompts, many with the same fields in one request"
+        groups: dict[str, list[int]] = {}  # numbers of asks with the same fields
+        for number, (_, fields) in enumerate(asks):
+            groups.setdefault(json.dumps(fields), []).append(number)
+        parts = [
+            numbers[first : first + self.prompts]
+            for numbers in groups.values()
+            for first in range(0, len(numbers), self.prompts)
+        ]
+        bodies = []
+        for part in parts:
+            prompts = [asks[number][0] for number in part]
+            bodies.append({"prompt": prompts if len(part) > 1 else prompts[0]})
+            bodies[-1] |= asks[part[0]][1]
+        choices: dict[int, dict] = {}  # by number of the ask
+        for answer, part in zip(self.ask(bodies), parts, strict=True):
+            by_index = {c.get("index", n): c for n, c in enumerate(answer["choices"])}
+            if set(by_index) != set(range(len(part))):
+                raise ValueError(
+                    f"{self.url} answered {len(by_index)} of {len(part)} prompts of a "
+                    "request: use prompts=1"
+                )
+            for index, number in enumerate(part):
+                choices[number] = by_index[index]
+        return [choices[number] for number in range(len(asks))]
+
+    def start(
+        self,
+        context: str,  # header and exemplars
+    ) -> list[int] | str:  # tokens; without a tokenizer the text
+        "What stands before the questions"
+        return context if self.tokenizer is None else self.encode(context, first=True)
+
+    def generate(
+        self,
+        prefix: list[int] | str,  # what start returned
+        queries: list[str],
+        limit: int,  # tokens, at most
+        stop: str | None = "\n",  # where an answer ends; None: where the model ends it
+    ) -> list[str]:  # the first line of each answer
+        "What the server writes after each query"
+        fields: dict = {"max_tokens": limit, "temperature": 0}
+        if self.stop and stop:
+            fields["stop"] = [stop]
+        prompts: list[list[int]] | list[str]
+        if isinstance(prefix, str):
+            prompts = [prefix + query for query in queries]
+        else:
+            prompts = [prefix + self.encode(query) for query in queries]
+        choices = self.complete([(prompt, fields) for prompt in prompts])
+        texts = [choice["text"] for choice in choices]
+        return [text.split(stop)[0].strip() if stop else text.strip() for text in texts]
+
+    def by_next_token(
+        self,
+        prefix: list[int],
+        asked: list[Asked],  # questions whose answers are one token each
+    ) -> list[np.ndarray]:  # for each question the log-probabilities of its options
+        "One prompt for each question: what would come next?"
+        fields = ONE_TOKEN | {"logprobs": self.top}
+        tokens = [[token for (token,) in question.tails] for question in asked]
+        jobs = [
+            (prefix + question.ids, fields | {"allowed_token_ids": allowed})
+            for question, allowed in zip(asked, tokens, strict=True)
+        ]
+        results = []
+        for choice, allowed in zip(self.complete(jobs), tokens, strict=True):
+            top = next(iter(numbers_of(choice, "top_logprobs")), None)
+            if not isinstance(top, dict):
+                top = {}
+            names = [f"token_id:{token}" for token in allowed]
+            values = np.full(len(allowed), -np.inf)
+            sent = [name in top for name in names]
+            values[sent] = checked([top[name] for name in names if name in top])
+            results.append(values)
+        return results
+
+    def by_echo(
+        self,
+        prefix: list[int],
+        asked: list[Asked],
+    ) -> list[np.ndarray]:  # for each question options x 2: log-probability, tokens
+        "One prompt for each option: how likely is its end?"
+        pairs = [(prefix + a.ids + tail, len(tail)) for a in asked for tail in a.tails]
+        fields = ONE_TOKEN | {"echo": True, "logprobs": 1}
+        choices = self.complete([(whole, fields) for whole, _ in pairs])
+        sums = []
+        for choice, (whole, count) in zip(choices, pairs, strict=True):
+            size = len(whole)
+            values = numbers_of(choice, "token_logprobs")
+            names = numbers_of(choice, "tokens")[:size]
+            named = bool(names) and str(names[0]).startswith("token_id:")
+            same = not named or names == [f"token_id:{token}" for token in whole]
+            if len(values) - size not in (0, 1) or not same:
+                raise ValueError(
+                    f"{self.url} gives no log-probabilities of a prompt (echo and "
+                    "logprobs): use scoring='exact', or a server such as vLLM"
+                )
+            sums.append((checked(values[size - count : size]).sum(), count))
+        splits = np.cumsum([len(a.tails) for a in asked])[:-1]
+        return np.split(np.array(sums, dtype=float), splits)
+
+    def logprobs(
+        self,
+        prefix: list[int],  # what start returned
+        asks: list[tuple],  # (query, options), the options with the gap before them
+    ) -> list[np.ndarray]:  # options x 2: log-probability, tokens
+        "The log-probability of each option after each query"
+        if self.tokenizer is None:
             raise ValueError(
-                f"{self.url} gives no log-probabilities of a prompt (echo and "
-                "logprobs): use scoring='exact', or a server such as vLLM"
+                "likelihood and perplexity need the tokenizer of the model: give "
+                "tokenizer='NAME', or score by exact"
             )
-        sums.append((checked(values[size - count : size]).sum(), count))
-    splits = np.cumsum([len(a.tails) for a in asked])[:-1]
-    return np.split(np.array(sums, dtype=float), splits)
-
-
-@patch
-def logprobs(
-    self: Endpoint,
-    prefix: list[int],  # what start returned
-    asks: list[tuple],  # (query, options), the options with the gap before them
-) -> list[np.ndarray]:  # options x 2: log-probability, tokens
-    "The log-probability of each option after each query"
-    if self.tokenizer is None:
-        raise ValueError(
-            "likelihood and perplexity need the tokenizer of the model: give "
-            "tokenizer='NAME', or score by exact"
-        )
-    asked = self.as_asked(asks)
-    results: dict[int, np.ndarray] = {}  # by number of the ask
-    cheap = [n for n, a in enumerate(asked) if a.single and len(a.tails) > 1]
-    if cheap and not self.echoes:
-        values = self.by_next_token(prefix, [asked[n] for n in cheap])
-        for n, v in zip(cheap, values, strict=True):
-            if v.max() > -np.inf:
-                results[n] = np.c_[v, np.ones(len(v))]
-        self.echoes = not results
-    if rest := [n for n in range(len(asks)) if n not in results]:
-        values = self.by_echo(prefix, [asked[n] for n in rest])
-        results |= dict(zip(rest, values, strict=True))
-    return [results[n] for n in range(len(asks))]
+        asked = self.as_asked(asks)
+        results: dict[int, np.ndarray] = {}  # by number of the ask
+        cheap = [n for n, a in enumerate(asked) if a.single and len(a.tails) > 1]
+        if cheap and not self.echoes:
+            values = self.by_next_token(prefix, [asked[n] for n in cheap])
+            for n, v in zip(cheap, values, strict=True):
+                if v.max() > -np.inf:
+                    results[n] = np.c_[v, np.ones(len(v))]
+            self.echoes = not results
+        if rest := [n for n in range(len(asks)) if n not in results]:
+            values = self.by_echo(prefix, [asked[n] for n in rest])
+            results |= dict(zip(rest, values, strict=True))
+        return [results[n] for n in range(len(asks))]

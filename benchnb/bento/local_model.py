@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from fastcore.basics import patch
 
 from .prompts import Reader, word_tokenizer
 from ..data.files import naming, pip_install
@@ -104,17 +103,14 @@ def cache_for_rows(
 
 # %% ../../nbs/bento/local_model.ipynb #9944feb6
 @dataclass(eq=False)
-class LocalModel(Reader):
-    "A causal language model and its tokenizer; puts the model into evaluation mode"
+class PrefixModel(Reader):
+    "A language model that reads a prefix once, and rows of tokens after it in batches"
 
     model: Any = field(repr=False)  # of transformers, which has no types here
     tokenizer: Any = field(repr=False)
     batch: int = param(32, "questions in one pass, at most", low=1, whole=True)
     cache: bool = True  # read the prefix once; False: before each question
     tokens: int = 0  # read so far
-
-    if TYPE_CHECKING:  # it has its section below
-        row_logprobs: ClassVar[Callable[..., list[np.ndarray]]]
 
     def __post_init__(self):
         check_parameters(self)
@@ -235,132 +231,128 @@ class LocalModel(Reader):
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 # %% ../../nbs/bento/local_model.ipynb #53c025fb
-@patch
-def logprobs(
-    self: LocalModel,
-    prefix: Prefix,
-    asks: list[tuple],  # (query, options), the options with the gap before them
-) -> list[np.ndarray]:  # options x 2: log-probability, tokens
-    "The log-probability of each option after each query (equation 1)"
-    rows = []  # tokens to read; where to look, for which token, of which answer
-    for n, question in enumerate(self.as_asked(asks)):
-        last = len(question.ids) - 1
-        wanted = [
-            [(last + step, token, (n, k)) for step, token in enumerate(tail)]
-            for k, tail in enumerate(question.tails)
-        ]
-        if question.single:
-            rows.append((question.ids, list(chain.from_iterable(wanted))))
-        else:
-            for tail, tail_wanted in zip(question.tails, wanted, strict=True):
-                rows.append((question.ids + tail[:-1], tail_wanted))
-    lengths = [len(ids) for ids, _ in rows]
-    self.check_length(len(prefix.ids) + max(lengths))
-    row_values = self.in_batches(
-        lengths, lambda batch: self.row_logprobs(prefix, [rows[n] for n in batch])
-    )
-    totals = [np.zeros((len(options), 2)) for _, options in asks]
-    for (_, row_wanted), values in zip(rows, row_values, strict=True):
-        for (_, _, (n, option)), value in zip(row_wanted, values, strict=True):
-            totals[n][option] += value, 1
-    return totals
+class LocalModel(PrefixModel):
+    "A causal language model and its tokenizer; puts the model into evaluation mode"
 
+    def logprobs(
+        self,
+        prefix: Prefix,
+        asks: list[tuple],  # (query, options), the options with the gap before them
+    ) -> list[np.ndarray]:  # options x 2: log-probability, tokens
+        "The log-probability of each option after each query (equation 1)"
+        rows = []  # tokens to read; where to look, for which token, of which answer
+        for n, question in enumerate(self.as_asked(asks)):
+            last = len(question.ids) - 1
+            wanted = [
+                [(last + step, token, (n, k)) for step, token in enumerate(tail)]
+                for k, tail in enumerate(question.tails)
+            ]
+            if question.single:
+                rows.append((question.ids, list(chain.from_iterable(wanted))))
+            else:
+                for tail, tail_wanted in zip(question.tails, wanted, strict=True):
+                    rows.append((question.ids + tail[:-1], tail_wanted))
+        lengths = [len(ids) for ids, _ in rows]
+        self.check_length(len(prefix.ids) + max(lengths))
+        row_values = self.in_batches(
+            lengths, lambda batch: self.row_logprobs(prefix, [rows[n] for n in batch])
+        )
+        totals = [np.zeros((len(options), 2)) for _, options in asks]
+        for (_, row_wanted), values in zip(rows, row_values, strict=True):
+            for (_, _, (n, option)), value in zip(row_wanted, values, strict=True):
+                totals[n][option] += value, 1
+        return totals
 
-@patch
-def row_logprobs(
-    self: LocalModel,
-    prefix: Prefix,
-    rows: list[tuple],  # tokens; where to look, for which token, of which answer
-) -> list[np.ndarray]:  # one number for each position of each row
-    "Log-probabilities that a batch of rows asks for"
-    arguments, before = self.padded(prefix, [ids for ids, _ in rows])
-    row_of = [n for n, (_, wanted) in enumerate(rows) for _ in wanted]
-    positions = [position for _, wanted in rows for position, _, _ in wanted]
-    tokens = [token for _, wanted in rows for _, token, _ in wanted]
-    distinct = sorted(set(positions))
-    columns = [distinct.index(position) for position in positions]
-    keep = [before + position for position in distinct]
-    with torch.inference_mode():
+    def row_logprobs(
+        self,
+        prefix: Prefix,
+        rows: list[tuple],  # tokens; where to look, for which token, of which answer
+    ) -> list[np.ndarray]:  # one number for each position of each row
+        "Log-probabilities that a batch of rows asks for"
+        arguments, before = self.padded(prefix, [ids for ids, _ in rows])
+        row_of = [n for n, (_, wanted) in enumerate(rows) for _ in wanted]
+        positions = [position for _, wanted in rows for position, _, _ in wanted]
+        tokens = [token for _, wanted in rows for _, token, _ in wanted]
+        distinct = sorted(set(positions))
+        columns = [distinct.index(position) for position in positions]
+        keep = [before + position for position in distinct]
+        with torch.inference_mode():
+            kept = self.kept(keep)
+            out = self.model(**arguments, use_cache=prefix.cache is not None, **kept)
+            logits = (out.logits if kept else out.logits[:, keep]).float()
+            norms = logits.logsumexp(-1)[row_of, columns]
+            chosen = logits[row_of, columns, tokens] - norms
+            values = chosen.double().cpu().numpy()
+        if not np.isfinite(values).all():
+            raise ValueError("the model gives no finite log-probability: use float32")
+        return np.split(values, np.cumsum([len(wanted) for _, wanted in rows])[:-1])
+
+    def greedy(
+        self,
+        prefix: Prefix,
+        rows: list[list[int]],  # tokens of each query
+        limit: int,  # tokens to write, at most
+        stop: str | None = "\n",  # where a text ends; None: at its end token only
+    ) -> list[list[int]]:  # tokens written
+        "The most likely token again and again, for a batch of rows"
+        arguments, before = self.padded(prefix, rows)
+        ends = torch.tensor([len(row) for row in rows], device=self.device)
+        width = max(map(len, rows))
+        start = len(prefix.ids)
+        mask = torch.arange(width, device=self.device) < ends[:, None]
+        mask = torch.cat([mask.new_ones(len(rows), start), mask], dim=1).long()
+        keep = sorted({before + len(row) - 1 for row in rows})
         kept = self.kept(keep)
-        out = self.model(**arguments, use_cache=prefix.cache is not None, **kept)
-        logits = (out.logits if kept else out.logits[:, keep]).float()
-        norms = logits.logsumexp(-1)[row_of, columns]
-        chosen = logits[row_of, columns, tokens] - norms
-        values = chosen.double().cpu().numpy()
-    if not np.isfinite(values).all():
-        raise ValueError("the model gives no finite log-probability: use float32")
-    return np.split(values, np.cumsum([len(wanted) for _, wanted in rows])[:-1])
+        columns = [before + len(row) - 1 for row in rows]
+        if kept:
+            columns = [keep.index(column) for column in columns]
+        written: list[list[int]] = [[] for _ in rows]
+        numbers = torch.arange(len(rows))
+        for step in range(limit):
+            out = self.model(**arguments, attention_mask=mask, use_cache=True, **kept)
+            best, token = out.logits[numbers, columns].max(-1)
+            if not best.isfinite().all():  # NaN is the largest of all
+                raise ValueError("the model gives no finite logits: use float32")
+            for ids, new in zip(written, token.tolist(), strict=True):
+                ids.append(new)
+            if all(self.text_of(ids, stop)[1] for ids in written):
+                break
+            if out.get("past_key_values") is None:
+                kind = type(self.model).__name__
+                raise ValueError(
+                    f"{kind} keeps no cache to write with: scoring='likelihood'"
+                )
+            mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
+            arguments = {
+                "input_ids": token[:, None].to(self.device),
+                "past_key_values": out.past_key_values,
+            }
+            if "position_ids" in self.takes:
+                arguments["position_ids"] = (start + ends + step)[:, None]
+            columns = [0] * len(rows)
+            kept = {}
+        return written
 
-# %% ../../nbs/bento/local_model.ipynb #0263f71e
-@patch
-def greedy(
-    self: LocalModel,
-    prefix: Prefix,
-    rows: list[list[int]],  # tokens of each query
-    limit: int,  # tokens to write, at most
-    stop: str | None = "\n",  # where a text ends; None: at its end token only
-) -> list[list[int]]:  # tokens written
-    "The most likely token again and again, for a batch of rows"
-    arguments, before = self.padded(prefix, rows)
-    ends = torch.tensor([len(row) for row in rows], device=self.device)
-    width = max(map(len, rows))
-    start = len(prefix.ids)
-    mask = torch.arange(width, device=self.device) < ends[:, None]
-    mask = torch.cat([mask.new_ones(len(rows), start), mask], dim=1).long()
-    keep = sorted({before + len(row) - 1 for row in rows})
-    kept = self.kept(keep)
-    columns = [before + len(row) - 1 for row in rows]
-    if kept:
-        columns = [keep.index(column) for column in columns]
-    written: list[list[int]] = [[] for _ in rows]
-    numbers = torch.arange(len(rows))
-    for step in range(limit):
-        out = self.model(**arguments, attention_mask=mask, use_cache=True, **kept)
-        best, token = out.logits[numbers, columns].max(-1)
-        if not best.isfinite().all():  # NaN is the largest of all
-            raise ValueError("the model gives no finite logits: use float32")
-        for ids, new in zip(written, token.tolist(), strict=True):
-            ids.append(new)
-        if all(self.text_of(ids, stop)[1] for ids in written):
-            break
-        if out.get("past_key_values") is None:
-            kind = type(self.model).__name__
-            raise ValueError(
-                f"{kind} keeps no cache to write with: scoring='likelihood'"
-            )
-        mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
-        arguments = {
-            "input_ids": token[:, None].to(self.device),
-            "past_key_values": out.past_key_values,
-        }
-        if "position_ids" in self.takes:
-            arguments["position_ids"] = (start + ends + step)[:, None]
-        columns = [0] * len(rows)
-        kept = {}
-    return written
+    def generate(
+        self,
+        prefix: Prefix,
+        queries: list[str],
+        limit: int,  # tokens, at most
+        stop: str | None = "\n",  # where an answer ends; None: at its end token only
+    ) -> list[str]:
+        "What the model writes after each query, up to the end of the line"
+        rows = [self.encode(query) for query in queries]
+        lengths = [len(row) for row in rows]
+        self.check_length(len(prefix.ids) + max(lengths) + limit)
 
+        def write(numbers):
+            together = [numbers] if self.cache else [[n] for n in numbers]
+            batches = [[rows[n] for n in batch] for batch in together]
+            return sum((self.greedy(prefix, b, limit, stop) for b in batches), [])
 
-@patch
-def generate(
-    self: LocalModel,
-    prefix: Prefix,
-    queries: list[str],
-    limit: int,  # tokens, at most
-    stop: str | None = "\n",  # where an answer ends; None: at its end token only
-) -> list[str]:
-    "What the model writes after each query, up to the end of the line"
-    rows = [self.encode(query) for query in queries]
-    lengths = [len(row) for row in rows]
-    self.check_length(len(prefix.ids) + max(lengths) + limit)
-
-    def write(numbers):
-        together = [numbers] if self.cache else [[n] for n in numbers]
-        batches = [[rows[n] for n in batch] for batch in together]
-        return sum((self.greedy(prefix, b, limit, stop) for b in batches), [])
-
-    with torch.inference_mode():
-        written = self.in_batches(lengths, write)
-    return [self.text_of(ids, stop)[0] for ids in written]
+        with torch.inference_mode():
+            written = self.in_batches(lengths, write)
+        return [self.text_of(ids, stop)[0] for ids in written]
 
 # %% ../../nbs/bento/local_model.ipynb #a6f6b130
 def check_model(local: LocalModel) -> None:
