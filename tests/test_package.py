@@ -10,13 +10,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from configparser import ConfigParser
 from dataclasses import fields
 from inspect import signature
 
 import pytest
 from fastcore.docments import docments
-from helpers.harnesses import wheel_unpacked
+from helpers.harnesses import copy_sources, wheel_unpacked
 
 import benchnb
 from benchnb.cli.app import ORDER, as_flag, make_app, user_error_text
@@ -25,7 +26,7 @@ from benchnb.data.files import INSTALL_FROM, SITE, pip_install
 from benchnb.evaluation.method import allowed_values
 from benchnb.evaluation.registry import LIBRARY, find_class
 from tools.project import INSTALL, texts, with_address
-from tools.run import ROOT
+from tools.run import ROOT, notebooks
 
 HEAVY = ["torch", "transformers", "sklearn", "ot", "interpret", "pygam", "kmedoids"]
 HEAVY += ["matplotlib", "seaborn"]
@@ -190,6 +191,53 @@ def test_the_wheel_ships_modules_data_and_chapters(installed):
     where, *found = python(FOUND, installed).splitlines()
     assert where == str(installed / "benchnb")
     assert found == python(FOUND).splitlines()[1:]
+
+
+RESULTS = ROOT / "nbs/results"
+STORED = {path.name for path in RESULTS.iterdir()}
+
+
+def code_cells(path):
+    "The sources of the code cells of a notebook"
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    return ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+
+
+def test_every_stored_result_is_read_by_a_notebook_from_where_it_stands():
+    named = set()
+    for path in notebooks():
+        for source in code_cells(path):
+            for folder, name in re.findall(r'"((?:\.\./)*results)/([^"]+)"', source):
+                assert (path.parent / folder).resolve() == RESULTS, (path, name)
+                named.add(name)
+    patterns = [re.sub(r"\{\w+\}", "*", name) for name in named]
+    read = {file for name in patterns if name[0] != "*" for file in RESULTS.glob(name)}
+    assert {path.name for path in read} | {"NOTICE"} == STORED
+
+
+def test_every_table_that_ships_is_read_by_the_library():
+    modules = [*(ROOT / "benchnb").rglob("*.py")]
+    code = "".join(path.read_text("utf-8") for path in modules)
+    tables = (ROOT / "benchnb/resources").glob("*.[ct][sx][vt]")
+    assert [path.name for path in tables if f'"{path.name}"' not in code] == []
+
+
+SDIST = """
+import setuptools.build_meta, sys
+print(setuptools.build_meta.build_sdist(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_stored_results_ship_with_the_sources_and_not_in_the_wheel(installed, tmp_path):
+    assert not STORED & {path.name for path in installed.rglob("*")} - {"NOTICE"}
+    command = [sys.executable, "-c", SDIST, str(tmp_path)]
+    subprocess.run(command, cwd=copy_sources(tmp_path), check=True, capture_output=True)
+    [archive] = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as file:
+        names = {name.partition("/")[2] for name in file.getnames()}
+    assert {f"nbs/results/{name}" for name in STORED} <= names
+    assert "nbs/studies/all_methods.ipynb" in names
 
 
 @pytest.mark.slow

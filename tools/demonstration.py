@@ -9,6 +9,8 @@ import base64
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from tools.run import ROOT
+
 DATA, SPLIT = "swebench_verified", "date"
 BUNDLE = "swebench-verified-50"
 BUDGETS = (15, 25, 50, 100)  # those of agents_methods.csv
@@ -71,9 +73,7 @@ def measured_errors():
     "Stored errors of the newest agents: method, number of tasks, points and coverage"
     import pandas as pd
 
-    from benchnb.data.files import resource_path
-
-    rows = pd.read_csv(resource_path("agents_methods.csv"))
+    rows = pd.read_csv(ROOT / "nbs/results/agents_methods.csv")
     rows = rows[(rows["data"] == DATA) & (rows["split"] == SPLIT)]
     shown = {}
     for name in ("guarded_irt", "random"):

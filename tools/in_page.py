@@ -148,6 +148,10 @@ def package(target):
                     archive.write(path, inside)
         for path in (ROOT / "nbs/run").glob("*.py"):
             archive.write(path, path.name)
+        for path in (
+            ROOT / "nbs/results"
+        ).iterdir():  # cells.py says where they are read
+            archive.write(path, f"results/{path.name}")
 
 
 def locks_files(source):

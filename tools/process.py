@@ -242,11 +242,11 @@ def explorer_data():
     "The stored results behind the explorer: columns, rows, names of the data sets"
     import pandas as pd
 
-    stored = ROOT / "benchnb/resources"
-    field, agents, plan, sets = (
-        pd.read_csv(stored / f"{name}.csv")
-        for name in ("field", "agents_methods", "planning", "data_sets")
+    field, agents, plan = (
+        pd.read_csv(ROOT / f"nbs/results/{name}.csv")
+        for name in ("field", "agents_methods", "planning")
     )
+    sets = pd.read_csv(ROOT / "benchnb/resources/data_sets.csv")
     known = field[["data", "split", "budget"]].agg(tuple, axis=1)
     plan = plan[plan["curve"] == "items"]
     plan = plan[~plan[["data", "split", "budget"]].agg(tuple, axis=1).isin(known)]

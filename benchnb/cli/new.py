@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/cli/new.ipynb #53630b64
+import ast
 import json
 import keyword
 import os
@@ -180,10 +181,31 @@ LINK = re.compile(r"\[([^][]*)\]\(([\w./]+)\.ipynb(#[^)]*|)\)")
 FLAGGED = re.compile(r"^#\|\s*(data|slow|gpu)\s*$", re.M)
 EXPORTED = re.compile(r"^#\|\s*exports?\b", re.M)
 BOOK_ONLY = re.compile(r"^(from nbdev\.showdoc import|nbdev\.nbdev_export\()", re.M)
+STORED = re.compile(r"\bresults/[\w{}]+\.(csv|txt)\b")  # beside the book's notebooks
 EXPORT = """#| hide
 from nbdev.export import nb_export
 
 nb_export("{name}.ipynb", name="{name}")"""
+
+
+def needed_and_defined(
+    source: str,  # of a cell
+) -> tuple[set[str], set[str]]:  # names that it needs, and names that it defines
+    "What a cell takes from earlier cells, and what it leaves to later ones"
+    needed: set[str] = set()
+    defined: set[str] = set()
+    if re.search(r"(?m)^\s*[%!]", source):  # IPython's own language
+        return needed, defined
+    for statement in ast.parse(source).body:
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        loaded = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+        needed |= loaded - defined
+        defined |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            defined.add(statement.name)
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            defined |= {alias.asname or alias.name for alias in statement.names}
+    return needed, defined
 
 
 def own_cells(
@@ -203,6 +225,7 @@ def own_cells(
 
     names = new_names(chapter, name)
     made = []
+    missing: set[str] = set()  # names that hold stored results, which a copy lacks
     for kind, text in cells:
         if kind == "code" and BOOK_ONLY.search(text):
             continue
@@ -212,8 +235,13 @@ def own_cells(
             text = rename_methods(text, names)
         text = re.sub(r"(?m)^#\| default_exp .*", f"#| default_exp {name}", text)
         text = text.replace("../../out/", "out/")
-        if kind == "code" and FLAGGED.search(text) and not with_data:
-            kind, text = "markdown", f"```python\n{text}\n```"
+        if kind == "code":
+            needed, defined = needed_and_defined(text)
+            lacks_results = bool(STORED.search(text) or needed & missing)
+            lacks_results = lacks_results and not EXPORTED.search(text)
+            missing = missing | defined if lacks_results else missing - defined
+            if lacks_results or (FLAGGED.search(text) and not with_data):
+                kind, text = "markdown", f"```python\n{text}\n```"
         made.append((kind, text))
     origin = (
         f"From benchnb {benchnb.__version__} (Apache 2.0): {page(chapter, chapter)}."

@@ -105,8 +105,16 @@ def bincount(x, weights=None, minlength=0, count=np.bincount):
     return count(np.asarray(x).astype(np.intp), weights, minlength)
 
 
+def enter_folder():
+    "Work beside the stored results, as a notebook does: it reads ../results"
+    sys.path.insert(0, os.getcwd())  # what was unpacked is still found
+    Path("page").mkdir(exist_ok=True)
+    os.chdir("page")
+
+
 def prepare():
-    "Modules that a page does without"
+    "A folder to work in, and modules that a page does without"
+    enter_folder()
     os.environ |= {"MPLBACKEND": "agg", "BENCHNB_PROGRESS": "0"}
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", message=".*serial mode")  # of joblib

@@ -46,13 +46,21 @@ def benchnb(*argv, cwd):
     return call(sys.executable, "-m", "benchnb", *argv, cwd=cwd)
 
 
-def build_wheel(folder):
-    "The wheel, built from a copy of the sources"
-    source, junk = folder / "source", shutil.ignore_patterns("__pycache__", "images")
+def copy_sources(folder):
+    "What a package is built from, in a folder of its own"
+    source = folder / "source"
+    junk = shutil.ignore_patterns("__pycache__", "images")
     for name in ["benchnb", "nbs"]:
         shutil.copytree(ROOT / name, source / name, ignore=junk)
-    for file in ["settings.ini", "setup.py", "README.md", "LICENSE"]:
+    files = ["settings.ini", "setup.py", "README.md", "LICENSE"]
+    for file in [*files, "MANIFEST.in", "copier.yml"]:
         shutil.copy(ROOT / file, source / file)
+    return source
+
+
+def build_wheel(folder):
+    "The wheel, built from a copy of the sources"
+    source = copy_sources(folder)
     build = ["wheel", "--no-deps", "--no-build-isolation", "-w", str(folder)]
     subprocess.run([*PIP, *build, str(source)], check=True)
     (wheel,) = folder.glob("*.whl")

@@ -6,7 +6,6 @@ import pytest
 from scipy.special import expit
 from scipy.stats import pearsonr
 
-from benchnb.data.files import resource_path
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.live.audit import (
@@ -18,6 +17,7 @@ from benchnb.live.audit import (
     without_items,
 )
 from benchnb.stats.item_filters import part_whole_correlation
+from tools.run import ROOT
 
 
 def rasch(models=120, items=200, seed=0, **facts):
@@ -140,7 +140,7 @@ def test_a_wrong_list_is_named(tmp_path, faulty, text, says):
 
 
 def test_the_published_lists_name_items_of_their_tables():
-    lists = pd.read_csv(resource_path("known_errors.csv"))
+    lists = pd.read_csv(ROOT / "nbs/results/known_errors.csv")
     assert not lists.duplicated(["list", "item"]).any() and lists.notna().all(axis=None)
     for name, data in [("swebench_gold", "swebench_verified"), ("mmlu", "mmlu_pro")]:
         items = lists["item"][lists["list"].str.startswith(name)]

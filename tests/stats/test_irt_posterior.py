@@ -12,11 +12,13 @@ from benchnb.stats.irt import attenuated, fit_irt, tangents
 from benchnb.stats.irt_fit import Items, Responses, item_step, source_step
 from benchnb.stats.irt_posterior import (
     average_prediction,
+    log_likelihood,
     log_prior,
     posterior_mode,
     predict_score,
     sample_posterior,
 )
+from benchnb.stats.logistic import NormalPrior
 
 
 def fit_plain(values, weights, dims=3):
@@ -190,3 +192,17 @@ def test_the_prior_is_a_sum_over_sources():
         like = np.mean([bell(place - centre, cov) for centre in centres])
         slow = np.log(0.9 * like + 0.1 * bell(place, wide))
         assert fast == pytest.approx(slow, abs=1e-6)
+
+
+def test_a_posterior_with_a_prior_of_its_own_is_that_on_a_grid():
+    rng = np.random.default_rng(1)
+    bank = fit_irt((rng.random((24, 40)) < rng.random(40)).astype(float))
+    items, seen = np.arange(6)[np.newaxis], np.array([[1.0, 1, 0, 1, 1, 1]])
+    prior = NormalPrior(np.array([-1.0]), np.array([[6.0]]))
+    found = sample_posterior(bank, items, seen, prior=prior)
+    grid = np.linspace(-6, 6, 4001)[:, np.newaxis]
+    chance = attenuated(bank, grid[np.newaxis], items)[0]
+    log = log_likelihood(chance, seen)[0] - 3 * (grid[:, 0] + 1) ** 2
+    exact = np.exp(log - log.max())
+    mean = (exact / exact.sum()) @ grid[:, 0]
+    assert abs(found.weights[0] @ found.theta[0, :, 0] - mean) < 0.01

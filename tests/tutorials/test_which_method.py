@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from benchnb.cli.app import parse
-from benchnb.data.files import resource_path
 from benchnb.evaluation.registry import get_method
 from benchnb.papers.verdicts import stored_results
 from tools.run import ROOT
@@ -56,17 +55,17 @@ def stored(choice, method):
         ours = found.loc[[(label, column) for column in columns]]
         return ours / found.loc[[(chance, column) for column in columns]].to_numpy()
     if choice["sources"] == "few":
-        rows = pd.read_csv(resource_path("planning.csv"))
+        rows = pd.read_csv(ROOT / "nbs/results/planning.csv")
         rows = rows.query("curve == 'sources' and sources == 5 and split == @split")
         rows = rows.set_index(["data", "method"])
         if value == "relative":
             chance = rows["mae"].xs("random", level="method")
             return rows["mae"].xs(method, level="method") / chance
     elif choice["items"] == "graded":
-        rows = pd.read_csv(resource_path("graded.csv")).query("split == @split")
+        rows = pd.read_csv(ROOT / "nbs/results/graded.csv").query("split == @split")
         return rows.set_index(["data", "method"])["relative"].xs(method, level=1)
     else:
-        rows = pd.read_csv(resource_path("field.csv"))
+        rows = pd.read_csv(ROOT / "nbs/results/field.csv")
         rows = rows.query("budget == 50 and split == @split")
         rows = rows.set_index(["data", "method"])
     found = rows[value].xs(method, level="method")
