@@ -175,7 +175,7 @@ class TaskSelection(Coreset):
             per_task=pd.Series(tasks[0], pd.Index(self.tasks_, name="task")),
             level=self.level,
             kind=IntervalKind.CONFORMAL if has_interval else IntervalKind.NONE,
-            how="errors on the sources" if has_interval else "",
+            interval_method="errors on the sources" if has_interval else "",
         )
 
 # %% ../../nbs/bento/bento.ipynb #d7e3ccc6

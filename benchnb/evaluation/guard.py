@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.special import logit
 
 from ..data.render import points
-from .method import Estimate, Flag, IntervalKind, IntervalOf, Method
+from .method import Estimate, Flag, IntervalKind, Estimand, Method
 from .per_task import PerTask
 from benchnb.evaluation.simulate import (
     AskTellSession,
@@ -175,19 +175,19 @@ def design_estimate(
     assisted = assisted_estimate(ease, weights, items, scores, draw.probabilities)
     score = float(np.clip(assisted.score, 0, 1))
     runs = np.ones(len(items)) if trials is None else trials[items]
-    interval_of = IntervalOf.RUN
+    estimand = Estimand.RUN
     if (runs > 1).any():
         noise = run_noise(scores, runs, assisted.share, weights[items])
         assisted = assisted._replace(se=np.sqrt(assisted.se**2 + noise))
-        interval_of = IntervalOf.EXPECTED
+        estimand = Estimand.EXPECTED
     half = assisted.half(level)
     estimate = Estimate(
         score,
         interval=(max(0.0, score - half), min(1.0, score + half)),
         level=level,
         kind=IntervalKind.DESIGN,
-        how=f"AIPW on the {len(items)} items that were drawn at random",
-        interval_of=interval_of,
+        interval_method=f"AIPW on the {len(items)} items that were drawn at random",
+        estimand=estimand,
     )
     if not np.isnan(seen).any():
         return estimate
@@ -287,18 +287,18 @@ def _conformal_estimate(estimate, level, errors):
     low, _ = conformal_interval(np.nanmin(scores), errors, level)
     _, high = conformal_interval(np.nanmax(scores), errors, level)
     flags = estimate.flags
-    how = f"conformal: errors on {len(errors)} sources that were left out"
+    interval_method = f"conformal: errors on {len(errors)} sources that were left out"
     if len(errors) < level / (1 - level) - 1e-9:
         flags = flags | {Flag.FEW_SOURCES}
-        how = f"{how}, too few for this level"
+        interval_method = f"{interval_method}, too few for this level"
     return replace(
         estimate,
         interval=(low, high),
         level=level,
         flags=flags,
-        how=how,
+        interval_method=interval_method,
         kind=IntervalKind.CONFORMAL,
-        interval_of=IntervalOf.RUN,
+        estimand=Estimand.RUN,
     )
 
 
@@ -351,7 +351,7 @@ def without_interval(
         estimate,
         interval=(math.nan, math.nan),
         kind=IntervalKind.NONE,
-        how="",
+        interval_method="",
         source_scores=None,
         flags=estimate.flags | {Flag.FEW_ITEMS},
         notes=(f"no interval and no rank: {left} have no score", *estimate.notes),
@@ -363,7 +363,7 @@ class Guard:
     "From a finished session to the estimate that a reader gets"
 
     policy: str | None = "aipw"  # one of POLICIES; None: the method's own estimate
-    ease: np.ndarray | None = None  # mean score of the sources on each item
+    item_easiness: np.ndarray | None = None  # mean score of the sources on each item
     errors: pd.DataFrame | None = None  # from left_out_errors, with this budget
     level: float | None = None  # nominal coverage; None: the method's own
     outside: tuple[Flag, str] | None = None  # a flag to raise beside any other
@@ -386,10 +386,10 @@ class Guard:
         if estimate.unscored:
             kind = IntervalKind.NONE
         flags = []
-        if self.errors is not None and self.ease is not None:
+        if self.errors is not None and self.item_easiness is not None:
             fit, correction = fit_and_correction(
                 estimate.score,
-                self.ease,
+                self.item_easiness,
                 weights=method.weights_,
                 asked=session.asked,
                 seen=session.seen,
@@ -416,7 +416,7 @@ class Guard:
             instead = design_estimate(
                 method,
                 estimate.level,
-                self.ease,
+                self.item_easiness,
                 asked=session.asked,
                 seen=session.seen,
                 trials=session.trials,

@@ -77,12 +77,17 @@ class LearnedCoreset(Coreset):
         **more,  # what else the Estimate holds
     ) -> Estimate:
         "An estimate with `radius_` to either side"
-        radius, none = self.radius_, np.isnan(self.radius_)
-        more |= {"kind": IntervalKind.NONE if none else IntervalKind.CONFORMAL}
-        more |= {"flags": flags | ({Flag.FEW_SOURCES} if np.isinf(radius) else set())}
-        more |= {"how": f"its own errors on sources left out, {self.folds} folds"}
-        ends = score - radius, score + radius
-        return Estimate(score, ends, level=self.level, **more)
+        radius = self.radius_
+        few = {Flag.FEW_SOURCES} if np.isinf(radius) else set()
+        return Estimate(
+            score,
+            (score - radius, score + radius),
+            level=self.level,
+            kind=IntervalKind.NONE if np.isnan(radius) else IntervalKind.CONFORMAL,
+            flags=flags | few,
+            interval_method=f"its own errors on sources left out, {self.folds} folds",
+            **more,
+        )
 
 # %% ../../nbs/evaluation/learned_coresets.ipynb #0c2c2c2c
 @dataclass(eq=False, kw_only=True)

@@ -19,7 +19,7 @@ from benchnb.evaluation.method import (
     Estimate,
     Flag,
     IntervalKind,
-    IntervalOf,
+    Estimand,
     Method,
     RandomDraw,
     param,
@@ -181,11 +181,9 @@ class PerTask(Method):
             per_task=pd.Series(scores, pd.Index(self.tasks_, name="task")),
             level=estimates[0].level,
             kind=max((e.kind for e in estimates), key=order.index),
-            interval_of=min(
-                (e.interval_of for e in estimates), key=[*IntervalOf].index
-            ),
+            estimand=min((e.estimand for e in estimates), key=[*Estimand].index),
             flags=flags - {Flag.NOTHING_SCORED, Flag.UNSCORED},
-            how=f"per task, added up: {estimates[0].how}",
+            interval_method=f"per task, added up: {estimates[0].interval_method}",
             notes=tuple(dict.fromkeys(notes)),
         )
 

@@ -35,7 +35,7 @@ from benchnb.evaluation.method import (
     Estimate,
     Flag,
     IntervalKind,
-    IntervalOf,
+    Estimand,
     Method,
     check_budget,
     check_fitted,
@@ -88,7 +88,7 @@ def _exact_estimate(estimate, method, asked, seen):
     "Rule 1: every item was scored"
     score = float(seen @ method.weights_[asked])
     predicted = np.full(len(seen), np.nan)
-    if estimate.interval_of is not IntervalOf.RUN:
+    if estimate.estimand is not Estimand.RUN:
         return replace(estimate, score=score, predicted=predicted)
     return replace(
         estimate,
@@ -96,7 +96,7 @@ def _exact_estimate(estimate, method, asked, seen):
         predicted=predicted,
         interval=(score, score),
         kind=IntervalKind.EXACT,
-        how="exact: every item was asked",
+        interval_method="exact: every item was asked",
     )
 
 
@@ -104,13 +104,13 @@ def _source_mean(estimate, method, asked, seen):
     "Rule 3: there is no number"
     scored = ~np.isnan(seen)
     flag = Flag.NOTHING_SCORED
-    how = "nothing was scored"
+    interval_method = "nothing was scored"
     reason = "no item was scored"
     if scored.any():
         reason = "no item of a weight above 0 was scored"
     if method.weights_[asked[scored]].any():
         flag = Flag.NOT_FINITE
-        how = f"none, {method.name} returned {estimate.score}"
+        interval_method = f"none, {method.name} returned {estimate.score}"
         reason = (
             f"{method.name} returned {estimate.score}, though {scored.sum():,} of "
             f"{len(seen):,} items were scored"
@@ -121,7 +121,7 @@ def _source_mean(estimate, method, asked, seen):
         interval=(0.0, 1.0),
         predicted=None,
         kind=IntervalKind.NONE,
-        how=how,
+        interval_method=interval_method,
         flags=estimate.flags | {flag},
         notes=(*estimate.notes, f"{reason}: this is the mean of the sources"),
     )
@@ -135,8 +135,15 @@ def _with_width(estimate, method, seen):
         return estimate
     size = effective_size(len(seen), total)
     interval = residual_interval(estimate.score, seen, None, size, estimate.level)
-    how = f"as of random items: {estimate.how or method.name} left no width"
-    return replace(estimate, interval=tuple(interval), kind=IntervalKind.MODEL, how=how)
+    interval_method = (
+        f"as of random items: {estimate.interval_method or method.name} left no width"
+    )
+    return replace(
+        estimate,
+        interval=tuple(interval),
+        kind=IntervalKind.MODEL,
+        interval_method=interval_method,
+    )
 
 
 def finalize_estimate(
@@ -384,13 +391,13 @@ def widen_to_bounds(
     if len(per_task) == len(extremes):
         wrong, right = per_task
         task_bounds = np.minimum(wrong, right), np.maximum(wrong, right)
-    how = estimate.how
-    if widened != estimate.interval and how:
-        how = f"{how}; from all unscored wrong to all right"
+    interval_method = estimate.interval_method
+    if widened != estimate.interval and interval_method:
+        interval_method = f"{interval_method}; from all unscored wrong to all right"
     return replace(
         estimate,
         interval=widened,
-        how=how,
+        interval_method=interval_method,
         bounds=(min(scores), max(scores)),
         task_bounds=task_bounds,
     )

@@ -251,7 +251,7 @@ class Results(Stages):
             outside = outside_certificate(certificate)
         return Guard(
             policy=self.plan.shift,
-            ease=self._item_easiness(),
+            item_easiness=self._item_easiness(),
             errors=self.left_out(conversation.method.budget_),
             level=level or self.plan.level,
             outside=outside,

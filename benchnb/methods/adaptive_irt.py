@@ -502,6 +502,6 @@ class AdaptiveIRT(Method):
             level=self.level,
             kind=kind,
             flags=frozenset(flags),
-            how=interval_method,
+            interval_method=interval_method,
             notes=tuple(notes),
         )

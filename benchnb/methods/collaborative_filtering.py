@@ -455,7 +455,7 @@ class CollaborativeFiltering(Method):
             ),
             level=self.level,
             kind=IntervalKind.CONFORMAL if calibrated else IntervalKind.NONE,
-            how="errors on held-out sources" if calibrated else "",
+            interval_method="errors on held-out sources" if calibrated else "",
             flags=frozenset({Flag.MISFIT}) if misfit else frozenset(),
             notes=tuple(notes),
         )

@@ -18,7 +18,7 @@ from benchnb.evaluation.method import (
     Estimate,
     Flag,
     IntervalKind,
-    IntervalOf,
+    Estimand,
     Method,
     param,
 )
@@ -265,8 +265,8 @@ class FAQ(Method):
             p_correct,
             level=self.level,
             kind=IntervalKind.DESIGN,
-            interval_of=IntervalOf.EXPECTED if repeated else IntervalOf.RUN,
+            estimand=Estimand.EXPECTED if repeated else Estimand.RUN,
             flags=frozenset(flags),
-            how="random draws with known chances, guided by a factor model",
+            interval_method="random draws with known chances, guided by a factor model",
             notes=tuple(notes),
         )

@@ -21,7 +21,7 @@ from benchnb.evaluation.method import (
     Estimate,
     Flag,
     IntervalKind,
-    IntervalOf,
+    Estimand,
     Method,
     RandomDraw,
     param,
@@ -723,7 +723,8 @@ class GuardedIRT(Method):
             asked,
             seen,
             kind=IntervalKind.CONFORMAL if self.folds else IntervalKind.MODEL,
-            how="item response model: standard error times what held-out sources need",
+            interval_method="item response model: standard error times what held-out "
+            "sources need",
         )
 
     def estimate_by_examined_curves(
@@ -741,7 +742,8 @@ class GuardedIRT(Method):
             seen,
             kind=IntervalKind.MODEL,
             flag=Flag.OUT_OF_RANGE,
-            how=f"item response model, {weight:.0%} as newer sources say, and a sample",
+            interval_method=f"item response model, {weight:.0%} as newer sources say, "
+            "and a sample",
             note=EXAMINED_NOTE,
         )
 
@@ -767,8 +769,8 @@ class GuardedIRT(Method):
             seen,
             kind=IntervalKind.MODEL,
             flag=Flag.OUT_OF_RANGE,
-            how=f"{1 - weight:.0%} of the model's prediction in a model-assisted "
-            "estimate from a balanced random sample",
+            interval_method=f"{1 - weight:.0%} of the model's prediction in a "
+            "model-assisted estimate from a balanced random sample",
             note=FALLBACK_REASONS[Flag.OUT_OF_RANGE],
         )
 
@@ -787,9 +789,9 @@ class GuardedIRT(Method):
             asked,
             seen,
             kind=IntervalKind.DESIGN if design else IntervalKind.MODEL,
-            interval_of=IntervalOf.EXPECTED if repeated else IntervalOf.RUN,
+            estimand=Estimand.EXPECTED if repeated else Estimand.RUN,
             flag=flag,
-            how="model-assisted estimate from a balanced random sample",
+            interval_method="model-assisted estimate from a balanced random sample",
             note=FALLBACK_REASONS[flag].format(self.n_sources_),
         )
 
@@ -799,8 +801,8 @@ class GuardedIRT(Method):
         asked: np.ndarray,  # positions of the items with a score
         seen: np.ndarray,  # their scores
         kind: IntervalKind,
-        how: str,  # how the interval was made, in words
-        interval_of: IntervalOf = IntervalOf.RUN,
+        interval_method: str,  # how the interval was made, in words
+        estimand: Estimand = Estimand.RUN,
         flag: Flag | None = None,
         note: str = "",
     ) -> Estimate:
@@ -829,8 +831,8 @@ class GuardedIRT(Method):
             level=self.level,
             kind=kind,
             flags=frozenset() if flag is None else frozenset({flag}),
-            how=how,
-            interval_of=interval_of,
+            interval_method=interval_method,
+            estimand=estimand,
             notes=tuple(notes),
         )
 

@@ -250,6 +250,6 @@ class ProEval(Coreset):
             level=self.level,
             kind=kind,
             flags=frozenset(flags),
-            how=interval_method,
+            interval_method=interval_method,
             notes=tuple(notes),
         )

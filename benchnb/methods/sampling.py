@@ -17,7 +17,7 @@ from benchnb.evaluation.method import (
     Coreset,
     Estimate,
     IntervalKind,
-    IntervalOf,
+    Estimand,
     RandomDraw,
     param,
 )
@@ -172,8 +172,8 @@ class RandomSampling(Coreset):
             per_task=per_task,
             level=self.level,
             kind=IntervalKind.DESIGN,
-            how="a random draw",
-            interval_of=IntervalOf.EXPECTED if repeated else IntervalOf.RUN,
+            interval_method="a random draw",
+            estimand=Estimand.EXPECTED if repeated else Estimand.RUN,
         )
 
 # %% ../../nbs/methods/sampling.ipynb #bf2b1dea

@@ -308,7 +308,7 @@ class TinyBenchmarks(Coreset):
             level=self.level,
             kind=IntervalKind.CONFORMAL,
             flags=frozenset(map(Flag, self.flags_)),
-            how="errors of left-out sources" if self.radius_ > 0 else "",
+            interval_method="errors of left-out sources" if self.radius_ > 0 else "",
             notes=tuple(self.notes_),
         )
 

@@ -157,7 +157,7 @@ def path(method, target, budget):
         low, high = estimate.interval
         flags = sorted(map(str, estimate.flags - {"unscored"}))
         step = {"items": int(count), "score": estimate.score, "low": low, "high": high}
-        steps.append(step | {"said": estimate.how, "flags": flags})
+        steps.append(step | {"said": estimate.interval_method, "flags": flags})
     return steps
 
 

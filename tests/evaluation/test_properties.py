@@ -279,4 +279,4 @@ def test_all_items_of_a_part_are_not_the_whole_benchmark():
     source, target = halves()
     source.models["full_score"] = source.performance() / 2
     for estimate in estimates(get_method("random").fit(source), target, 60):
-        assert not estimate.how.startswith("exact")
+        assert not estimate.interval_method.startswith("exact")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import IntervalKind, IntervalOf
+from benchnb.evaluation.method import Estimand, IntervalKind
 from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method, simulate
@@ -81,7 +81,7 @@ def coverage(method, scores, expected, budget, seeds):
     held, truth = [], expected.mean(axis=1)
     for seed in seeds:
         found = simulate(method, scores, budget, seed)
-        assert {e.interval_of for e in found} == {IntervalOf.EXPECTED}
+        assert {e.estimand for e in found} == {Estimand.EXPECTED}
         ends = np.array([e.interval for e in found])
         held += list((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
     return np.mean(held)
@@ -104,10 +104,10 @@ def test_an_interval_names_what_it_is_for():
     plain = Scores(scores.values, scores.items, scores.models)
     method = get_method("random").fit(plain)
     (run, *_), (many, *_) = simulate(method, plain, 20), simulate(method, scores, 20)
-    assert (run.interval_of, many.interval_of) == (IntervalOf.RUN, IntervalOf.EXPECTED)
+    assert (run.estimand, many.estimand) == (Estimand.RUN, Estimand.EXPECTED)
     assert run.score == many.score and run.interval != many.interval
     whole, counted = simulate(method, plain, 60)[0], simulate(method, scores, 60)[0]
-    assert whole.kind is IntervalKind.EXACT and whole.interval_of is IntervalOf.RUN
+    assert whole.kind is IntervalKind.EXACT and whole.estimand is Estimand.RUN
     assert counted.interval[0] < counted.score < counted.interval[1]
     parts = PerTask(get_method("random")).fit(plain)
-    assert simulate(parts, scores, 20)[0].interval_of is IntervalOf.EXPECTED
+    assert simulate(parts, scores, 20)[0].estimand is Estimand.EXPECTED

@@ -110,7 +110,9 @@ def shown(estimate):
     lists = [estimate.items, estimate.unscored, list(estimate.notes)]
     arrays = [estimate.predicted, estimate.per_task]
     arrays = [None if a is None else np.asarray(a).tolist() for a in arrays]
-    return repr([estimate.score, estimate.interval, estimate.how, *arrays, *lists])
+    return repr(
+        [estimate.score, estimate.interval, estimate.interval_method, *arrays, *lists]
+    )
 
 
 def files_in(folder):

@@ -522,12 +522,14 @@ def test_a_budget_caps_all_items_on_the_way_to_a_width(name, weight, tmp_path):
 
 def test_a_model_method_that_drew_at_random_falls_back_to_aipw(monkeypatch):
     def in_range(self, model, asked, seen):
-        return Estimate(0.99, (0.98, 1.0), level=self.level, how="factor model")
+        return Estimate(
+            0.99, (0.98, 1.0), level=self.level, interval_method="factor model"
+        )
 
     monkeypatch.setattr(GuardedIRT, "estimate_in_range", in_range)
     unguarded = "guarded_irt(limit=1.1, misfit_limit=-99.0)"
     run = evaluate(unguarded, errors=False, many=True)
-    assert "factor model" in run.conversation.estimate.how
+    assert "factor model" in run.conversation.estimate.interval_method
     found = run.estimate()
     notes = " ".join(found.notes)  # of the interval that is shown, AIPW's
     assert "falls back to AIPW" in notes and "the interval holds all the same" in notes
@@ -547,7 +549,10 @@ def test_notebooks_show_what_comes_next_and_nothing_is_obeyed():
     shown = [scores._repr_html_(), run._repr_html_()]
     assert "next: 60" in shown[1]
     run.tell(dict.fromkeys(run.ask(), 1.0))
-    shown += [run._repr_html_(), Estimate(0.5, how=evil, notes=(evil,))._repr_html_()]
+    shown += [
+        run._repr_html_(),
+        Estimate(0.5, interval_method=evil, notes=(evil,))._repr_html_(),
+    ]
     assert "finished" in shown[2]
     for html in shown:
         assert "<script" not in html

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import IntervalOf
+from benchnb.evaluation.method import Estimand
 from benchnb.evaluation.registry import get_method
 from benchnb.harnesses.harness import get_harness
 from benchnb.live.answers import log_answers
@@ -28,13 +28,13 @@ def test_later_runs_add_up_and_a_repeated_run_is_the_same_run(tmp_path):
     live = started(tmp_path / "it")
     asked = live.ask()
     live.tell({name: {"first": 1} for name in asked})
-    assert live.report()["interval_of"] == IntervalOf.RUN
+    assert live.report()["interval_of"] == Estimand.RUN
     assert live.estimate().score == 1
     later = {name: {"second": 0, "third": 1} for name in asked[:3]}
     live.tell(later)
     once = live.estimate()
     assert once.score == pytest.approx((3 * 2 / 3 + 3) / 6)
-    assert once.interval_of is IntervalOf.EXPECTED
+    assert once.estimand is Estimand.EXPECTED
     before = (tmp_path / "it" / FILE).read_bytes()
     live.tell(later)  # the same report again
     assert (tmp_path / "it" / FILE).read_bytes() == before

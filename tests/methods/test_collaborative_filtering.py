@@ -494,7 +494,7 @@ def test_few_complete_sources_give_usual_settings_and_no_interval():
     values[1:, 7] = np.nan  # one source is complete
     cf = CollaborativeFiltering(least=LEAST).fit(Scores(values, source.items))
     [estimate, *_] = simulate(cf, target, 20)
-    assert np.isnan(estimate.interval).all() and estimate.how == ""
+    assert np.isnan(estimate.interval).all() and estimate.interval_method == ""
     assert cf.settings_ == [5, 2.0, 0.5]
     assert any("fewer than two sources" in note for note in estimate.notes)
 

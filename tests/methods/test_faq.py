@@ -6,7 +6,7 @@ import pytest
 from helpers.small import estimates, halves, prepared, with_values
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.method import Flag, IntervalKind, IntervalOf
+from benchnb.evaluation.method import Estimand, Flag, IntervalKind
 from benchnb.evaluation.simulate import (
     AskTellSession,
     drive_generator,
@@ -177,6 +177,6 @@ def test_runs_behind_an_answer_count_in_the_update():
         part = AskTellSession(prepared(FAQ().fit(source), 20))
         found = run_session(part, lambda t, n=trials: (row[t.wanted], None, n))
         guesses.append(found)
-    assert guesses[0].interval_of is IntervalOf.RUN
-    assert guesses[1].interval_of is IntervalOf.EXPECTED
+    assert guesses[0].estimand is Estimand.RUN
+    assert guesses[1].estimand is Estimand.EXPECTED
     assert not np.allclose(guesses[0].predicted, guesses[1].predicted)
