@@ -33,7 +33,7 @@ from benchnb.data.files import (
     write_text,
 )
 from ..evaluation.registry import LIBRARY, installed
-from ..harnesses.parsing import get_nested
+from ..harnesses.logs import get_nested
 from ..live.folder import check_new
 
 # %% ../../nbs/cli/new.ipynb #0b5223f4

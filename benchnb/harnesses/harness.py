@@ -31,9 +31,9 @@ from benchnb.harnesses.logs import (
     Log,
     find_logs,
     join_logs,
+    read_json,
     store_choices,
 )
-from .parsing import read_json
 
 # %% ../../nbs/harnesses/harness.ipynb #8f8bcb5f
 def doc_ids(

@@ -29,15 +29,20 @@ from benchnb.data.untrusted import (
     read_stream,
 )
 from .harness import Harness, Round, Subset, forbid_options, task_word
-from .logs import ASK, Choices, Failure, Log, choose, skip_interrupted
-from benchnb.harnesses.parsing import (
+from benchnb.harnesses.logs import (
+    ASK,
+    Choices,
+    Failure,
     Json,
+    Log,
     as_cost,
     as_ids,
     as_number,
     as_word,
+    choose,
     get_nested,
     read_json,
+    skip_interrupted,
     text_hash,
     timestamp,
 )

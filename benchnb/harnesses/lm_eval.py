@@ -21,15 +21,19 @@ import pandas as pd
 
 from ..data.files import AmbiguousFile, FileError, naming
 from .harness import Harness, Round, Subset, forbid_options, task_word
-from .logs import ASK, Choices, Log, choose, skip_interrupted
-from benchnb.harnesses.parsing import (
+from benchnb.harnesses.logs import (
+    ASK,
+    Choices,
     CutShort,
+    Log,
     as_hashes,
     as_ids,
     as_number,
     as_word,
+    choose,
     get_nested,
     read_json,
+    skip_interrupted,
     typed_lines,
 )
 

@@ -31,15 +31,16 @@ from benchnb.harnesses.logs import (
     Choices,
     Failure,
     Log,
+    as_number,
     choices_from_dict,
     choices_of_sources,
     choices_to_dict,
     find_logs,
     join_logs,
+    read_json,
     source_settings,
     stored_choices,
 )
-from ..harnesses.parsing import as_number, read_json
 from .evaluation import Evaluation
 
 # %% ../../nbs/live/answers.ipynb #9d10aa02

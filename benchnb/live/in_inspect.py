@@ -28,8 +28,13 @@ from ..evaluation.method import Estimate, parameters
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import prepare_method
 from ..harnesses.inspect import named_scores, score_value
-from ..harnesses.logs import Choices, choose, source_settings, store_settings
-from ..harnesses.parsing import text_hash
+from benchnb.harnesses.logs import (
+    Choices,
+    choose,
+    source_settings,
+    store_settings,
+    text_hash,
+)
 from .answers import names_by_id
 from .budgets import continue_draw, drawn_before, draws_in_order
 from .bundles import load_bundle

@@ -19,8 +19,7 @@ from typing import Any
 
 from ..evaluation.method import Method
 from ..harnesses.harness import Subset, make_subset, task_word
-from ..harnesses.logs import choose, source_settings
-from ..harnesses.parsing import as_number
+from ..harnesses.logs import as_number, choose, source_settings
 from .bundles import load_bundle, read_bundle
 from .report import log_metrics
 

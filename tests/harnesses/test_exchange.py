@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from benchnb.data.files import AmbiguousFile
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
-from benchnb.harnesses import parsing
+from benchnb.harnesses import logs as harness_logs
 from benchnb.harnesses.harness import export_scores, get_harness, import_logs
 from benchnb.harnesses.lm_eval import read_samples
 from benchnb.harnesses.logs import Choices
@@ -69,7 +69,7 @@ def test_blocks_are_read_as_their_lines(rows, broken, data):
 
     fast = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parsing, "LARGE", 0)
+        patch.setattr(harness_logs, "LARGE", 0)
         assert outcome() == fast
 
 
