@@ -81,28 +81,17 @@ def doc_hash(
     return hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #f2b620aa
-class Samples(NamedTuple):
-    "What a file of samples holds, by one metric and one filter"
-
-    metric: str
-    filter: str  # "": it has only one
-    ids: list
-    values: list
-    hashes: np.ndarray
-    is_cut: bool  # the last line ends in the middle
-
-
 def read_samples(
     path: str,
     choices: Choices,  # metric, filter
     own: dict | None = None,  # metric and filter of the sources on this task
-) -> Samples:
+) -> Log:  # without its model and task
     "The rows of the metric and the filter that count"
     where = repr(path)
     own = own or {}
     first = next(typed_lines(path, dict), None)
     if first is None:
-        return Samples("", "", [], [], hashes=np.zeros(0, np.uint64), is_cut=False)
+        return Log("", "", ids=as_ids([]), scores=np.zeros(0), file=where)
     metric = choose(
         metric_names(first), choices.metric, "metric", where, own.get("metric", ())
     )
@@ -123,12 +112,21 @@ def read_samples(
     filters = [*frame["filter"].unique()]
     name = choose(filters, choices.filter, "filter", where, own.get("filter", ()))
     _, ids, values, hashes = map(list, frame[frame["filter"] == name].to_numpy().T)
-    return Samples(
+    scores = [*map(as_number, values)]
+    if None in scores:
+        item = ids[scores.index(None)]
+        raise FileError(
+            f"{metric} of item {item!r} in {where} is no number: choose another metric"
+        )
+    return Log(
+        model="",
+        task="",
+        ids=as_ids(ids),
+        scores=np.array(scores),
+        hashes=as_hashes(hashes),
+        file=where,
         metric=metric,
         filter=name if len(filters) > 1 else "",
-        ids=ids,
-        values=values,
-        hashes=as_hashes(hashes),
         is_cut=is_cut,
     )
 
@@ -285,7 +283,7 @@ class LMEval(Harness):
         run = sample_run(path, choices)
         with naming(path):
             samples = read_samples(path, choices, choices.tasks.get(run.task))
-        if not samples.ids:
+        if not len(samples.ids):
             skip_interrupted(where, "holds no samples", choices)
             return []
         metric = samples.metric
@@ -293,33 +291,23 @@ class LMEval(Harness):
             problem = f"{metric} of {where} is better when lower: choose another"
             raise AmbiguousFile(problem, "metric", [])
         asked = get_nested(run.results, "n-samples", run.task, "effective")
-        there = len({*samples.ids})
+        there = len({*samples.ids.tolist()})
         if samples.is_cut or (isinstance(asked, int) and there < asked):
             why = f"was cut short ({there:,} of {asked or 'unknown'} items are there)"
             if skip_interrupted(where, why, choices):
                 return []
-        scores = [*map(as_number, samples.values)]
-        if None in scores:
-            item = samples.ids[scores.index(None)]
-            raise FileError(
-                f"{metric} of item {item!r} in {where} is no number: choose another "
-                "metric"
-            )
         with naming(path):
-            parts = original_documents(run.results, run.task, samples.ids)
+            ids = samples.ids.tolist()
+            parts = original_documents(run.results, run.task, ids)
         call = task_source(run.results, run.task) if len(parts) == 1 else ""
         logs = []
         for name, part in parts.items():
-            log = Log(
+            log = samples.select(
+                [*part],
                 model=run.model,
                 task=name,
                 ids=as_ids([*part.values()]),
-                scores=np.array(scores)[[*part]],
-                hashes=samples.hashes[[*part]],
                 facts=run.facts,
-                file=where,
-                metric=metric,
-                filter=samples.filter,
                 call=call,
             )
             if name == run.task:
