@@ -39,7 +39,7 @@ def python(*args, cwd=ROOT):
 HEAVY = """
 cli/app cli/audit cli/publish cli/recommend cli/run cli/transfer course/slides/coresets
 course/slides/decisions course/slides/irt course/slides/sampling
-course/slides/shift course/slides/tasks data/leaderboards data/untrusted
+course/slides/shift course/slides/tasks data/leaderboards data/files
 evaluation/compare evaluation/guard evaluation/left_out evaluation/plots
 live/bundles live/certificate live/race live/stopping methods/adaptive_irt
 methods/atlas methods/clustering methods/collaborative_filtering methods/disco
