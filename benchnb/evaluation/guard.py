@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.special import logit
 
 from ..data.render import points
-from .method import Estimate, Flag, IntervalKind, Estimand, Method
+from .method import Estimand, Estimate, Flag, IntervalKind, Method
 from .per_task import PerTask
 from benchnb.evaluation.simulate import (
     AskTellSession,

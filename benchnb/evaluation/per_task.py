@@ -16,10 +16,10 @@ import pandas as pd
 
 from ..data.scores import Scores
 from benchnb.evaluation.method import (
+    Estimand,
     Estimate,
     Flag,
     IntervalKind,
-    Estimand,
     Method,
     RandomDraw,
     param,

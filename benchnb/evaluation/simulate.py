@@ -32,10 +32,10 @@ from ..data.splits import release_years
 from benchnb.evaluation.method import (
     ONE_THREAD,
     Cohort,
+    Estimand,
     Estimate,
     Flag,
     IntervalKind,
-    Estimand,
     Method,
     check_budget,
     check_fitted,

@@ -15,10 +15,10 @@ from scipy.special import stdtrit
 
 from ..data.scores import Scores
 from benchnb.evaluation.method import (
+    Estimand,
     Estimate,
     Flag,
     IntervalKind,
-    Estimand,
     Method,
     param,
 )

@@ -18,10 +18,10 @@ from ..data.scores import Scores, item_means
 from ..data.splits import release_years
 from ..evaluation.left_out import held_out_errors, hold_out
 from benchnb.evaluation.method import (
+    Estimand,
     Estimate,
     Flag,
     IntervalKind,
-    Estimand,
     Method,
     RandomDraw,
     param,

@@ -15,9 +15,9 @@ import pandas as pd
 from ..data.scores import Scores, fill_gaps, item_means
 from benchnb.evaluation.method import (
     Coreset,
+    Estimand,
     Estimate,
     IntervalKind,
-    Estimand,
     RandomDraw,
     param,
 )
