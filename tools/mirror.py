@@ -3,7 +3,7 @@
 A mirror, not a gate: packed calls (a tuple or dict is bound to a name and starred in
 the same function), parallel assignments, public names, words that say nothing as names
 of locals, functions above a complexity of 20, errors of mypy. A folder of another code
-base gives the same figures of it.
+base gives the same figures of it; CONTRIBUTING.md has the table.
 """
 
 import ast
@@ -16,6 +16,8 @@ from pathlib import Path
 from tools.run import ROOT
 
 VAGUE = "found known facts how given one some why place ends".split()
+ROWS = ["files", "lines", "functions", "packed calls", "parallel assignments"]
+ROWS += ["vague locals", "public names"]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -120,20 +122,40 @@ def type_errors(folder):
     return len(re.findall(r": error: ", done.stdout))
 
 
+def title(folder):
+    "What stands above the column: name and version of a wheel, or the folder's name"
+    for info in folder.parent.glob("*.dist-info"):
+        return info.name.removesuffix(".dist-info").replace("-", " ")
+    return folder.name
+
+
+def column(folder):
+    "The figures of a folder as they are printed; counts by 100 functions in brackets"
+    total = figures(folder)
+    made = {}
+    for name in ROWS:
+        made[name] = f"{total[name]:,}"
+        if name not in ("files", "lines", "functions"):
+            share = 100 * total[name] / max(total["functions"], 1)
+            made[name] += f" ({share:.1f})"
+    made["complexity above 20"] = str(len(complex_functions(folder)))
+    return made
+
+
 def main(folders):
-    "Print the figures, one column for each folder"
-    folders = [Path(name) for name in folders] or [ROOT / "benchnb"]
-    for folder in folders:
-        total = figures(folder)
-        print(folder)
-        for name, count in total.items():
-            share = 100 * count / max(total["functions"], 1)
-            per = "" if name in ("files", "lines", "functions") else f"{share:8.1f} %"
-            print(f"  {name:22}{count:8,}{per}")
-        named = [f"{name} {count}" for name, count in complex_functions(folder)]
-        print(f"  complexity above 20   {len(named):8,}  {', '.join(named)}")
-        if folder == ROOT / "benchnb":
-            print(f"  errors of mypy        {type_errors(folder)}")
+    "Print the figures as a table of Markdown, one column for each folder"
+    folders = [Path(name).resolve() for name in folders] or [ROOT / "benchnb"]
+    columns = {title(folder): column(folder) for folder in folders}
+    print("| " + " | ".join(["", *columns]) + " |")
+    print("|:--" + "|--:" * len(columns) + "|")
+    for name in [*ROWS, "complexity above 20"]:
+        print(
+            "| " + " | ".join([name, *(made[name] for made in columns.values())]) + " |"
+        )
+    if ROOT / "benchnb" in folders:
+        named = [" ".join(pair) for pair in complex_functions(ROOT / "benchnb")]
+        print(f"\nabove 20 in benchnb: {', '.join(named) or 'none'}")
+        print(f"errors of mypy in benchnb: {type_errors(ROOT / 'benchnb')}")
 
 
 if __name__ == "__main__":
