@@ -6,6 +6,10 @@ Chromium plays them in the slow tier, after `make docs`."""
 
 import importlib.util
 import json
+import os
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -15,7 +19,7 @@ from test_rendered import address, browser, docs, visit  # noqa: F401
 from benchnb.data.files import resource_path
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
-from tools.in_page import page_cells, plain_table, with_needs
+from tools.in_page import package, page_cells, plain_table, with_needs
 from tools.run import ROOT
 
 
@@ -66,6 +70,26 @@ def test_a_cell_runs_as_in_a_notebook():
     assert cells.run("x = = 2", "cell 4")[1].startswith("SyntaxError: invalid syntax")
     (shown,) = cells.run("__import__('pandas').DataFrame({'a': [1]})", "cell 5")[0]
     assert shown[0] == "html" and "<td>1</td>" in shown[1]
+
+
+IN_PAGE = """
+import cells
+cells.prepare()
+source = "import pandas as pd; len(pd.read_csv('../results/field.csv'))"
+print(cells.run(source, "cell 1"))
+"""
+
+
+def test_what_a_page_unpacks_has_the_stored_results_where_chapters_read_them(tmp_path):
+    package(tmp_path / "benchnb.zip")
+    shutil.unpack_archive(tmp_path / "benchnb.zip", tmp_path)
+    command = [sys.executable, "-c", IN_PAGE]
+    env = {**os.environ, "PYTHONPATH": ""}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    rows = len((ROOT / "nbs/results/field.csv").read_text("utf-8").splitlines()) - 1
+    assert done.stdout.strip() == f"([('text', '{rows}')], None)", done.stderr
 
 
 def test_a_cell_that_cannot_run_says_why_and_so_do_those_that_need_it(tmp_path):
