@@ -33,7 +33,6 @@ from ..data.render import points, score_with_interval
 from ..data.scores import Scores
 from ..harnesses.logs import Choices
 from ..live.evaluation import Evaluation
-from ..live.folder import holds_evaluation
 from benchnb.live.gate import (
     GateOutcome,
     GateResult,
@@ -41,6 +40,7 @@ from benchnb.live.gate import (
     gate,
     repeated_score,
 )
+from ..live.store import holds_evaluation
 
 # %% ../../nbs/cli/gate.ipynb #b5a760a8
 def version_scores(

@@ -34,7 +34,7 @@ from benchnb.data.files import (
 )
 from ..evaluation.registry import LIBRARY, installed
 from ..harnesses.logs import get_nested
-from ..live.folder import check_new
+from ..live.store import check_new
 
 # %% ../../nbs/cli/new.ipynb #0b5223f4
 def is_installed(

@@ -34,8 +34,9 @@ from benchnb.live.answers import (
     table_answers,
 )
 from ..live.evaluation import Evaluation
-from ..live.folder import check_answers, holds_evaluation
 from ..live.paired import paired_runs
+from ..live.store import holds_evaluation
+from ..live.told import check_answers
 
 # %% ../../nbs/cli/paired.ipynb #efaf588a
 def one_row(

@@ -289,7 +289,8 @@ def plan_command(
     "Choose the items that a new model runs, and begin its evaluation"
     from benchnb.harnesses.harness import BLANK, make_subset
     from benchnb.live.evaluation import Evaluation
-    from benchnb.live.folder import Plan, check_new, holds_evaluation
+    from benchnb.live.store import check_new, holds_evaluation
+    from benchnb.live.told import Plan
 
     if secret := SECRET.search(model_args or ""):
         raise ValueError(

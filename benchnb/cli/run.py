@@ -273,7 +273,8 @@ def run_command(
     from benchnb.harnesses.harness import get_harness, program_harness, running_harness
     from benchnb.live.answers import log_choices
     from benchnb.live.evaluation import Evaluation
-    from benchnb.live.folder import holds_evaluation, running
+    from benchnb.live.repair import running
+    from benchnb.live.store import holds_evaluation
 
     alone = running(Path(dir)) if holds_evaluation(dir) else contextlib.nullcontext()
     with alone:

@@ -4,20 +4,24 @@
 
 # %% auto #0
 __all__ = ['hold_out', 'held_out_errors', 'enough_to_calibrate', 'held_out_radius', 'TooFewSources', 'left_out_errors',
-           'task_errors', 'expected_width', 'source_guard']
+           'task_errors', 'write_errors', 'read_errors', 'expected_width', 'source_guard']
 
 # %% ../../nbs/evaluation/left_out.ipynb #77124577
+import io
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..data.costs import Amount
+from ..data.files import naming, replace_file
 from ..data.render import progress_bar
 from ..data.scores import Scores, item_means
 from ..data.splits import copy_groups
+from ..data.untrusted import load_arrays
 from benchnb.evaluation.guard import (
     Guard,
     design_estimate,
@@ -203,6 +207,34 @@ def task_errors(
     part = errors[names].set_axis(["truth", "estimate"], axis=1)
     part = part.join(errors.get(["copies"], pd.DataFrame(index=part.index))).dropna()
     return part if len(part) else None
+
+# %% ../../nbs/evaluation/left_out.ipynb #folderlo2
+def write_errors(
+    folder: Path,  # of an evaluation or a small benchmark
+    budget: int,  # with which the sources were left out
+    errors: pd.DataFrame,  # from left_out_errors
+) -> None:
+    "Keep left-out errors in a folder"
+    arrays = {name: column.to_numpy() for name, column in errors.items()}
+    packed = io.BytesIO()
+    np.savez_compressed(packed, models=errors.index.to_numpy(dtype=str), **arrays)
+    path = folder / f"left_out_{budget}.npz"
+    replace_file(path, lambda name: Path(name).write_bytes(packed.getvalue()))
+
+
+def read_errors(
+    folder: Path,  # of an evaluation or a small benchmark
+    budget: int,  # with which the sources were left out
+) -> pd.DataFrame | None:  # None: there are none
+    "The left-out errors that a folder keeps"
+    path = folder / f"left_out_{budget}.npz"
+    if not path.is_file():
+        return None
+    with naming(path, "is damaged, restore it from a copy"):
+        arrays = load_arrays(path)
+        models = pd.Index(arrays.pop("models"), name="model")
+        kinds = {"truth": float, "estimate": float, "fold": int}
+        return pd.DataFrame(arrays, index=models).astype(kinds)
 
 # %% ../../nbs/evaluation/left_out.ipynb #1eac3d27
 def _is_flagged(errors):

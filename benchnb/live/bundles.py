@@ -28,6 +28,7 @@ from benchnb.data.files import (
     unknown_name,
     write_text,
 )
+from ..evaluation.left_out import read_errors, write_errors
 from ..evaluation.method import Method, parameters
 from ..evaluation.registry import load_method, save_method
 from benchnb.harnesses.harness import (
@@ -42,8 +43,8 @@ from benchnb.harnesses.harness import (
 )
 from .certificate import Certificate, certificate_page, read_certificate
 from .evaluation import Evaluation
-from .folder import check_new, read_errors, write_errors
 from .report import measured
+from .store import check_new
 from ..stats.irt import FEW_SOURCES, MIN_SOURCES
 
 # %% ../../nbs/live/bundles.ipynb #bc94505a

@@ -23,7 +23,7 @@ from ..data.files import naming, new_folder, read_object, write_text
 from ..data.render import points, render
 from ..data.scores import Scores, item_means
 from ..evaluation.guard import Guard, set_level
-from ..evaluation.left_out import left_out_errors
+from ..evaluation.left_out import left_out_errors, read_errors, write_errors
 from benchnb.evaluation.method import (
     Estimate,
     Method,
@@ -35,10 +35,17 @@ from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import AskTellSession, prepare_method
 from ..harnesses.harness import Round, make_subset, subset_files
 from . import budgets
-from . import folder as disk
 from .certificate import outside_certificate
-from .folder import Plan, Told
 from .report import make_report, rounded, without_empty
+from .store import State, Store, check_new, read_state
+from benchnb.live.told import (
+    Plan,
+    Told,
+    check_answers,
+    check_expected,
+    errors_scored_zero,
+    pool_runs,
+)
 from ..stats.metrics import rank_among
 
 # %% ../../nbs/live/evaluation.ipynb #8dec90ee
@@ -48,6 +55,7 @@ class Stages:
     plan: Plan
     folder: Path | None  # None: in memory
     source: Scores | None  # the table that the method was fitted on, if it is at hand
+    store: Store | None  # that keeps it in the folder; None: in memory
     told: Told
     stages: list[Method]  # prepared; the first one is as it was planned
     conversation: AskTellSession  # of the last stage
@@ -66,6 +74,7 @@ class Stages:
         self.plan = plan
         self.folder = folder
         self.source = source
+        self.store = None
         self.told = told
         self.stages = [method]
         self._replay()
@@ -135,7 +144,7 @@ class Stages:
             if wanted and all(name in self.answers for name in wanted):
                 scores = np.array([self.answers[name] for name in wanted], dtype=float)
                 runs = [self.told.runs.get(name, {}) for name in wanted]
-                trials = np.array([disk.pool_runs(own_runs)[1] for own_runs in runs])
+                trials = np.array([pool_runs(own_runs)[1] for own_runs in runs])
                 self.conversation.tell(scores, trials=trials)
                 self.rounds.append(wanted)
             elif wanted or not self._grow():
@@ -269,7 +278,7 @@ class Results(Stages):
         "What the method said about sources that were left out, with this budget"
         if budget in self.errors:
             return self.errors[budget]
-        errors = disk.read_errors(self.folder, budget) if self.folder else None
+        errors = read_errors(self.folder, budget) if self.folder else None
         if errors is None and make:
             errors = self._leave_out(budget)
         if errors is not None:
@@ -283,9 +292,9 @@ class Results(Stages):
             return None
         fresh = type(self.method)(**parameters(self.method))
         errors = left_out_errors(fresh, source, budget, seed=self.plan.seed)
-        if self.folder:
-            with disk.locked(self.folder):
-                disk.write_errors(self.folder, budget, errors)
+        if self.store:
+            with self.store.changing():
+                write_errors(self.store.folder, budget, errors)
         return errors
 
     def full_score(self) -> float | None:  # None: some items have no result
@@ -311,7 +320,7 @@ class Results(Stages):
         )
         told = self.told
         if runs := [told.runs[name] for name in self.answers if name in told.runs]:
-            report["runs"] = sum(disk.pool_runs(own_runs)[1] for own_runs in runs)
+            report["runs"] = sum(pool_runs(own_runs)[1] for own_runs in runs)
         reasons = [str(told.failures.get(name, "")) for name in report["unscored"]]
         kinds = [kind for kind in dict.fromkeys(reasons) if kind]
         report["failures"] = {kind: reasons.count(kind) for kind in kinds}
@@ -323,7 +332,7 @@ class Results(Stages):
             rank = rank_among(report["exact"], scores[~np.isnan(scores)])
             report["exact_rank"] = rounded(float(rank))
             used = told.results
-        if errors := disk.errors_scored_zero(told.failures) & used.keys():
+        if errors := errors_scored_zero(told.failures) & used.keys():
             note = (
                 f"{len(errors)} of {len(used):,} results ended in an error and count "
                 "as wrong"
@@ -334,8 +343,6 @@ class Results(Stages):
 # %% ../../nbs/live/evaluation.ipynb #5fd553eb
 class Evaluation(Results):
     "One model, evaluated while it runs: what to ask next, what was told, what follows"
-
-    _store: disk.Store | None  # None: in memory
 
     def __init__(
         self,
@@ -353,7 +360,6 @@ class Evaluation(Results):
         prepared = _prepare(method, budget, Plan(seed, **plan))
         super().__init__(method, prepared, Told(), folder=None, source=source)
         self.errors = {} if errors is None else {method.budget_: errors}
-        self._store = None
         if prepared.width is not None:
             fixed = source is None and folder is not None
             budgets.check_growth(method, prepared.seed, fixed)
@@ -362,21 +368,21 @@ class Evaluation(Results):
 
     def _begin(self, folder: Path) -> None:
         "Write a new folder, whole or not at all: method, evaluation, harness's input"
-        disk.check_new(folder)
+        check_new(folder)
         self.folder = folder
         files = self._missing_input()[1] if self.plan.harness and self.ask() else {}
-        text = self._state_text()
         with new_folder(folder) as unfinished:
-            (unfinished / ".lock").touch()
             for path, content in files.items():
                 write_text(unfinished / path.name, content)
             if (self.plan.width or self.plan.batch) and self.source is not None:
                 self.source.to_parquet(unfinished / "sources.parquet")
             save_method(self.method, unfinished)
             for budget, errors in self.errors.items():
-                disk.write_errors(unfinished, budget, errors)
-            write_text(unfinished / disk.FILE, text.decode())
-        self._store = disk.Store(folder, text)
+                write_errors(unfinished, budget, errors)
+            store = Store(unfinished)
+            with store.changing():
+                store.write(self._state())
+        self.store = Store(folder, self._state())
 
     @classmethod
     def load(
@@ -386,7 +392,7 @@ class Evaluation(Results):
     ) -> Self:  # where it was
         "Resume an evaluation by replaying its answers; nothing is fitted again"
         folder = Path(folder)
-        state = disk.read_state(folder)
+        state = read_state(folder)
         method = load_method(folder)
         fingerprints = {method.fingerprint_}
         if source is not None:
@@ -398,15 +404,14 @@ class Evaluation(Results):
         self = cls.__new__(cls)
         Results.__init__(self, method, state.plan, state.told, folder, source)
         self.errors = {}
-        results = disk.plain_answers(state.told.results, state.told)
-        self._store = disk.Store(folder, state.text, state.records, results)
+        self.store = Store(folder, state)
         for number, asked in enumerate(state.rounds, 1):
             if asked not in self.rounds[number - 1 : number]:
                 raise ValueError(
                     f"in round {number} the method now asks for other items than it "
                     f"did: {str(folder)!r} belongs to another version or other sources"
                 )
-        self._take_unrequested(save=False)
+        self._take_unrequested()
         return self
 
     def tell(
@@ -416,20 +421,18 @@ class Evaluation(Results):
         model: str | None = None,  # whose answers they are; None: unknown
     ) -> Self:  # the same, further on
         "Take answers; those that are refused change nothing"
-        new, new_runs, failures = disk.check_answers(answers)
+        new, new_runs, failures = check_answers(answers)
         with self._changing():
             told = self.told
             runs = {
                 item: told.runs.get(item, {}) | own for item, own in new_runs.items()
             }
-            new |= {
-                item: disk.pool_runs(own_runs)[0] for item, own_runs in runs.items()
-            }
-            errors = disk.errors_scored_zero(told.failures)
+            new |= {item: pool_runs(own_runs)[0] for item, own_runs in runs.items()}
+            errors = errors_scored_zero(told.failures)
             may_change = dict.fromkeys(
                 (runs.keys() & told.runs.keys()) | errors, np.nan
             )
-            disk.check_expected(
+            check_expected(
                 new,
                 told.results | may_change,
                 asked=self.ask(),
@@ -442,11 +445,8 @@ class Evaluation(Results):
             )
             self._warn_of_source(model)
             if late:
-                self.rounds = []
-                self._save()
                 self._replay()
             self._take_unrequested(mark_rest_missing)
-            self._save()
         return self
 
     def _warn_of_source(self, model: str | None) -> None:
@@ -462,7 +462,6 @@ class Evaluation(Results):
     def _take_unrequested(
         self,
         mark_rest_missing: bool = False,  # what is asked and not known is unscored
-        save: bool = True,  # before anything is made of the answers
     ) -> None:
         "Answer what is asked by what was told before it was asked, as far as that goes"
         while asked := self.ask():
@@ -470,8 +469,6 @@ class Evaluation(Results):
             if told is self.told:
                 break
             self.told = told
-            if save:
-                self._save()
             self._advance()
 
     def remember(self, **choices) -> None:  # how logs are read: metric, ...
@@ -480,25 +477,27 @@ class Evaluation(Results):
         if any(earlier.get(name) != value for name, value in choices.items()):
             with self._changing():
                 self.plan = replace(self.plan, choices=earlier | choices)
-                self._save()
 
     @contextmanager
     def _changing(self) -> Generator[None]:
         "Change an evaluation; a failure leaves everything as it was"
-        with disk.locked(self.folder) if self.folder else nullcontext():
-            if self.folder and self._store and not self._store.is_current():
-                self._become(self.load(self.folder))  # somebody else told it
+        store = self.store
+        with store.changing() if store else nullcontext():
+            if store and not store.is_current():
+                fresh = self.load(store.folder)  # somebody else told it
+                self._become(fresh)
+                store.digest = fresh.store.digest
+            plan = self.plan
             told = self.told
-            store = replace(self._store) if self._store else None
-            count = len(store.records) if store else 0
             try:
                 yield
+                if store:
+                    self._save_stages()
+                    store.write(self._state())
             except BaseException:  # the method failed, or the disk is full
+                self.plan = plan
                 self.told = told
                 self._replay()
-                if self._store and store:
-                    self._save_stages()
-                    self._store.restore(self._state_text(), store.results, count)
                 raise
 
     def _become(self, other: "Evaluation") -> None:
@@ -511,18 +510,11 @@ class Evaluation(Results):
         self.rounds = other.rounds
         self.unmet_width_reason = other.unmet_width_reason
         self.errors = other.errors
-        self._store = other._store
 
-    def _state_text(self) -> bytes:
-        "What `evaluation.json` holds"
+    def _state(self) -> State:
+        "What the folder keeps"
         sources = self.stages[0].fingerprint_
-        return disk.state_text(sources, self.plan, self.told, self.rounds)
-
-    def _save(self) -> None:
-        "Write what has changed, whole or not at all"
-        if self._store is not None:
-            self._save_stages()
-            self._store.write(self._state_text(), self.told)
+        return State(sources, self.plan, self.told, self.rounds)
 
     def _save_stages(self) -> None:
         "Write the methods of larger stages that are not there yet"
@@ -535,11 +527,11 @@ class Evaluation(Results):
         "Write the harness's input for what is to be run; the command that runs it"
         if not self.ask():
             return ""
-        if self.folder is None:
+        if self.store is None:
             raise ValueError("an evaluation in memory has no files: give it a folder")
         command, missing = self._missing_input()
         if missing:
-            with disk.locked(self.folder):
+            with self.store.changing():
                 command, missing = self._missing_input()
                 for path, text in missing.items():
                     write_text(path, text)
@@ -614,7 +606,7 @@ def _prepare(
     return plan
 
 
-def _check_fits(state: disk.State, method: Method) -> None:
+def _check_fits(state: State, method: Method) -> None:
     "Refuse a plan and answers of other items than the method's"
     for name in state.told.results.keys() - set(method.items_.index):
         raise ValueError(f"{name!r} is no item of this benchmark")

@@ -39,7 +39,7 @@ from .answers import names_by_id
 from .budgets import continue_draw, drawn_before, draws_in_order
 from .bundles import load_bundle
 from .evaluation import Evaluation
-from .folder import holds_evaluation
+from .store import holds_evaluation
 from .report import log_metrics, rounded
 from .stopping import status_vs
 

@@ -111,7 +111,7 @@ def read_as(give, logs, metric="acc,exact_match", filter="none,strict"):
 def test_tell_reads_as_the_sources_were_read(give):
     plan(give)
     log("new/logs", "o/new", asked(), 8)
-    before = Path("new/evaluation.json").read_bytes()
+    before = Path("new/evaluation.db").read_bytes()
     for metric, filter, odd in (
         ("acc_norm,exact_match", "none,strict", "'acc_norm' on sums"),
         ("acc,exact_match", "none,loose", "'loose' on gen"),
@@ -121,7 +121,7 @@ def test_tell_reads_as_the_sources_were_read(give):
         assert odd in err and "the sources have" in err and err.count("\n") == 1
     err = give("tell new new/logs --format inspect", wrong=True)
     assert "the numbers that lm-eval gave them" in err
-    assert Path("new/evaluation.json").read_bytes() == before
+    assert Path("new/evaluation.db").read_bytes() == before
     give("tell new new/logs")
     check_answers()
 

@@ -1,6 +1,7 @@
 """A report for a colleague: one HTML file and one Markdown file that say the same."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
@@ -121,17 +122,21 @@ def test_hostile_names_do_nothing(call):
 def test_a_report_of_before_has_no_command_and_secrets_are_left_out(call):
     "Earlier versions kept a key that was among the arguments of the model"
     answer(begin(call, "--budget", 20, "--model", "max_tokens"))
-    path = Path("new/evaluation.json")
-    state = json.loads(path.read_text())
-    state["plan"]["command"] += " --model-args model=gpt,api_key=sk-123"
-    path.write_text(json.dumps(state))
+    live = Evaluation.load("new")
+    typed = live.plan.command
+    secret = f"{typed} --model-args model=gpt,api_key=sk-123"
+    with live.store.changing():
+        live.store.write(
+            replace(live._state(), plan=replace(live.plan, command=secret))
+        )
     call("estimate", "new", "--md", "one.md")
     assert (
         not Path("new/report.md").exists() and "123" not in Path("one.md").read_text()
     )
     assert "--model-args model=gpt,api_key=..." in Path("one.md").read_text()
-    assert state["plan"].pop("command").startswith("benchnb plan s.parquet")
-    path.write_text(json.dumps(state))
+    assert typed.startswith("benchnb plan s.parquet")
+    with live.store.changing():
+        live.store.write(replace(live._state(), plan=replace(live.plan, command=None)))
     call("estimate", "new", "--md", "one.md")
     text = Path("one.md").read_text()
     assert "aipw(level=0.95" in text and "seed 3" in text and "benchnb plan" not in text

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,9 @@ from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import simulate
-from benchnb.live import folder as disk
 from benchnb.live.evaluation import Evaluation
+from benchnb.live.repair import running
+from benchnb.live.store import FILE
 
 # answers what is asked; in the round that the file kill names it kills benchnb
 PROGRAM = """
@@ -275,18 +277,15 @@ def test_rounds_are_repaired_that_contradict_each_other(place, capsys):
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
 
 
-def test_repair_sets_a_damaged_log_and_a_damaged_record_aside(place, capsys):
+def test_repair_sets_a_damaged_log_aside(place, capsys):
     folder, wanted = place
     (folder / "kill").write_text("3")
     forked(RUN)
     last = folder / "mine" / "logs" / "round_2" / "answers.csv"
     last.write_bytes(b"\0" * 100)
-    record = sorted((folder / "mine" / "answers").iterdir())[-1]
-    record.write_bytes(record.read_bytes()[:-20])
-    for words in (RUN, ["tell", "mine", "--give-up"], ["estimate", "mine"]):
-        capsys.readouterr()
-        assert main(words) == 2
-        assert "benchnb estimate mine --repair" in capsys.readouterr().err
+    capsys.readouterr()
+    assert main(RUN) == 2
+    assert "benchnb estimate mine --repair" in capsys.readouterr().err
     assert main(REPAIR) == 0
     assert main(RUN) == 0
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
@@ -296,7 +295,7 @@ def test_repair_sets_a_damaged_log_and_a_damaged_record_aside(place, capsys):
 def test_the_lock_of_a_run_that_is_gone(host, place, capsys):
     "Another host that has not renewed it, or a process of this one that has ended"
     lock = place[0] / "mine" / "run.lock"
-    with disk.running(place[0] / "mine"):
+    with running(place[0] / "mine"):
         text = lock.read_text()
     if host:
         text = re.sub("host=.*", f"host={host}", text)
@@ -324,16 +323,23 @@ def test_the_lock_of_a_run_that_is_gone(host, place, capsys):
     assert said.count(" is gone: going on") == 1 and (host or f"{done.pid}") in said
 
 
-def test_a_lost_evaluation_is_made_anew_of_its_records(place, capsys):
+def test_a_lost_store_is_named_and_its_logs_are_told_again(place, capsys):
     folder, wanted = place
+    shutil.copytree("mine", "planned")
     (folder / "kill").write_text("3")
     forked(RUN)
-    told = Evaluation.load("mine").answers
-    (folder / "mine" / disk.FILE).write_bytes(b"")
-    assert main(["estimate", "mine"]) == 2 and "--repair" in capsys.readouterr().err
-    assert main(REPAIR) == 0
-    assert (folder / "mine" / f"{disk.FILE}.aside").read_bytes() == b""
-    assert len(told) > 5 and Evaluation.load("mine").answers == told
+    told = Evaluation.load("mine").told.results
+    Path("mine").rename("lost")
+    Path("lost", FILE).write_bytes(b"")
+    for words in (["estimate", "lost"], ["estimate", "lost", "--repair"]):
+        capsys.readouterr()
+        assert main(words) == 2
+        said = capsys.readouterr().err
+        assert "'lost/evaluation.db' is damaged, restore it from a copy" in said
+        assert "tell it 'lost/told.csv'" in said and said.count("\n") == 1
+    Path("planned").rename("mine")
+    assert main(["tell", "mine", "lost/told.csv"]) == 0
+    assert len(told) > 5 and Evaluation.load("mine").told.results == told
     assert main(RUN) == 0
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
 

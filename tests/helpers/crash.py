@@ -13,16 +13,21 @@ import os
 import resource
 import shutil
 import signal
+import sqlite3
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import pandas as pd
 
 MODES = ("kill", "full", "cut")
 CHANGES = "rename remove mkdir rmdir truncate link symlink chmod".split()
-CHANGES = {f"os.{name}" for name in CHANGES} | {"sqlite3.connect", "helpers.sql"}
-MAKES = {"open", "os.mkdir", "os.rename", "sqlite3.connect"}  # what a full disk refuses
+CHANGES = {f"os.{name}" for name in CHANGES} | {"helpers.sql"}
+MAKES = {"open", "os.mkdir", "os.rename"}  # what a full disk refuses
+CHANGING_SQL = "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "CREATE", "INSERT", "DELETE"
+CHANGING_SQL += "COMMIT", "UPDATE"
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 TIMES = ["seconds", "ms", "seconds_per_target"]  # columns that differ between runs
 
@@ -60,6 +65,24 @@ def changes_a_file(event, args, folder):
     return (os.path.abspath(os.fsdecode(path)) + os.sep).startswith(folder + os.sep)
 
 
+def on_sql(happens):
+    "Call it with the path before each SQL statement that changes a database"
+    connect = sqlite3.connect
+
+    def traced(path, *args, **how):
+        base = connect(path, *args, **how)
+        name = unquote(str(path).removeprefix("file://").partition("?")[0])
+
+        def note(statement):
+            if statement.startswith(CHANGING_SQL):
+                happens(name)
+
+        base.set_trace_callback(note)
+        return base
+
+    sqlite3.connect = traced
+
+
 def run(command, folder, stop=0, mode="kill"):
     "Run a command, or a function, in a folder in a child process"
     folder = os.path.realpath(folder)
@@ -82,14 +105,9 @@ def run(command, folder, stop=0, mode="kill"):
 
 def _in_child(command, folder, stop, mode):
     from benchnb.cli.app import main
-    from benchnb.evaluation.journal import Journal
 
     os.chdir(folder)
-    seen, do = [0], Journal._do
-
-    def counted(self, *args):  # SQLite's own calls are not audited: its statements are
-        sys.audit("helpers.sql", str(self.path))
-        return do(self, *args)
+    seen = [0]
 
     def hook(event, args):
         if not changes_a_file(event, args, folder):
@@ -104,7 +122,7 @@ def _in_child(command, folder, stop, mode):
         elif event in MAKES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), args[0])
 
-    Journal._do = counted
+    on_sql(lambda path: sys.audit("helpers.sql", path))
     sys.addaudithook(hook)
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -129,10 +147,21 @@ def contents(folder):
 
 
 def _content(path):
+    if path.suffix == ".db":
+        return database(path)
     if path.suffix not in (".csv", ".parquet"):
         return path.read_bytes()
     read = pd.read_csv if path.suffix == ".csv" else pd.read_parquet
     return read(path).drop(columns=TIMES, errors="ignore").to_csv()
+
+
+def database(path):
+    "What a database holds; what was left half written is undone in a copy"
+    with tempfile.TemporaryDirectory() as place:
+        for file in path.parent.glob(f"{path.name}*"):
+            shutil.copy(file, place)
+        with contextlib.closing(sqlite3.connect(Path(place, path.name))) as base:
+            return "\n".join(base.iterdump())
 
 
 def sweep(command, start, place, mode="kill", stops=None):

@@ -16,7 +16,7 @@ from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.evaluation import registry
 from benchnb.evaluation.compare import compare, over_trials, summary
-from benchnb.evaluation.left_out import left_out_errors
+from benchnb.evaluation.left_out import left_out_errors, read_errors
 from benchnb.evaluation.recommend import default_method, is_safe
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import (
@@ -33,7 +33,6 @@ from benchnb.live.certificate import (
     split_figures,
 )
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.folder import read_errors
 from benchnb.live.in_lm_eval import task_file
 from benchnb.live.report import without_empty
 from benchnb.stats.conformal import conformal_interval

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchnb.data.scores import Scores
@@ -11,7 +12,7 @@ from benchnb.evaluation.registry import get_method
 from benchnb.harnesses.harness import get_harness
 from benchnb.live.answers import log_answers
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.folder import FILE
+from benchnb.live.store import ANSWERS_FILE, FILE
 
 
 def sources():
@@ -54,8 +55,8 @@ def test_a_count_weighs_and_single_answers_stay_as_they_were(tmp_path):
     with pytest.raises(ValueError, match="begin a new evaluation"):
         live.tell({asked[0]: 1})  # not a run that could be added
     plain = started(tmp_path / "old").tell(dict.fromkeys(asked, 1))
-    state = json.loads((tmp_path / "old" / FILE).read_text())
-    assert set(state["answers"].values()) == {1.0}  # as before counts were known
+    table = pd.read_csv(tmp_path / "old" / ANSWERS_FILE)
+    assert "trials" not in table and {*table["score"]} == {1.0}
     assert Evaluation.load(tmp_path / "old").estimate() is not None
     with pytest.raises(ValueError, match="begin a new evaluation"):
         plain.tell({asked[0]: {"second": 0}})
