@@ -33,7 +33,12 @@ from benchnb.evaluation.method import (
 )
 from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import AskTellSession, prepare_method
-from ..harnesses.harness import Round, make_subset, subset_files
+from benchnb.harnesses.harness import (
+    Round,
+    make_subset,
+    running_harness,
+    subset_files,
+)
 from . import budgets
 from .certificate import outside_certificate
 from .report import make_report, rounded, without_empty
@@ -357,7 +362,10 @@ class Evaluation(Results):
         check_fitted(method)
         if source is not None:
             plan["ease"] = np.round(item_means(source.values), 4).tolist()
-        prepared = _prepare(method, budget, Plan(seed, **plan))
+        settings = Plan(seed, **plan)
+        if settings.harness is not None:
+            running_harness(settings.harness)
+        prepared = _prepare(method, budget, settings)
         super().__init__(method, prepared, Told(), folder=None, source=source)
         self.errors = {} if errors is None else {method.budget_: errors}
         if prepared.width is not None:
@@ -485,6 +493,7 @@ class Evaluation(Results):
         with store.changing() if store else nullcontext():
             if store and not store.is_current():
                 fresh = self.load(store.folder)  # somebody else told it
+                assert fresh.store is not None  # it was loaded from there
                 self._become(fresh)
                 store.digest = fresh.store.digest
             plan = self.plan

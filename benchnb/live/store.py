@@ -28,6 +28,7 @@ from benchnb.data.files import (
     clear_unfinished,
     naming,
     read_object,
+    reason,
     replace_file,
     unique,
 )
@@ -175,7 +176,7 @@ UNWRITABLE = {  # nothing is wrong with what the file holds
 }
 
 
-def _error_code(error: sqlite3.Error) -> int:  # 0: unknown
+def _error_code(error: Exception) -> int:  # 0: unknown
     "What went wrong, as SQLite numbers it"
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
@@ -202,13 +203,14 @@ def _opened(
         with closing(base):
             base.execute("PRAGMA trusted_schema = OFF")
             yield base
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         if _error_code(error) == BUSY:
             problem = f"another process changes {str(folder)!r}"
             raise OSError(f"{problem}: end it or try again") from error
         if _error_code(error) in UNWRITABLE:
             raise cannot_write(path, OSError(0, str(error))) from error
-        raise FileError(f"{str(path)!r} {_remedy(folder)}: {error}") from error
+        problem = f"{str(path)!r} {_remedy(folder)}"
+        raise FileError(f"{problem}: {reason(error)}") from error
 
 
 def read_state(folder: Path) -> State:
@@ -353,7 +355,7 @@ def _write_answers(
     path: Path,  # of a CSV file
     told: Told,
 ) -> None:
-    "What was told as a table; if it cannot be written, the database has it all the same"
+    "What was told as a table; if it cannot be written, the database has it anyway"
     results = told.results
     rows = pd.DataFrame({"item": [*results], "score": [*results.values()]})
     if told.runs:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole
-from ..harnesses.harness import BLANK, running_harness
+from ..harnesses.harness import BLANK
 from ..harnesses.logs import Failure
 
 # %% ../../nbs/live/told.ipynb #fedffe2c
@@ -53,8 +53,6 @@ class Plan:
             number = getattr(self, name)
             if number is not None and number < 1:
                 raise ValueError(f"{name} must be at least 1, got {number}")
-        if self.harness is not None:
-            running_harness(self.harness)
         if self.shift not in POLICIES:
             raise ValueError(f"shift is report, aipw or abstain, got {self.shift!r}")
         if self.level is not None:

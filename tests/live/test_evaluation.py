@@ -322,9 +322,10 @@ def test_files_with_wrong_bytes_are_refused_or_harmless(name, file, killed, tmp_
     folder = shutil.copytree(killed(name), tmp_path / "new")
     path, rng, refused = folder / file, np.random.default_rng(0), 0
     whole = path.read_bytes()
+    written = np.flatnonzero(np.frombuffer(whole, np.uint8))  # a database has gaps
     for _ in range(25):
         odd = bytearray(whole)
-        for place in rng.integers(0, len(odd), rng.integers(1, 4)):
+        for place in rng.choice(written, rng.integers(1, 4)):
             odd[place] = rng.integers(256)
         path.write_bytes(odd)
         try:
@@ -337,7 +338,7 @@ def test_files_with_wrong_bytes_are_refused_or_harmless(name, file, killed, tmp_
             assert 0 <= finish(run, known).score <= 1
             shutil.rmtree(folder)
             shutil.copytree(killed(name), folder)
-    assert refused >= (5 if file == "evaluation.db" else 24)  # half of it is free
+    assert refused >= (15 if file == "evaluation.db" else 24)  # free space is free
 
 
 # Looking at all targets at once ------------------------------------------------
