@@ -346,7 +346,8 @@ def test_a_lost_store_is_named_and_its_logs_are_told_again(place, capsys):
 
 def test_without_locks_of_files_the_commands_are_there(place):
     "As on Windows, where the module fcntl is missing"
-    code = "import sys, tqdm, typer, benchnb.cli.report, benchnb.cli.app as app\n"
+    code = "import sys, tqdm, typer, benchnb.cli.report, benchnb.live.repair\n"
+    code += "import benchnb.cli.app as app\n"
     code += "from threadpoolctl import ThreadpoolController as limits\n"
     code += "limits._load_libraries = lambda self: None  # it asks Windows itself\n"
     code += "sys.modules['fcntl'], sys.platform = None, 'win32'\nsys.exit(app.main())"
