@@ -161,6 +161,18 @@ def test_flags_and_parameters_are_spoken_of_where_they_are_understood():
     assert not found
 
 
+def test_below_the_command_line_no_text_names_a_command():
+    make_app(ORDER)
+    named = re.compile(rf"\bbenchnb ({'|'.join(COMMANDS)})\b")
+    found = []
+    for path in sorted((ROOT / "benchnb").rglob("*.py")):
+        if path.parent.name != "cli" and "resources" not in path.parts:
+            found += [
+                (path.name, text) for text in messages(path) if named.search(text)
+            ]
+    assert not found
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     "The wheel, built from a copy of the sources and unpacked into a folder of its own"

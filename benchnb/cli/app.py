@@ -286,6 +286,18 @@ def user_error_text(
     return _with_options(text, parameters) + _remedy(error, names) or kind
 
 
+COMMANDS_FOR = {  # what the library names, a regular expression -> the command
+    r"benchnb\.data_sets\(\)": "'benchnb list data'",
+    r"benchnb\.list_methods\(\)": "'benchnb list methods'",
+    r"help\(benchnb\.get_method\('([\w-]+)'\)\)": r"'benchnb list methods \1'",
+    r"import its module, (?=\w+\.py)": "import its module; on a command line --plugin ",
+    r"\bshipped\(\)": "'benchnb list bundles'",
+    r"benchnb\.recommend\b": "benchnb recommend",
+    r"\bCATALOG\b": "'benchnb fetch'",
+    r"import that folder as ([\w-]+)": r"say: benchnb import \1 FOLDER",
+}
+
+
 def _with_options(
     text: str,  # of an error
     parameters: Collection[str],  # of the command
@@ -294,6 +306,8 @@ def _with_options(
     if "skip_empty" not in parameters:  # it is said at the import
         line = "benchnb import FILE --skip-empty --out scores.parquet"
         text = re.sub(r"load_table\(\.\.\., skip_empty.True\)", line, text)
+    for words, line in COMMANDS_FOR.items():
+        text = re.sub(words, line, text)
     name = f"({'|'.join(parameters) or '(?!)'})"
     value = rf"(?<![\w.-]){name}=(?=['\"{{\d])"  # such as match='hash'
     text = re.sub(value, lambda match: f"{as_flag(match[1])} ", text)

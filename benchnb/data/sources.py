@@ -305,7 +305,7 @@ def load(
 ) -> Scores:
     "A named data set: embedded, else from the folder, else downloaded"
     if name not in SOURCES.index:
-        more = "'benchnb list data' shows all"
+        more = "benchnb.data_sets() shows all"
         raise unknown_name("data set", name, SOURCES.index, more)
     file, public, harness = SOURCES.loc[name, ["file", "public", "harness"]]
     if not file:
@@ -340,7 +340,8 @@ def load_file(
     if not os.path.isfile(path):
         files = [p for p in Path(path).parent.glob("*") if TABLE.search(p.name)]
         near = [p for p in files if get_close_matches(Path(path).stem, [p.stem])]
-        known, more = [*SOURCES.index, *map(str, near)], "'benchnb list data' shows all"
+        known = [*SOURCES.index, *map(str, near)]
+        more = "benchnb.data_sets() shows all"
         raise unknown_name("file or data set", path, known, more)
     if is_parquet(path):
         table = read_parquet(path)
@@ -467,7 +468,7 @@ def offline_error(
     return OSError(
         f"cannot fetch from the hub ({why}): get {wanted} of "
         f"https://huggingface.co/datasets/{row['repository']} elsewhere, put it into a "
-        f"folder, and say: benchnb import {row['format']} FOLDER"
+        f"folder, and import that folder as {row['format']}"
     )
 
 # %% ../../nbs/data/sources.ipynb #782d33f7
@@ -482,7 +483,7 @@ def plan_fetch(
     if name in SOURCES.index.difference(CATALOG.index):
         raise ValueError(f"{name} has a name, and is fetched when it is used")
     if name not in CATALOG.index:
-        raise unknown_name("source", name, CATALOG.index, "'benchnb fetch' lists all")
+        raise unknown_name("source", name, CATALOG.index, "CATALOG lists all")
     row = CATALOG.loc[name]
     if not row["repository"]:
         raise ValueError(f"{name} is no file on the hub: {row['get']}")

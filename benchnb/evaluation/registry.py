@@ -134,10 +134,10 @@ def list_methods(
 # %% ../../nbs/evaluation/registry.ipynb #c6fa7761
 def _no_such_method(name):
     "What to say of a name that no method has"
-    more = "'benchnb list methods' shows all"
+    more = "benchnb.list_methods() shows all"
     problem = unknown_name("method", name, list_methods(), more)
     file = f"{name}.py" if name.isidentifier() else "F.py"
-    remedy = f"one of your own: import its module; on a command line --plugin {file}"
+    remedy = f"one of your own: import its module, {file}"
     return f"{problem} ({remedy})"
 
 
@@ -173,7 +173,7 @@ def check_parameter_names(
     declared = [part.name for part in fields(cls) if part.init]
     for parameter in values:
         if parameter not in declared:
-            more = f"'benchnb list methods {name}' explains them"
+            more = f"help(benchnb.get_method({name!r})) explains them"
             hint = nearest_name(parameter, declared, more)
             raise ValueError(f"{name} has no parameter {parameter!r}: {hint}")
 

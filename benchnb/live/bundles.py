@@ -176,7 +176,7 @@ def check_fixed(method: Method) -> Method:  # the same
     if not method.static:
         raise TypeError(
             f"{getattr(method, 'name', method)!s} asks each model other items: publish "
-            "a method with one subset for all (benchnb recommend names one)"
+            "a method with one subset for all (benchnb.recommend names one)"
         )
     return method
 
@@ -286,6 +286,6 @@ def find_bundle(
     if (found := known.get(str(name).replace("_", "-"))) and not Path(name).is_dir():
         return found
     if not Path(name).is_dir():
-        more = "'benchnb list bundles' shows all"
+        more = "shipped() shows all"
         raise unknown_name("bundle or folder", str(name), known, more)
     return Path(name)

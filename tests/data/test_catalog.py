@@ -123,7 +123,7 @@ def test_a_fetch_that_failed_goes_on(server, tmp_path):
     server.files["data-2.parquet"] = server.files["data.parquet"]
     plan = plan_fetch("wild", endpoint=server.url)
     second = server.files.pop("data-2.parquet")
-    with pytest.raises(OSError, match="benchnb import wild FOLDER"):
+    with pytest.raises(OSError, match="import that folder as wild"):
         fetch_source(plan, tmp_path, server.url)
     server.files["data-2.parquet"] = second
     server.asked.clear()
@@ -137,7 +137,7 @@ def test_offline_the_error_names_the_place_of_the_files(monkeypatch):
         plan_fetch("openeval", "ifeval")
     said = str(caught.value)
     assert "\n" not in said and "huggingface.co/datasets/Open-Eval-Commons" in said
-    assert "benchnb import openeval FOLDER" in said
+    assert "import that folder as openeval" in said
 
 
 @pytest.mark.parametrize("name", ["data/../../../x.parquet", "data\\..\\x.parquet"])
