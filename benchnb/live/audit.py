@@ -235,13 +235,13 @@ def left_out(
 # %% ../../nbs/live/audit.ipynb #574e9988
 def without_items(
     scores: Scores,
-    path: str,  # a CSV with a column item, as benchnb audit writes it
+    path: str,  # a CSV with a column item, as an audit writes it
 ) -> Scores:
     "Leave out the items with a class, or all that are named if there is no classes"
     with naming(path, "is no list of items"):
         rows = read_frame(path, ("item", "classes"))
         if "item" not in rows:
-            raise ValueError("it has no column 'item', as benchnb audit writes it")
+            raise ValueError("it has no column 'item', which an audit's list has")
     out = rows["item"][rows.get("classes", rows["item"]).str.strip() != ""]
     if len(lost := out[~out.isin(scores.items.index)]):
         odd = f"{path!r} names {len(lost)} items that are not in the table, such as"
