@@ -37,7 +37,8 @@ def python(*args, cwd=ROOT):
 
 
 HEAVY = """
-cli/app cli/audit cli/publish cli/recommend cli/run cli/transfer course/slides/coresets
+cli/app cli/decide cli/fork cli/report cli/score cli/small_benchmark cli/study
+course/slides/coresets
 course/slides/decisions course/slides/irt course/slides/sampling
 course/slides/shift course/slides/tasks data/leaderboards data/files
 evaluation/compare evaluation/guard evaluation/left_out evaluation/plots

@@ -20,8 +20,7 @@ from fastcore.docments import docments
 from helpers.harnesses import copy_sources, wheel_unpacked
 
 import benchnb
-from benchnb.cli.app import ORDER, as_flag, make_app, user_error_text
-from benchnb.cli.commands import COMMANDS
+from benchnb.cli.app import COMMANDS, ORDER, as_flag, make_app, user_error_text
 from benchnb.data.files import INSTALL_FROM, SITE, pip_install
 from benchnb.evaluation.method import allowed_values
 from benchnb.evaluation.registry import LIBRARY, find_class
@@ -181,7 +180,7 @@ def installed(tmp_path_factory):
 
 FOUND = """
 import benchnb, json, pathlib, zlib
-from benchnb.cli.new import read_chapters
+from benchnb.cli.fork import read_chapters
 from benchnb.data.sources import load
 from benchnb.papers.published import published_cells
 print(pathlib.Path(benchnb.__file__).parent)
@@ -329,7 +328,7 @@ def test_all_texts_install_from_one_address():
     paths = texts()
     assert [p.name for p in paths if with_address(p) != p.read_text("utf-8")] == []
     names = {p.name for p in paths if INSTALL.search(p.read_text("utf-8"))}
-    assert {"new.ipynb", "index.ipynb", "first_steps.ipynb"} <= names
+    assert {"fork.ipynb", "index.ipynb", "first_steps.ipynb"} <= names
 
 
 def test_an_address_that_is_not_there_is_named_nowhere():

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 import benchnb
-from .commands import count
+from .app import count
 from ..data.costs import in_words
 from ..data.files import INSTALL_FROM, check_place, pip_install, write_text
 from benchnb.data.render import (

@@ -18,8 +18,7 @@ from helpers.forked import forked
 from helpers.small import files_in, table, write_fork
 
 import benchnb
-from benchnb.cli.app import ORDER, main, parse
-from benchnb.cli.commands import COMMANDS, Call
+from benchnb.cli.app import COMMANDS, ORDER, Call, main, parse
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare, summary
 from benchnb.evaluation.registry import find_class

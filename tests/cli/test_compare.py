@@ -7,7 +7,7 @@ import pytest
 from helpers.small import table
 
 from benchnb.cli.app import main
-from benchnb.cli.compare import FirstTrial, conclusion, noted
+from benchnb.cli.study import FirstTrial, conclusion, noted
 from benchnb.data.render import Pace
 from benchnb.evaluation.compare import Comparison, compare
 

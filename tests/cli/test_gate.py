@@ -15,7 +15,7 @@ from helpers.logs import write_lm_eval
 from helpers.small import table
 
 from benchnb.cli.app import main
-from benchnb.cli.gate import task_order
+from benchnb.cli.decide import task_order
 from benchnb.live.evaluation import Evaluation
 
 TASKS = [f"t{k:03}" for k in range(200)]

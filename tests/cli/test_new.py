@@ -21,7 +21,7 @@ from nbdev.export import nb_export
 
 import benchnb
 from benchnb.cli.app import main
-from benchnb.cli.new import FLAGGED, find_chapter, new_names, own_cells, read_chapters
+from benchnb.cli.fork import FLAGGED, find_chapter, new_names, own_cells, read_chapters
 from benchnb.evaluation.registry import LIBRARY, forget, get_method
 from benchnb.evaluation.simulate import method_rng
 from tools.project import TEMPLATE

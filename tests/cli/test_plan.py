@@ -9,7 +9,7 @@ import pytest
 from helpers.small import table
 
 from benchnb.cli.app import main
-from benchnb.cli.plan import expectation, fit_on_table
+from benchnb.cli.score import expectation, fit_on_table
 from benchnb.data.sources import load
 from benchnb.evaluation.recommend import recommend
 from benchnb.evaluation.registry import get_method
@@ -123,7 +123,7 @@ def test_few_sources_are_named_before_the_run(
 @pytest.mark.parametrize(
     "line, begins",
     [
-        ("plan WIDE --budget 5 --out new --method random", "cli.plan.fit_on_table"),
+        ("plan WIDE --budget 5 --out new --method random", "cli.score.fit_on_table"),
         (
             "publish WIDE --budget 5 --out new --method kmeans",
             "evaluation.simulate.prepare_method",

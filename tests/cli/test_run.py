@@ -119,7 +119,7 @@ def test_the_lm_eval_that_was_typed_is_run(typed, place, monkeypatch, capfd):
     program.write_text("#!/bin/sh\necho ours; exit 3\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr("benchnb.cli.run.find_spec", lambda name: True)
+    monkeypatch.setattr("benchnb.cli.score.find_spec", lambda name: True)
     typed = str(place[0] / typed) if "/" in typed else typed
     assert main(["run", "mine", "--", typed, "--model", "toy"]) == 2
     said = capfd.readouterr().err

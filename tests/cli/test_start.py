@@ -11,8 +11,7 @@ import pytest
 from fastcore.docments import docments
 from helpers.small import table
 
-from benchnb.cli.app import GROUPS, MODULES, ORDER, SYNONYMS, main
-from benchnb.cli.commands import COMMANDS, RARE
+from benchnb.cli.app import COMMANDS, GROUPS, MODULES, ORDER, RARE, SYNONYMS, main
 
 CALL = """
 import contextlib, io, sys
@@ -24,7 +23,8 @@ print(code, *sys.modules)
 """
 HEAVY = "numpy pandas scipy pyarrow joblib tqdm rich benchnb.data benchnb.live".split()
 OURS = [name for name in ORDER if name not in {*GROUPS["Decide"], *GROUPS["Study"]}]
-OURS = [name for name in OURS if name not in ("new", "copy")]
+OURS = [name for name in OURS if name not in GROUPS["Fork"]]
+HOME = {name: f"benchnb.cli.{MODULES[g]}" for g in GROUPS for name in GROUPS[g]}
 
 
 def imported(*argv, cwd=None, code=0):
@@ -47,7 +47,7 @@ def test_the_version_needs_no_parser():
 def test_the_list_of_commands_imports_none_of_them(argv):
     names = imported(*argv, code=0 if argv in (["--help"], []) else 2)
     own = {n for n in names if n.startswith("benchnb.cli.")}
-    assert own == {"benchnb.cli.app", "benchnb.cli.commands"}
+    assert own == {"benchnb.cli.app"}
     assert not names & {*HEAVY}
 
 
@@ -78,7 +78,8 @@ def test_help_and_a_wrong_option_import_one_command():
     for (name, word), line in zip(given, lines, strict=True):
         code, *names = line.split()
         assert int(code) == (0 if word == "--help" else 2), (name, word)
-        assert f"benchnb.cli.{MODULES.get(name, name)}" in names, (name, word)
+        own = {n for n in names if n.startswith("benchnb.cli.")}
+        assert own == {"benchnb.cli.app", HOME[name]}, (name, word, own)
         assert not {*names} & {*HEAVY}, (name, word, sorted({*names} & {*HEAVY}))
 
 
@@ -98,7 +99,7 @@ def begun(tmp_path_factory):
 @pytest.mark.parametrize("argv", ["tell new answers.csv", "estimate new"])
 def test_tell_and_estimate_import_what_they_use(argv, begun):
     names = imported(*argv.split(), cwd=begun)
-    assert not names & {"scipy.stats", "sklearn", "matplotlib", "benchnb.cli.plan"}
+    assert not names & {"scipy.stats", "sklearn", "matplotlib", "benchnb.cli.study"}
     read = {n for n in names if n.startswith("benchnb.harnesses.")}
     read -= {f"benchnb.harnesses.{n}" for n in ("harness", "logs", "parsing")}
     assert not read, sorted(read)
@@ -114,7 +115,7 @@ def test_the_list_says_what_the_commands_say():
     assert len(ORDER) == len({*ORDER}) == 20 and len(GROUPS) == 6
     for group in GROUPS.values():
         for name, line in group.items():
-            importlib.import_module(f"benchnb.cli.{MODULES.get(name, name)}")
+            importlib.import_module(HOME[name])
             assert COMMANDS[name].run.__doc__ == line
     assert {*COMMANDS} == {*ORDER}
     for word, line in SYNONYMS.items():
@@ -123,7 +124,7 @@ def test_the_list_says_what_the_commands_say():
 
 def test_every_option_has_a_help_and_rare_ones_exist():
     for name in ORDER:
-        importlib.import_module(f"benchnb.cli.{MODULES.get(name, name)}")
+        importlib.import_module(HOME[name])
         run, rare = COMMANDS[name].run, COMMANDS[name].rare.split()
         comments, names = docments(run, full=True), [*inspect.signature(run).parameters]
         assert all(comments[part].docment for part in names), name
@@ -158,7 +159,7 @@ def test_reading_options_are_those_of_the_import():
     read = {"metric", "filter", "split", "reducer", "value", "interrupted", "match"}
     read |= {"columns", "columns_are", "skip_empty", "cost", "task"}
     for name in ("plan", "run", "tell", "estimate", "publish", "audit", "recommend"):
-        importlib.import_module(f"benchnb.cli.{name}")
+        importlib.import_module(HOME[name])
         names = {*inspect.signature(COMMANDS[name].run).parameters}
         assert not names & (read - {"split"}), (name, names & read)
 
