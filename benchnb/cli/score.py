@@ -302,7 +302,8 @@ def plan_command(
     "Choose the items that a new model runs, and begin its evaluation"
     from benchnb.harnesses.harness import BLANK, make_subset
     from benchnb.live.evaluation import Evaluation
-    from benchnb.live.folder import Plan, check_new, holds_evaluation
+    from benchnb.live.store import check_new, holds_evaluation
+    from benchnb.live.told import Plan
 
     if secret := SECRET.search(model_args or ""):
         raise ValueError(
@@ -769,7 +770,8 @@ def run_command(
     from benchnb.harnesses.harness import get_harness, program_harness, running_harness
     from benchnb.live.answers import log_choices
     from benchnb.live.evaluation import Evaluation
-    from benchnb.live.folder import holds_evaluation, running
+    from benchnb.live.repair import running
+    from benchnb.live.store import holds_evaluation
 
     alone = running(Path(dir)) if holds_evaluation(dir) else contextlib.nullcontext()
     with alone:

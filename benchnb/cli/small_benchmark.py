@@ -450,7 +450,7 @@ def publish_command(
     from benchnb.live import bundles
     from benchnb.live.audit import without_items
     from benchnb.live.certificate import certify, measured_text
-    from benchnb.live.folder import check_new
+    from benchnb.live.store import check_new
     from benchnb.stats.irt import MIN_SOURCES
 
     check_new(out)
