@@ -39,9 +39,9 @@ from .answers import names_by_id
 from .budgets import continue_draw, drawn_before, draws_in_order
 from .bundles import load_bundle
 from .evaluation import Evaluation
-from .store import holds_evaluation
 from .report import log_metrics, rounded
 from .stopping import status_vs
+from .store import holds_evaluation
 
 # %% ../../nbs/live/in_inspect.ipynb #9e44859b
 @lru_cache(maxsize=2)
