@@ -515,6 +515,8 @@ def as_ids(
     ids: list,  # whole numbers or text
 ) -> np.ndarray:  # int64 where all are whole numbers, else text
     "Ids of items; 7 and the text 7 are the same"
+    if {*map(type, ids)} == {int} and -(10**18) < min(ids) and max(ids) < 10**18:
+        return np.array(ids, np.int64)  # as nearly all logs have them
     whole = re.compile(r"0|-?[1-9][0-9]{0,17}").fullmatch
     if all(whole(str(name)) for name in ids):
         return np.array([int(name) for name in ids], np.int64)
