@@ -19,7 +19,8 @@ from ..bento.similarity import load_transfer
 from ..bigbench.public_records import load_records
 from ..data.scores import Scores
 from ..data.sources import load
-from .verdicts import Runs, Verdict
+from .published import Runs
+from .verdicts import Verdict
 from ..stats.metrics import nrmse
 
 # %% ../../nbs/papers/bento.ipynb #3be1e33c

@@ -27,7 +27,8 @@ from benchnb.evaluation.simulate import (
     simulate,
 )
 from ..methods.collaborative_filtering import CollaborativeFiltering
-from .verdicts import Runs, Verdict, mean_cells
+from .published import Runs, mean_cells
+from .verdicts import Verdict
 from ..stats import metrics
 from ..stats.transport import transport_plan
 

@@ -21,7 +21,8 @@ from ..evaluation.method import Coreset, Method
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import prepare_method
 from ..methods.essence_bench import EssenceBench
-from .verdicts import Runs, Verdict, mean_cells
+from .published import Runs, mean_cells
+from .verdicts import Verdict
 from ..stats import metrics
 from ..stats.gam import fit_curve
 

@@ -26,8 +26,9 @@ from ..bigbench.records import RecordFeatures
 from ..bigbench.splits import Fold
 from ..data.files import resource_path
 from . import recovering_big_bench as recovering
+from .published import Runs, mean_cells
 from .recovering_big_bench import Effort
-from .verdicts import Runs, Verdict, mean_cells
+from .verdicts import Verdict
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #fec57722
 def tune_predictors(

@@ -19,7 +19,7 @@ from ..bigbench import small_bench as search
 from ..bigbench.records import describe_records
 from ..bigbench.recovery import evaluate_many, family_pairs, random_subsets
 from ..bigbench.regressors import MLP
-from .verdicts import Runs, mean_cells
+from .published import Runs, mean_cells
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #b6fee754
 PAPER = "predicting_big_bench"

@@ -9,226 +9,28 @@ __all__ = ['recompute']
 import html
 import importlib
 import re
-from enum import StrEnum
-from itertools import combinations, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .published import PAPERS, ledger_lines, paper_names, printed_value
-from benchnb.papers.verdicts import (
-    CLOSE,
+from benchnb.papers.published import (
+    PAPERS,
     Runs,
-    Verdict,
     complete_cells,
-    errors_allowed,
-    judge,
-    relative_difference,
+    ledger_lines,
+    paper_names,
     store_results,
     table_cells,
 )
-
-# %% ../../nbs/papers/reproduced.ipynb #1cadea84
-class How(StrEnum):
-    "How a table or figure was compared; the value continues '5 of 6 ...'"
-
-    CELLS = "cells agree"
-    ORDER = "pairs in the printed order"
-    NEAR = "within a tenth"
-    CLAIM = "pairs as claimed"
-    NOTHING = ""
-
-
-class Compared(NamedTuple):
-    "How a table compares with the paper"
-
-    how: How = How.NOTHING
-    agree: int = 0
-    against: int = 0
-    unclear: int = 0
-    other: bool = False  # was it on other data?
-    size: float = np.inf  # median relative difference of cells that disagree
-
-
-def tally(
-    how: How,
-    gains: pd.DataFrame,  # gain, positive: as the paper says; its error; trials
-    other: bool = False,  # was it on other data?
-) -> Compared:
-    "Count the differences that agree, that disagree, and that may be sampling error"
-    allowed = errors_allowed(gains["trials"], len(gains)) * gains["error"]
-    agree, against = (int((sign * gains["gain"] > allowed).sum()) for sign in (1, -1))
-    return Compared(how, agree, against, len(gains) - agree - against, other)
-
-# %% ../../nbs/papers/reproduced.ipynb #0b283fca
-def printed_order(
-    cells: pd.DataFrame,  # cells of one table that have both numbers
-) -> pd.DataFrame:  # gain, error and trials, one line per pair of rows
-    "Are two rows of a column in the printed order?"
-    cells = cells[~cells["column"].str.endswith(" sd")]
-    share = np.sqrt((cells["trials"] / cells["printed_trials"]).fillna(1.0))
-    ours = cells["stderr"].fillna(0)
-    cells = cells.assign(ours=ours, theirs=ours * share)
-    block = cells["row"].map(lambda row: row.rpartition(" / ")[0])  # ARC / Random
-    pairs = []
-    for _, group in cells.groupby([block, "column"], sort=False):
-        for one, two in combinations(group.itertuples(), 2):
-            gap = one.value - two.value
-            pairs.append(
-                {
-                    "gain": np.sign(gap) * (one.reproduced - two.reproduced),
-                    "error": np.hypot(one.ours, two.ours),
-                    "trials": np.fmin(one.trials, two.trials),
-                    "printed": abs(gap),
-                    "print's error": np.hypot(one.theirs, two.theirs),
-                }
-            )
-    columns = ["gain", "error", "trials", "printed", "print's error"]
-    frame = pd.DataFrame(pairs, columns=columns, dtype=float)
-    clear = errors_allowed(frame["trials"], len(frame)) * frame["print's error"]
-    return frame.loc[frame["printed"] > clear, columns[:3]]
-
-# %% ../../nbs/papers/reproduced.ipynb #c2a8e0b7
-AGREES = (Verdict.REPRODUCED, Verdict.RESCORED)  # verdicts on cells
-DISAGREES = (Verdict.CLOSE, Verdict.NOT_REPRODUCED)
-
-
-def difference_size(
-    cells: pd.DataFrame,  # cells with both numbers
-) -> float:  # share of the printed number; NaN where there are no cells
-    "Median relative difference"
-    return float(np.nanmedian(_relative_differences(cells))) if len(cells) else np.nan
-
-
-def _relative_differences(
-    cells: pd.DataFrame,  # cells with both numbers
-) -> np.ndarray:  # of each, as a share of the printed number
-    "How far each number is from the printed one"
-    return np.asarray(
-        relative_difference(
-            cells["published"].map(printed_value).astype(float),
-            cells["reproduced"].astype(float),
-            cells["best"].astype(float),
-        )
-    )
-
-
-def compare_cells(
-    cells: pd.DataFrame,  # all cells of one table, from table_cells
-) -> Compared:
-    "Cells on the paper's data; else the order on other data; else closeness"
-    good, bad = (cells[cells["verdict"].isin(words)] for words in (AGREES, DISAGREES))
-    if len(good) + len(bad):
-        return Compared(How.CELLS, len(good), len(bad), size=difference_size(bad))
-    elsewhere = cells[cells["verdict"] == Verdict.OTHER_DATA]
-    value = elsewhere["published"].map(printed_value).astype(float)
-    elsewhere = elsewhere.assign(value=value)[value.notna()]
-    if len(pairs := printed_order(elsewhere)):
-        return tally(How.ORDER, pairs, other=True)
-    number = len(elsewhere)
-    near = int((_relative_differences(elsewhere) <= CLOSE).sum())
-    how = How.NEAR if number else How.NOTHING
-    return Compared(how, agree=near, against=number - near, other=number > 0)
-
-# %% ../../nbs/papers/reproduced.ipynb #891efcd6
-def claim_gains(
-    claim: pd.DataFrame,  # claims of one item, lines of the paper's file
-    numbers: pd.DataFrame,  # number lines of the paper
-) -> (
-    pd.DataFrame
-):  # gain, error, trials, other data, place of the claim; a line per pair measured
-    "By how much is the first of each pair better than the second?"
-    pairs = []
-    for place, line in enumerate(claim.itertuples()):
-        cells = numbers[numbers["table"].isin(line.tables.split(" | "))]
-        once = cells.drop_duplicates(["row", "column"])
-        measured = {
-            (cell.row, cell.column): _Measured(
-                cell.reproduced, cell.stderr, cell.trials, cell.verdict
-            )
-            for cell in once[once["reproduced"].notna()].itertuples()
-        }
-        columns = cells.drop_duplicates("column").set_index("column")
-        way = columns[["better", "best"]].to_dict("index")
-        rows = {*cells["row"]}
-        each_row = line.each.split(" | ")
-        if line.each == "*":
-            each_row = cells["row"].unique()
-        firsts = line.row.split(" | ")
-        seconds = line.than.split(" | ")
-        names = [name for name in way if re.search(line.column, name)]
-        for each, first, second, name in product(each_row, firsts, seconds, names):
-            halves = []
-            for template, column in ((first, name), (second, line.other or name)):
-                row = template.format(each)
-                if re.fullmatch(r"[\d.]+", row):  # a bound
-                    halves.append(_Measured(float(row), 0.0, np.nan, ""))
-                elif row not in rows and measured:
-                    raise ValueError(f"{line.table}: no row {row!r} in {line.tables}")
-                elif (row, column) in measured:
-                    halves.append(measured[row, column])
-            if len(halves) == 2:
-                gain = _gain(halves[0], halves[1], way[name], line.near)
-                pairs.append((*gain, place))
-    return pd.DataFrame(pairs, columns=["gain", "error", "trials", "other", "place"])
-
-
-class _Measured(NamedTuple):
-    "A number of ours in a claim, or a bound"
-
-    value: float
-    stderr: float  # NaN: not known
-    trials: float
-    verdict: str
-
-
-def _gain(
-    first: _Measured,
-    second: _Measured,
-    way: dict,  # better: higher or lower; best: what a perfect method reaches
-    near: float,  # the first is near the second plus this share; 0: is it better?
-) -> tuple:  # gain, its error, trials, is it on other data?
-    "By how much the first is better"
-    errors = np.nan_to_num(np.array([first.stderr, second.stderr], float))
-    values = [first.value, second.value]
-    sign = -1 if way["better"] == "lower" else 1
-    if near > 0:  # distances to the best value, or to 0
-        best = np.nan_to_num(float(way["best"]))
-        values = [abs(best - first.value), (1 + near) * abs(best - second.value)]
-        errors[1] = (1 + near) * errors[1]
-        sign = -1
-    trials = np.fmin(first.trials, second.trials)
-    other = Verdict.OTHER_DATA in (first.verdict, second.verdict)
-    return sign * (values[0] - values[1]), np.hypot(*errors), trials, other
-
-# %% ../../nbs/papers/reproduced.ipynb #baf1e894
-def judge_item(
-    claim: pd.DataFrame,  # its claims, perhaps none
-    cells: pd.DataFrame,  # printed cells of the table, perhaps none
-    numbers: pd.DataFrame,  # number lines of the paper
-) -> tuple[Compared, Verdict]:
-    "How a table or a figure compares with the paper, and the verdict on it"
-    compared = Compared() if len(claim) else compare_cells(cells)
-    weak = False
-    if len(claim) and len(gains := claim_gains(claim, numbers)):
-        compared = tally(How.CLAIM, gains, gains["other"].any())
-        allowed = errors_allowed(gains["trials"], len(gains)) * gains["error"]
-        unclear = (gains["gain"].abs() <= allowed).groupby(gains["place"]).mean()
-        weak = (unclear > 0.5).any()  # one of several claims is mostly unclear
-    if compared.how:
-        verdict = judge(
-            agree=compared.agree,
-            against=compared.against,
-            unclear=compared.unclear,
-            other=compared.other,
-            size=compared.size,
-        )
-        good = verdict in (Verdict.REPRODUCED, Verdict.REPRODUCED_ELSEWHERE)
-        return compared, Verdict.NOT_DECIDED if weak and good else verdict
-    waiting = (cells["verdict"] == Verdict.NOT_YET).any()
-    return compared, Verdict.NOT_YET if waiting else Verdict.NOT_POSSIBLE
+from benchnb.papers.verdicts import (
+    DISAGREES,
+    Compared,
+    Verdict,
+    difference_size,
+    judge_item,
+)
 
 # %% ../../nbs/papers/reproduced.ipynb #5616412f
 BY_HAND = (Verdict.NOT_DECIDED, Verdict.NOT_POSSIBLE, Verdict.NOTHING_MEASURED)

@@ -20,7 +20,8 @@ from ..evaluation.method import Method
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import prepare_method
 from ..methods.tailored_bench import TailoredBench, TailoredBenchPublished
-from .verdicts import Runs, Verdict, mean_cells
+from .published import Runs, mean_cells
+from .verdicts import Verdict
 from ..stats import metrics
 from ..stats.medoids import cluster_items, standardize
 

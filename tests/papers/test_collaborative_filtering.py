@@ -11,7 +11,7 @@ from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods.collaborative_filtering import CollaborativeFiltering
 from benchnb.papers import collaborative_filtering as chapter
-from benchnb.papers.verdicts import Runs, store_results, table_cells
+from benchnb.papers.published import Runs, store_results, table_cells
 
 FEW = {
     "Random": PerTask(get_method("random"), least=5),

@@ -17,8 +17,8 @@ from benchnb.bigbench.splits import split_records
 from benchnb.papers import predicting_big_bench as chapter
 from benchnb.papers import recovering_big_bench as recovering
 from benchnb.papers.predicting_big_bench import Effort
+from benchnb.papers.published import Runs, complete_cells, store_results, table_cells
 from benchnb.papers.recovering_big_bench import PAPER
-from benchnb.papers.verdicts import Runs, complete_cells, store_results, table_cells
 
 FAMILIES = {"A": "PaLM", "B": "GPT", "C": "Gopher", "D": "BIG-G T=0", "E": "BIG-G T=1"}
 

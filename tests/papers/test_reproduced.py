@@ -5,14 +5,16 @@ import re
 import pandas as pd
 import pytest
 
-from benchnb.papers import reproduced
-from benchnb.papers.published import PAPERS, ledger_lines, published_cells
-from benchnb.papers.verdicts import (
-    Verdict,
+from benchnb.papers import reproduced, verdicts
+from benchnb.papers.published import (
+    PAPERS,
+    ledger_lines,
+    published_cells,
     store_results,
     stored_results,
     table_cells,
 )
+from benchnb.papers.verdicts import Verdict
 from tools.run import ROOT
 
 # counted in the papers: numbered tables and figures
@@ -23,7 +25,7 @@ ITEMS = {
     "tailored_bench": (17, 23),
     "essence_bench": (0, 0),
 }
-NEEDS_A_REASON = [*reproduced.DISAGREES, Verdict.DIFFERS, Verdict.RESCORED]
+NEEDS_A_REASON = [*verdicts.DISAGREES, Verdict.DIFFERS, Verdict.RESCORED]
 NEEDS_A_REASON += reproduced.BY_HAND
 
 
@@ -73,7 +75,7 @@ def test_every_headline_and_every_claim_finds_its_numbers(page):
     known = set(ledger_lines("number")[key].itertuples(index=False, name=None))
     given = page.loc[page["row"] != "", key].itertuples(index=False, name=None)
     assert set(given) <= known
-    judged = page[page["how"] == reproduced.How.CLAIM]
+    judged = page[page["how"] == verdicts.How.CLAIM]
     claims = ledger_lines("claim")[["paper", "table"]].itertuples(
         index=False, name=None
     )
@@ -88,10 +90,10 @@ def test_no_pair_of_a_claim_is_lost(paper):
     claims, numbers = (ledger_lines(kind, paper) for kind in ("claim", "number"))
     for place in range(len(claims)):
         line = claims.iloc[place : place + 1]
-        assert len(reproduced.claim_gains(line, numbers)), line["table"].item()
+        assert len(verdicts.claim_gains(line, numbers)), line["table"].item()
         wrong = line.assign(row=line["row"] + ", misspelt")
         with pytest.raises(ValueError, match="misspelt"):
-            reproduced.claim_gains(wrong, numbers)
+            verdicts.claim_gains(wrong, numbers)
 
 
 def test_an_item_with_an_unclear_claim_is_not_decided():
@@ -105,7 +107,7 @@ def test_an_item_with_an_unclear_claim_is_not_decided():
         ([*clear, line | dict(row="a", than="c")], Verdict.NOT_DECIDED),
     ):
         given = pd.DataFrame(claims), pd.DataFrame(), pd.DataFrame(cells)
-        assert reproduced.judge_item(*given)[1] == word
+        assert verdicts.judge_item(*given)[1] == word
 
 
 @pytest.mark.slow
@@ -140,7 +142,7 @@ def test_a_list_re_scored_is_not_called_reproduced():
         line = entry._replace(verdict=given)
         assert reproduced.report_line(line, cells, *rest)["verdict"] == word
         judged = reproduced.report_line(line, wrong, *rest)["verdict"]
-        assert judged in reproduced.DISAGREES  # the list does not help
+        assert judged in verdicts.DISAGREES  # the list does not help
 
 
 def test_no_text_breaks_a_row_and_all_items_count(page):

@@ -7,13 +7,14 @@ import pytest
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
 from benchnb.methods.tailored_bench import TailoredBench
+from benchnb.papers.published import table_cells
 from benchnb.papers.tailored_bench import (
     OtherNatives,
     gsm8k_cells,
     scatter,
     with_and_without,
 )
-from benchnb.papers.verdicts import Verdict, table_cells
+from benchnb.papers.verdicts import Verdict
 
 
 @pytest.fixture(scope="module")

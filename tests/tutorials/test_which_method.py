@@ -10,7 +10,7 @@ import pytest
 
 from benchnb.cli.app import parse
 from benchnb.evaluation.registry import get_method
-from benchnb.papers.verdicts import stored_results
+from benchnb.papers.published import stored_results
 from tools.run import ROOT
 
 NB = json.loads((ROOT / "nbs/tutorials/which_method.ipynb").read_text("utf-8"))
