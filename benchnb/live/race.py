@@ -10,12 +10,14 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 
 from ..data.scores import Scores
+from .comparison import ComparisonResult, Outcome, margin_text
 from .evaluation import Evaluation
-from .stopping import margin_text, standing
+from .stopping import standing
 from ..stats.confidence_sequences import Answers, capital
 
 # %% ../../nbs/live/race.ipynb #836ec587
@@ -36,31 +38,60 @@ def judge_race(
     return stay, leader, bool((close | beaten).all())
 
 # %% ../../nbs/live/race.ipynb #e8c26ebd
-@dataclass(frozen=True)
-class RaceResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RaceResult(ComparisonResult):
     "Who won, and what it took"
 
-    best: str
-    items: dict[str, int]  # that each candidate answered, in their order
-    total: int  # items of the benchmark
-    within: float
-    level: float
+    winner: str | None  # None: the race is not over
+    answered: dict[str, int]  # items of each candidate, in their order
+    beaten: dict[str, str | None]  # who beat each candidate; None: it is still in
     learned: bool = False  # its capital was: a heuristic, which promises nothing
+
+    title: ClassVar[str] = "Race"
+    at_any_time: ClassVar[bool] = True
+    json_keys: ClassVar[dict[str, str]] = {
+        "winner": "best",
+        "answered": "items",
+        "total": "total",
+        "margin": "within",
+        "level": "level",
+        "learned": "learned",
+        "share": "share",
+    }
+
+    @property
+    def outcome(self) -> Outcome:
+        "Is one candidate the best, or within the margin of it?"
+        return Outcome.OPEN if self.winner is None else Outcome.WITHIN
+
+    @property
+    def runs(self) -> int:
+        "Answers of all candidates"
+        return sum(self.answered.values())
 
     @property
     def share(self) -> float:  # of the runs that all items would take
         "Runs that were used"
-        return sum(self.items.values()) / (len(self.items) * self.total)
+        return self.runs / (len(self.answered) * self.total)
+
+    def verdict(self, a: str | None = None, b: str | None = None) -> str:
+        "Who is the best, and how sure that is"
+        if self.winner is None:
+            left = sum(by is None for by in self.beaten.values())
+            return f"{self.outcome}: {left} of {len(self.beaten)} are in"
+        heuristic = " by a heuristic" if self.learned else ""
+        return (
+            f"{self.winner} is the best of {len(self.answered)}, or within "
+            f"{margin_text(self.margin or 0)} of it ({self.level:.0%}{heuristic})"
+        )
+
+    def measured(self) -> str:
+        "What it took"
+        return f"{self.runs:,} runs ({self.share:.0%} of all)"
 
     def sentence(self) -> str:
         "The result in words"
-        runs = sum(self.items.values())
-        heuristic = " by a heuristic" if self.learned else ""
-        return (
-            f"{self.best} is the best of {len(self.items)}, or within "
-            f"{margin_text(self.within)} of it ({self.level:.0%}{heuristic}), "
-            f"after {runs:,} runs ({self.share:.0%} of all)"
-        )
+        return f"{self.verdict()}, after {self.measured()}"
 
 
 def batches(
@@ -97,20 +128,24 @@ def race(
     order = np.random.default_rng(seed).permutation(total)
     threshold = enough or (len(names) - 1) / (1 - level)
     asked = np.zeros(len(names), dtype=int)
+    beaten: dict[str, str | None] = dict.fromkeys(names)
     running = np.arange(len(names))  # rows of those that are still in
     for count in batches(total, first):
         asked[running] = count
         answers = values[running][:, order[:count]]
         stays, leader, is_won = judge_race(answers, total, threshold, within)
         best = names[running[leader]]
+        beaten |= {names[row]: best for row in running[~stays]}
         running = running[stays]
         if is_won:
             break
     return RaceResult(
-        best=best,
-        items=dict(zip(names, map(int, asked), strict=True)),
+        winner=best,
+        items=int(asked.max()),
+        answered=dict(zip(names, map(int, asked), strict=True)),
+        beaten=beaten,
         total=total,
-        within=within,
+        margin=within,
         level=level,
         learned=enough is not None,
     )
@@ -134,7 +169,7 @@ def races_right(
     for trial in range(races):
         drawn = np.sort(rng.permutation(len(source))[:number])
         candidates = source.select(models=drawn)
-        best = race(candidates, within, seed=trial, enough=enough).best
+        best = race(candidates, within, seed=trial, enough=enough).winner
         right += truth[best] >= truth.iloc[drawn].max() - within - 1e-9
     return right / races
 
@@ -167,7 +202,7 @@ def standing_race(
     within: float = 0.01,  # margin
     level: float = 0.95,  # promised probability of a right winner
     enough: float | None = None,  # capital that refutes a claim; None: by the level
-) -> tuple[dict[str, str | None], str | None]:  # who beat each (None: in); the winner
+) -> RaceResult:
     "How a live race stands"
     if len(runs) < 2:
         raise ValueError(f"a race needs two candidates or more, got {len(runs)}")
@@ -190,4 +225,14 @@ def standing_race(
     def mean_score(name: str) -> float:
         return float(np.nanmean([*runs[name].answers.values()]))
 
-    return beaten, max(winners, key=mean_score, default=None)
+    answered = {name: len(run.answers) for name, run in runs.items()}
+    return RaceResult(
+        winner=max(winners, key=mean_score, default=None),
+        items=max(answered.values()),
+        answered=answered,
+        beaten=beaten,
+        total=len(next(iter(runs.values())).items),
+        margin=within,
+        level=level,
+        learned=enough is not None,
+    )

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchnb.live.gate import GateOutcome, difference_sequence, gate, repeated_score
+from benchnb.live.comparison import Outcome
+from benchnb.live.gate import difference_sequence, gate, repeated_score
 from tools.run import ROOT
 
 
@@ -37,22 +38,20 @@ def test_at_the_margin_both_mistakes_are_rare(flaky, repeatable):
         gate(*pair, 120, margin, repeatable=repeatable)
         for pair in stories(120, apart, flaky, 200, rng)
     ]
-    early = [one.outcome for one in found if one.tasks < 120 or not repeatable]
+    early = [one.outcome for one in found if one.items < 120 or not repeatable]
     # 200 stories of at most 5%: 19 and more have a probability below .01
-    assert max(early.count(GateOutcome.PASS), early.count(GateOutcome.FAIL)) < 19
+    assert max(early.count(Outcome.PASS), early.count(Outcome.FAIL)) < 19
 
 
-@pytest.mark.parametrize(
-    "apart, says", [(0.3, GateOutcome.PASS), (-0.4, GateOutcome.FAIL)]
-)
+@pytest.mark.parametrize("apart, says", [(0.3, Outcome.PASS), (-0.4, Outcome.FAIL)])
 def test_a_large_difference_is_decided_early(apart, says):
     rng = np.random.default_rng(1)
     old = (rng.random(300) < 0.5 - apart / 2) * 1.0
     new = (rng.random(300) < 0.5 + apart / 2) * 1.0
     found = gate(old, new, 300)
-    assert found.outcome == says and found.tasks < 150
+    assert found.outcome == says and found.items < 150
     # what came after the decision changes nothing of it
-    again = gate(old[: found.tasks], new[: found.tasks], 300)
+    again = gate(old[: found.items], new[: found.items], 300)
     assert again == found
 
 
@@ -77,7 +76,7 @@ def test_an_unscored_task_never_helps():
         in gate(old, blank, 80).note
     )
     nothing = gate(old, np.full(80, np.nan), 80)
-    assert nothing.outcome == GateOutcome.INCONCLUSIVE and np.isnan(nothing.new)
+    assert nothing.outcome == Outcome.INCONCLUSIVE and np.isnan(nothing.new)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.paired import Paired, paired, paired_runs, residual_variance
+from benchnb.live.paired import PairedResult, paired, paired_runs, residual_variance
 from benchnb.stats.conformal import pair_interval
 
 
@@ -248,20 +248,26 @@ def test_a_probability_from_estimates_is_right_as_often_as_it_says():
 
 
 def test_no_probability_is_certain_and_a_tie_is_a_tie():
-    sure = Paired(-0.12, (-0.16, -0.08), 1e-9, 500, 0.95)
+    sure = PairedResult(
+        difference=-0.12, interval=(-0.16, -0.08), better=1e-9, items=500
+    )
     text = sure.sentence("v1", "v2")
     assert text.startswith("v2 is better than v1 by 12.0 ± 4.0 points (95% interval)")
     assert "probability above 99.9%" in text and "100.0%" not in text
     assert "B is better (above 99.9%)" in repr(sure)
-    open_ = Paired(0.03, (-0.02, 0.08), 0.88, 60, 0.95).sentence("v1", "v2")
+    open_ = PairedResult(
+        difference=0.03, interval=(-0.02, 0.08), better=0.88, items=60
+    ).sentence("v1", "v2")
     assert open_.startswith("Not decided: v1 is ahead of v2 by 3.0 ± 5.0 points")
     assert "better with probability 88.0%" in open_
-    tie = Paired(0.0, (-0.05, 0.05), 0.5, 60, 0.95)
+    tie = PairedResult(difference=0.0, interval=(-0.05, 0.05), better=0.5, items=60)
     assert tie.sentence().startswith("A tie: the difference of A and B is 0.0 ± 5.0")
     assert "better" not in tie.sentence() and "a tie" in repr(tie)
-    exact = Paired(0.0, (0.0, 0.0), 0.5, 60, 0.95)
+    exact = PairedResult(difference=0.0, interval=(0.0, 0.0), better=0.5, items=60)
     assert exact.sentence("v1", "v2") == "v1 and v2 score the same: every item was run"
-    few = Paired(0.2, (0.1, 0.4), 1.0, 60, 0.95, least=1 / 42)
+    few = PairedResult(
+        difference=0.2, interval=(0.1, 0.4), better=1.0, items=60, least=1 / 42
+    )
     assert few.probability() == "above 97.6%"
     assert "20.0 points (95% interval 10.0 to 40.0)" in few.sentence()
 

@@ -31,15 +31,15 @@ def test_the_promise_is_kept_when_all_are_nearly_equal():
     for seed in range(60):
         table = models(6, seed=seed, step=0.01)
         found, truth = race(table, within=0.01, seed=seed), table.truth()
-        right.append(truth[found.best] >= truth.max() - 0.01 - 1e-9)
+        right.append(truth[found.winner] >= truth.max() - 0.01 - 1e-9)
     assert np.mean(right) >= 0.95
 
 
 def test_weak_candidates_fall_out_early_and_the_winner_is_the_best():
     table = models(6, items=600, step=0.1)
     found = race(table)
-    assert found.best == "m5" and found.share < 0.5
-    asked = list(found.items.values())
+    assert found.winner == "m5" and found.share < 0.5
+    asked = list(found.answered.values())
     assert asked[0] < asked[5] == max(asked) and min(asked) >= 20
     assert found == race(table) and found != race(table, seed=1)
 
@@ -51,7 +51,7 @@ def test_a_judgement_agrees_with_pairs():
     runs = {n: Evaluation(fitted, 200, batch=60) for n in table.models.index}
     for name, row in zip(runs, table.values.astype(float), strict=True):
         runs[name].tell(pd.Series(row, table.items.index)[runs[name].ask()])
-    beaten, winner = standing_race(runs)
+    status = standing_race(runs)
     order = source.items.index.get_indexer(list(runs["m0"].answers))
     answers = table.values.astype(float)[:, order]
     stay, leader, won = judge_race(answers, 200, enough=3 / 0.05)
@@ -60,8 +60,10 @@ def test_a_judgement_agrees_with_pairs():
         standing(runs[lead], runs[n], level=1 - 2 * 0.05 / 3).interval[0] for n in runs
     ]
     assert [x > 0 for x in low] == list(~stay)
-    assert not any(beaten[n] is None and not s for n, s in zip(runs, stay, strict=True))
-    assert (winner == lead) == won
+    assert not any(
+        status.beaten[n] is None and not s for n, s in zip(runs, stay, strict=True)
+    )
+    assert (status.winner == lead) == won
 
 
 def test_a_learned_promise_asks_less_and_is_kept_by_the_sources():

@@ -7,9 +7,10 @@ from helpers.small import table
 
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
+from benchnb.live.comparison import Outcome
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.race import standing_race
-from benchnb.live.stopping import Decision, answers_in_order, shared_order, standing
+from benchnb.live.stopping import answers_in_order, shared_order, standing
 
 
 def equal(scores=None):
@@ -48,11 +49,11 @@ def test_batches_follow_the_draw(tmp_path):
 
 def test_the_better_model_is_named_in_both_directions():
     strong, weak = begun(), begun()
-    assert standing(strong, weak).decision is Decision.OPEN
+    assert standing(strong, weak).outcome is Outcome.OPEN
     for run, row in ((strong, 1.0), (weak, 0.0)):
         tell(run, row, 2)
     one, two = standing(strong, weak), standing(weak, strong)
-    assert one.decision is Decision.A_BETTER and two.decision is Decision.B_BETTER
+    assert one.outcome is Outcome.A_BETTER and two.outcome is Outcome.B_BETTER
     np.testing.assert_allclose(one.interval, np.negative(two.interval)[::-1], atol=1e-9)
     assert one.decided and not standing(begun(), begun()).decided
     assert one.sentence("new", "old").startswith(
@@ -68,12 +69,12 @@ def test_the_same_model_is_within_the_margin_when_much_was_asked():
     runs = [begun(budget=total, batch=total - 2) for _ in range(2)]
     for run in runs:
         tell(run, 1.0)
-    assert standing(*runs).decision is Decision.OPEN  # no margin was named
+    assert standing(*runs).outcome is Outcome.OPEN  # no margin was named
     found = standing(*runs, within=0.1)
-    assert found.decision is Decision.WITHIN
+    assert found.outcome is Outcome.WITHIN
     assert "You may stop: A and B are within 10 points" in found.sentence()
     score = standing(runs[0], within=0.1)
-    assert score.decision is Decision.WITHIN and "the score lies" in score.sentence()
+    assert score.outcome is Outcome.WITHIN and "the score lies" in score.sentence()
 
 
 def test_unscored_items_are_left_out():
@@ -106,9 +107,9 @@ def test_wrong_answers_left_blank_decide_nothing():
         tell(run, row, 6)
     found, (low, high) = standing(*runs), standing(runs[1]).interval
     assert found.interval[0] <= half.mean() - third.mean() <= found.interval[1]
-    assert found.decision is not Decision.B_BETTER and low <= third.mean() < high
-    beaten, winner = standing_race(dict(zip("ab", runs, strict=True)))
-    assert beaten["a"] is None and winner != "b"
+    assert found.outcome is not Outcome.B_BETTER and low <= third.mean() < high
+    race = standing_race(dict(zip("ab", runs, strict=True)))
+    assert race.beaten["a"] is None and race.winner != "b"
 
 
 @pytest.mark.parametrize("method", ["kmeans", "aipw"])
@@ -119,5 +120,5 @@ def test_an_exact_score_decides_by_the_items_that_the_other_was_asked(method):
     assert other.full_score() == 0 and len(other.answers) == 20
     tell(a, 1.0, 2)
     found, back = standing(a, other), standing(other, a)
-    assert found.decision is Decision.A_BETTER and found.items == 20
-    assert back.decision is Decision.B_BETTER
+    assert found.outcome is Outcome.A_BETTER and found.items == 20
+    assert back.outcome is Outcome.B_BETTER
