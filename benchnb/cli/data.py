@@ -397,8 +397,12 @@ def list_papers(
     jobs: int,
 ) -> None:
     "The papers' tables: published, reproduced, verdict"
-    from benchnb.papers.published import published_cells
-    from benchnb.papers.verdicts import cells_json, format_cells, table_cells
+    from benchnb.papers.published import (
+        cells_json,
+        format_cells,
+        published_cells,
+        table_cells,
+    )
 
     published_cells(paper)  # an unknown paper is refused first
     folder = None

@@ -12,7 +12,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
 
@@ -55,9 +55,9 @@ from benchnb.live.answers import (
     log_choices,
     table_answers,
 )
+from ..live.comparison import Outcome, margin_text
 from ..live.evaluation import Evaluation
 from benchnb.live.gate import (
-    GateOutcome,
     GateResult,
     common_tasks,
     gate,
@@ -65,7 +65,6 @@ from benchnb.live.gate import (
 )
 from ..live.paired import paired_runs
 from ..live.race import learned_capital, race, standing_race
-from ..live.stopping import margin_text
 from ..live.store import holds_evaluation
 from ..live.told import check_answers
 
@@ -205,7 +204,7 @@ def paired_command(
     )
     sentence = result.sentence(a, b)
     if json:
-        return print_json(asdict(result) | {"sentence": sentence})
+        return print_json(result.values() | {"sentence": sentence})
     print(labelled_line("A", a), labelled_line("B", b), "", sep="\n")
     print(textwrap.fill(sentence, 79), end="\n\n")
     print(labelled_line("items", f"{result.items:,} in common"))
@@ -331,7 +330,7 @@ def what_next(
     whole: bool = True,  # the tasks are all of the benchmark
 ) -> str:  # empty: it is decided
     "What decides a gate that is INCONCLUSIVE"
-    if result.outcome is not GateOutcome.INCONCLUSIVE:
+    if result.outcome is not Outcome.INCONCLUSIVE:
         return ""
     if not left and not whole:
         line = f"benchnb paired {shlex.quote(old)} {shlex.quote(new)}"
@@ -350,18 +349,18 @@ def what_next(
     return f"{next_tasks}; {tasks} that you ran {verb} not among the first"
 
 # %% ../../nbs/cli/decide.ipynb #f7166a2a
-CODES = {GateOutcome.PASS: 0, GateOutcome.FAIL: 1, GateOutcome.INCONCLUSIVE: 3}
+CODES = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.INCONCLUSIVE: 3}
 
 
 JUNIT = {  # the element of a test that did not pass, and the count of such tests
-    GateOutcome.FAIL: ("failure", "failures"),
-    GateOutcome.INCONCLUSIVE: ("skipped", "skipped"),
+    Outcome.FAIL: ("failure", "failures"),
+    Outcome.INCONCLUSIVE: ("skipped", "skipped"),
     None: ("error", "errors"),
 }
 
 
 def junit_test(
-    outcome: GateOutcome | None,  # None: there is none, something went wrong
+    outcome: Outcome | None,  # None: there is none, something went wrong
     text: str,
 ) -> str:
     "A report of JUnit with one test: passed, a failure, skipped, or an error"
@@ -369,7 +368,7 @@ def junit_test(
     for which, (_, total) in JUNIT.items():
         suite.set(total, str(int(which is outcome)))
     case = SubElement(suite, "testcase", name="gate")
-    if outcome is GateOutcome.PASS:
+    if outcome is Outcome.PASS:
         SubElement(case, "system-out").text = text
     else:
         SubElement(case, JUNIT[outcome][0], message=text)
@@ -404,7 +403,7 @@ def markdown(
     "The result as a heading, sentences and a table"
     lines = [
         f"## {result.outcome}\n",
-        f"{result.decision()}\n",
+        f"{result.verdict()}\n",
         "| points of 100 | tasks | old | new | new - old |",
         "|:--|--:|--:|--:|:-:|",
     ]
@@ -417,7 +416,7 @@ def markdown(
         )
     low, high = (points(end) for end in result.interval)
     lines.append(
-        f"| the gate looked at | {result.tasks:,} of {result.total:,} | "
+        f"| the gate looked at | {result.items:,} of {result.total:,} | "
         f"{points(result.old)} | {points(result.new)} | {low} to {high} |"
     )
     if notes := ". ".join(filter(None, [result.note, more])):
@@ -448,7 +447,7 @@ def _print_result(
 ) -> None:
     "Print the result in lines of at most 79 columns"
     common = "" if result.common is None else result.common.sentence()
-    lines = [result.decision(), common, "", result.looked_at(), result.note, more]
+    lines = [result.verdict(), common, "", result.looked_at(), result.note, more]
     for line in filter(None, lines):
         print(textwrap.fill(line, 79, break_on_hyphens=False, break_long_words=False))
 
@@ -487,7 +486,7 @@ def drive(
         left = order
         if scores is not None:
             result, left = judge(scores)
-            undecided = result.outcome is GateOutcome.INCONCLUSIVE
+            undecided = result.outcome is Outcome.INCONCLUSIVE
             if not (words and undecided and left):
                 return result, left
         if len(left) == left_before:
@@ -639,17 +638,19 @@ def race_folders(
                 "--learn needs the sources: plan with --batch from a table"
             )
         enough = learned_capital(source, len(runs), within, level)
-    beaten, winner = standing_race(runs, within, level, enough)
-    stays = [name for name in runs if beaten[name] is None]
+    status = standing_race(runs, within, level, enough)
+    stays = [name for name in runs if status.beaten[name] is None]
     if json:
-        asks = {name: runs[name].ask() for name in stays if winner is None}
-        return print_json({"winner": winner, "beaten": beaten, "ask": asks})
-    items = [len(run.answers) for run in runs.values()]
-    state = [f"out: {by} is better" if by else "in" for by in beaten.values()]
+        asks = {name: runs[name].ask() for name in stays if not status.decided}
+        return print_json(
+            {"winner": status.winner, "beaten": status.beaten, "ask": asks}
+        )
+    items = [*status.answered.values()]
+    state = [f"out: {by} is better" if by else "in" for by in status.beaten.values()]
     frame = pd.DataFrame({"candidate": places, "items": items, "": state})
     print(f"{render(frame)}\n")
-    if winner is not None:
-        sentence = f"{winner} is the best, or within {margin_text(within)} of it"
+    if status.decided:
+        sentence = f"{status.winner} is the best, or within {margin_text(within)} of it"
         basis = " by a heuristic" if learn else ""
         return print(labelled_line("winner", f"{sentence} ({level:.0%}{basis})"))
     commands = {name: runs[name].command() for name in stays}
@@ -706,9 +707,9 @@ def race_command(
         enough = learned_capital(rest, len(names), margin, level)
     result = race(table.select(models=names), margin, level, seed=seed, enough=enough)
     if json:
-        return print_json(asdict(result) | {"share": result.share})
-    frame = pd.DataFrame(result.items.items(), columns=["candidate", "items"])
+        return print_json(result.values())
+    frame = pd.DataFrame(result.answered.items(), columns=["candidate", "items"])
     frame = frame.sort_values("items", ascending=False, kind="stable")
     frame[""] = (frame["items"] < frame["items"].max()).map({True: "out", False: ""})
-    frame.loc[frame["candidate"] == result.best, ""] = "won"
+    frame.loc[frame["candidate"] == result.winner, ""] = "won"
     print(f"{render(frame)}\n\n{labelled_line('winner', result.sentence())}")

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from benchnb.harnesses.harness import Harness
     from benchnb.harnesses.logs import Choices
     from benchnb.live.evaluation import Evaluation
-    from benchnb.live.stopping import Standing
+    from benchnb.live.stopping import StoppingResult
 
 # %% ../../nbs/cli/score.ipynb #34ea3db8
 def choose_harness(
@@ -382,7 +382,7 @@ def print_next(
     live: "Evaluation",
     folder: str,  # as the user named it
     json: bool = False,  # as an object
-    stands: "Standing | None" = None,  # how it stands now
+    stands: "StoppingResult | None" = None,  # how it stands now
 ) -> None:
     "What to run next, and what to tell then; or the estimate"
     from benchnb.cli.report import format_report, next_command

@@ -344,7 +344,7 @@ def side_by_side(
     "One table as the paper lays it out: published, reproduced, difference"
     cells = table_cells(paper, folder)
     if table not in set(cells["table"]):
-        hint = f"'benchnb list papers {paper}' prints all"
+        hint = f"there are {', '.join(cells['table'].unique())}"
         raise unknown_name("table", table, cells["table"].unique(), hint)
     cells = cells[cells["table"] == table]
     shown = ["published", "reproduced", "difference"]
