@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.logs import lm_eval
+from helpers.logs import lm_eval, right_or_wrong, write_lm_eval
 from helpers.small import table
 
 import benchnb
@@ -124,16 +124,67 @@ def test_a_harness_is_imported_when_it_is_named(tmp_path):
         assert {*printed.splitlines()[-1].split()} <= SHARED
 
 
+FILES = {  # method -> our files passed: by a tell of a part, by the last tell, after it
+    "aipw": (19, 27, 22),
+    "guarded_irt": (19, 30, 25),
+}
+
+
+@pytest.fixture
+def logged(tmp_path, monkeypatch):
+    "A table read from logs, and a function that writes the new model's log"
+    monkeypatch.chdir(tmp_path)
+    right = {"sums": right_or_wrong(21, 30), "logic": right_or_wrong(21, 20, seed=1)}
+    for number in range(20):
+        answers = {task: rows[number].tolist() for task, rows in right.items()}
+        write_lm_eval("logs", f"m{number}", answers)
+    assert command("import lm-eval logs --out s.parquet".split()) == 0
+
+    def log(place, items):
+        ids = {task: [n for n in items if n.startswith(f"{task}/")] for task in right}
+        numbers = {t: sorted(int(n.split("/")[1]) for n in ids[t]) for t in ids}
+        answers = {t: {n: int(right[t][20][n]) for n in numbers[t]} for t in ids}
+        write_lm_eval(place, "new", {t: x for t, x in answers.items() if x})
+
+    return log
+
+
+@pytest.mark.parametrize("method", FILES)
+def test_tell_and_estimate_pass_through_so_many_files(method, logged):
+    "The statistics of an estimate are the larger part of the longer journeys"
+    plan = f"plan s.parquet --method {method} --budget 20 --folds 3 --out".split()
+    seen = []
+    for name in ("imports", "mine"):  # to import is no part of a journey
+        assert command([*plan, name]) == 0
+        asked = Evaluation.load(name).ask()
+        logged(f"{name} part", asked[:8])
+        logged(f"{name} rest", asked[8:])
+        lines = ["tell", name, f"{name} part"], ["tell", name, f"{name} rest"]
+        seen = [journey(lambda w=w: command(w)) for w in (*lines, ["estimate", name])]
+    counts = [len(files) for files in seen]
+    most = FILES[method]
+    assert all(n <= top for n, top in zip(counts, most, strict=True)), (counts, seen)
+    for files in seen[:2]:
+        assert {f for f in files if f.startswith("harnesses/")} == {
+            "harnesses/harness.py",
+            "harnesses/lm_eval.py",
+            "harnesses/logs.py",
+        }
+    assert not any(file.startswith("harnesses/") for file in seen[2])
+
+
 TELL = """
 import sys
 from benchnb.cli.app import main
 assert main(["tell", *sys.argv[1:]]) == 0
-names = ("benchnb.methods.", "benchnb.bento.", "benchnb.bigbench.")
-print(*[name for name in sys.modules if name.startswith(names)])
+rooms = "methods", "bento", "bigbench", "harnesses"
+names = tuple(f"benchnb.{room}." for room in rooms)
+print(*sorted(name for name in sys.modules if name.startswith(names)))
 """
+HARNESSES = ["benchnb.harnesses.harness", "benchnb.harnesses.logs"]  # of all of them
 
 
-def test_an_evaluation_imports_its_own_method_only(tmp_path, monkeypatch):
+def test_an_evaluation_imports_its_own_method_and_harness_only(tmp_path, monkeypatch):
     scores = table()
     scores.to_parquet(tmp_path / "scores.parquet")
     lines = [f"new,{name},{k % 2}" for k, name in enumerate(scores.items.index)]
@@ -142,7 +193,18 @@ def test_an_evaluation_imports_its_own_method_only(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert command(plan.split()) == 0
     printed = python("-c", TELL, "mine", "log.csv", cwd=tmp_path)
-    assert printed.splitlines()[-1].split() == ["benchnb.methods.sampling"]
+    imported = [*HARNESSES, "benchnb.methods.sampling"]
+    assert printed.splitlines()[-1].split() == imported
+
+
+def test_an_evaluation_with_a_harness_imports_no_other(logged, tmp_path):
+    plan = "plan s.parquet --method aipw --budget 20 --out mine"
+    assert command(plan.split()) == 0
+    logged("new", Evaluation.load("mine").ask())
+    printed = python("-c", TELL, "mine", "new", cwd=tmp_path)
+    imported = [*HARNESSES, "benchnb.methods.sampling"]
+    imported.insert(1, "benchnb.harnesses.lm_eval")
+    assert printed.splitlines()[-1].split() == imported
 
 
 COMPLETE = """
