@@ -759,6 +759,9 @@ def read_choices(
     model: str | None = None,  # the model's name, where the log does not say it
     task: str | None = None,  # the task's name, where the log does not say it
     cost: str = "tokens",  # what an item costs: its tokens, seconds or usd in the log
+    direction: str | None = None,  # which values are better: higher, lower
+    scale: str | None = None,  # the metric's lowest and highest value, such as 1,10
+    differing: str | None = None,  # settings in which logs of a task may differ
 ):  # -> Choices
     "How the logs of a harness are to be read"
     from benchnb.harnesses.logs import Choices
@@ -772,6 +775,13 @@ def read_choices(
             raise ValueError(
                 f"--value {text!r} is not WORD=NUMBER, as GOOD=1"
             ) from error
+    ends = None
+    if scale is not None:
+        try:
+            low, high = map(float, scale.split(","))
+        except ValueError as error:
+            raise ValueError(f"--scale {scale!r} is not LOW,HIGH, as 1,10") from error
+        ends = (low, high)
     return Choices(
         tuple(split_commas(metric) or ()),
         tuple(split_commas(filter) or ()),
@@ -784,6 +794,9 @@ def read_choices(
         model=model,
         task=task,
         cost=cost,
+        direction=direction,
+        scale=ends,
+        differing=tuple(split_commas(differing) or ()),
     )
 
 # %% ../../nbs/cli/app.ipynb #b54469f7

@@ -27,10 +27,19 @@ def import_figures(
     out: str,  # the table that was written
 ) -> dict:
     "What was read: its size, its ends, and what is known of the items"
+    import numpy as np
+
     items = scores.items
-    means = scores.performance()
-    lowest = means.idxmin()
-    highest = means.idxmax()
+    scored = ~np.isnan(scores.values)
+    common = np.flatnonzero(scored.all(axis=0))  # other items are no comparison
+    is_unequal = len(common) < scored.any(axis=0).sum()
+    ends = {}
+    if len(common):
+        means = (scores.select(items=common) if is_unequal else scores).performance()
+        ends = {"lowest": means.idxmin(), "highest": means.idxmax()}
+    reconciled = {}
+    if "reconciled" in scores.models:
+        reconciled = scores.models["reconciled"].dropna().to_dict()
     known = {
         name: float(items[name].notna().mean()) if name in items else 0.0
         for name in ("cost", "hash")
@@ -44,8 +53,12 @@ def import_figures(
         "models": len(scores),
         "items": len(items),
         "tasks": items["task"].nunique(),
-        "lowest": {"model": lowest, "score": float(means[lowest])},
-        "highest": {"model": highest, "score": float(means[highest])},
+        **{
+            end: {"model": model, "score": float(means[model])}
+            for end, model in ends.items()
+        },
+        "common_items": len(common),
+        "reconciled": reconciled,
         "known": known,
         "cost_unit": unit,
         "written": out,
@@ -85,7 +98,12 @@ def print_import(
     from benchnb.data.untrusted import escaped
     from benchnb.harnesses.logs import MEASURED, choices_of_sources, choices_to_dict
 
-    for name in ("lowest", "highest"):
+    n_common = figures["common_items"]
+    if not n_common:
+        print("no item has a score of every model: no lowest and no highest score")
+    elif n_common < figures["items"] and figures["models"] > 1:
+        print(f"on the {n_common:,} items that have a score of every model:")
+    for name in ("lowest", "highest") if n_common else ():
         model = figures[name]["model"]
         line = f"{name} score: {100 * figures[name]['score']:.1f} points"
         if len(line + model) < 78:
@@ -95,6 +113,11 @@ def print_import(
     read = choices_to_dict(choices_of_sources(scores.items))
     if choices := [f"{n} {x}" for n, x in read.items() if n not in MEASURED]:
         print(f"read with: {', '.join(choices)}")
+    lines = list(dict.fromkeys(figures["reconciled"].values()))
+    if lines == ["equal"]:
+        print("harness's own numbers: equal")
+    for line in [line for line in lines if line != "equal"][:5]:
+        print(escaped(f"harness's own number: {line}"))
     for name in filter(scores.items.__contains__, MEASURED):
         print(f"{name}: {', '.join(scores.items[name].dropna().unique())}")
     costs = f"costs in {figures['cost_unit']}" if figures["cost_unit"] else "costs"
@@ -141,8 +164,8 @@ IMPORT = (
     "import",
     "benchnb import lm-eval logs --metric acc_norm,acc --out scores.parquet",
     more=IMPORT,
-    rare="split reducer value interrupted match cost columns columns_are "
-    "skip_empty jobs",
+    rare="split reducer value interrupted match cost direction scale "
+    "differing columns columns_are skip_empty jobs",
 )
 @delegates(read_choices)
 def import_command(

@@ -218,7 +218,11 @@ def resolve_repeats(
         return Resolved(mean.astype(dtype), trials if is_counted else None, None)
     values: np.ndarray = np.full(shape, np.nan, dtype)
     score = score.astype(dtype)
-    order = np.arange(len(score))[:: 1 if repeated == "last" else -1].copy()
+    scored = ~pd.isna(score)
+    has_score = np.zeros(shape, bool)
+    has_score[model[scored], item[scored]] = True
+    compared = scored | ~has_score[model, item]  # no score is no rival of a score
+    order = np.flatnonzero(compared)[:: 1 if repeated == "last" else -1]
     values[model[order], item[order]] = score[order]  # what is put last stays
     differs = np.zeros(len(score), bool)
     kept_runs = np.zeros(shape) if is_counted else None
@@ -228,9 +232,10 @@ def resolve_repeats(
     kept = values[model, item]
     differs |= (kept != score) & ~(pd.isna(kept) & pd.isna(score))
     conflict = None
+    differs &= compared
     if repeated == "error" and differs.any():
         last = int(differs.argmax())
-        same = (model == model[last]) & (item == item[last])
+        same = (model == model[last]) & (item == item[last]) & compared
         conflict = (int(same.argmax()), last)
     return Resolved(values, kept_runs, conflict)
 

@@ -7,7 +7,9 @@ __all__ = ['own_tasks', 'include_path_args']
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #5f086b10
 import hashlib
+import itertools
 import json
+import math
 import os
 import re
 import shlex
@@ -25,6 +27,7 @@ from benchnb.harnesses.logs import (
     ASK,
     Choices,
     CutShort,
+    Json,
     Log,
     as_hashes,
     as_ids,
@@ -36,6 +39,7 @@ from benchnb.harnesses.logs import (
     skip_interrupted,
     typed_lines,
 )
+from .measured import Reported, settle_direction, short
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 NO_METRICS = (
@@ -54,6 +58,9 @@ def metric_names(
     return [name for name in named if name in row and as_number(row[name]) is not None]
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #a9311dd5
+NOT_SCORED = math.nan  # what a document without the metric counts
+
+
 @cache
 def row_kind(
     metric: str,  # its name
@@ -62,7 +69,7 @@ def row_kind(
     "What is read of a line"
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
         ("doc_id", int | str),
-        ("value", object, msgspec.field(name=metric)),
+        ("value", object, msgspec.field(name=metric, default=NOT_SCORED)),
         ("filter", str | None, None),
         ("doc_hash", str | None, None),
     ]
@@ -81,6 +88,19 @@ def doc_hash(
     return hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #f2b620aa
+def first_rows(
+    path: str,
+    most: int = 100,
+) -> list[dict]:  # []: the file is empty
+    "The first rows of a file, of which some may lack a metric"
+    rows: list[dict] = []
+    try:
+        rows += itertools.islice(typed_lines(path, dict), most)
+    except CutShort:
+        pass
+    return rows
+
+
 def read_samples(
     path: str,
     choices: Choices,  # metric, filter
@@ -89,12 +109,12 @@ def read_samples(
     "The rows of the metric and the filter that count"
     where = repr(path)
     own = own or {}
-    first = next(typed_lines(path, dict), None)
-    if first is None:
+    begin = first_rows(path)
+    if not begin:
         return Log("", "", ids=as_ids([]), scores=np.zeros(0), file=where)
-    metric = choose(
-        metric_names(first), choices.metric, "metric", where, own.get("metric", ())
-    )
+    first = begin[0]
+    names = list(dict.fromkeys(name for row in begin for name in metric_names(row)))
+    metric = choose(names, choices.metric, "metric", where, own.get("metric", ()))
     is_hashed = first.get("doc_hash") is not None
     is_cut = False
     rows = []
@@ -145,6 +165,126 @@ def read_results(
     return raw if isinstance(raw, dict) else {}
 
 
+# arguments of a model that make another one of it, always part of its name
+OTHER_MODEL = (
+    "peft delta subfolder load_in_4bit load_in_8bit gguf_file autogptq gptqmodel "
+    "quantization reasoning_effort enable_thinking chat_template_args"
+).split()
+# those that may change its answers: part of its name where two logs differ in them
+ANSWERS = (
+    "dtype max_length max_model_len max_gen_toks add_bos_token prefix_token_id "
+    "truncation softmax_dtype mixed_precision_dtype tokenizer temperature top_p top_k "
+    "seed think_end_token backend attn_implementation"
+).split()
+# where and how fast it runs: no part of what it is
+NEUTRAL = (
+    "pretrained model revision batch_size max_batch_size device device_map "
+    "device_map_option parallelize max_memory_per_gpu max_cpu_memory offload_folder "
+    "trust_remote_code tensor_parallel_size data_parallel_size pipeline_parallel_size "
+    "gpu_memory_utilization swap_space base_url num_concurrent max_retries timeout "
+    "verify_certificate ca_cert_path auth_token use_fast_tokenizer tokenizer_backend "
+    "tokenized_requests eos_string logits_cache"
+).split()
+
+
+def model_args(
+    results: dict,  # from read_results
+) -> dict[str, Json]:  # {}: none are written
+    "The arguments of the model, which older versions write as one text"
+    args: Json = get_nested(results, "config", "model_args")
+    if isinstance(args, dict):
+        return args
+    pairs = [part.partition("=") for part in str(args or "").split(",")]
+    return {key.strip(): value for key, equals, value in pairs if equals}
+
+
+def system_settings(
+    results: dict,  # from read_results
+) -> dict[str, str]:  # name -> value; what nobody knows is a hash, it may be a secret
+    "What else may change a model's answers, to tell its runs apart"
+    args = model_args(results)
+    system = {key: short(args[key]) for key in ANSWERS if args.get(key) is not None}
+    others = {*args} - {*OTHER_MODEL, *ANSWERS, *NEUTRAL}
+    system |= {
+        key: short(args[key], most=0)
+        for key in sorted(others)
+        if args[key] is not None and not SECRET.search(key)
+    }
+    return system
+
+
+SECRET = re.compile(r"key|token$|secret|password|passwd|credential|bearer|header|auth")
+
+
+def task_settings(
+    results: dict,  # from read_results
+    task: str,
+) -> dict[str, str]:  # only what the file says
+    "What else makes the questions of a task other ones"
+    settings = {}
+    if "chat_template_sha" in results or "chat_template" in results:
+        given = results.get("chat_template_sha") or results.get("chat_template")
+        settings["chat_template"] = "applied" if given else "none"
+    if "system_instruction_sha" in results or "system_instruction" in results:
+        text = results.get("system_instruction")
+        sha = results.get("system_instruction_sha")
+        given = sha or text
+        settings["system_instruction"] = short(given, most=0) if given else "none"
+    multiturn = results.get("fewshot_as_multiturn")
+    if multiturn is not None and settings.get("chat_template") == "applied":
+        settings["fewshot_as_multiturn"] = str(bool(multiturn))
+    generation = get_nested(results, "configs", task, "generation_kwargs")
+    if isinstance(generation, dict):
+        settings["generation_kwargs"] = short(generation, most=0)
+    return settings
+
+
+def reported_scores(
+    results: dict,  # from read_results
+    task: str,
+    metric: str,
+    filter: str,  # "": the file has only one
+    originals: tuple[str, ...],  # the tasks that its items are of
+) -> list[Reported]:
+    "What the results file says of a task, and of the groups that it is in"
+
+    def number(*place: str) -> float | None:
+        scores = get_nested(results, *place)
+        names = [n for n in scores or () if n.partition(",")[0] == metric]
+        if filter:
+            names = [name for name in names if name.partition(",")[2] == filter]
+        score = as_number(scores[names[0]]) if len(names) == 1 else None
+        return None if score is None or math.isnan(score) else score
+
+    reported = []
+    own = number("results", task)
+    if own is not None:
+        asked = get_nested(results, "n-samples", task, "effective")
+        n_items = asked if isinstance(asked, int) else None
+        group = "" if originals == (task,) else task
+        reported.append(Reported(own, metric, originals, group, n_items))
+    groups = results.get("group_subtasks")
+    for name in groups if isinstance(groups, dict) else ():
+        score = number("groups", name)
+        if score is not None and task in tasks_of_group(groups, name):
+            tasks = tuple(tasks_of_group(groups, name))
+            reported.append(Reported(score, metric, tasks, group=name))
+    return reported
+
+
+def tasks_of_group(
+    groups: dict[str, Json],  # group -> its tasks and groups
+    name: str,
+    depth: int = 0,
+) -> list[str]:
+    "The tasks of a group, those of the groups in it included"
+    parts = groups.get(name)
+    if not isinstance(parts, list) or not parts or depth > 20:
+        return [name]
+    tasks = [t for part in parts for t in tasks_of_group(groups, str(part), depth + 1)]
+    return list(dict.fromkeys(tasks))
+
+
 def model_name(
     results: dict,  # from read_results; {} where there is none
     path: str,  # of the samples
@@ -153,13 +293,16 @@ def model_name(
     name = results.get("model_name") or get_nested(results, "config", "model")
     if not isinstance(name, str) or not name:
         return Path(os.path.abspath(path)).parent.name.replace("__", "/")
-    args = get_nested(results, "config", "model_args")
-    if isinstance(args, dict):
-        revision = args.get("revision")
-    else:
-        match = re.search(r"(?:^|,)revision=([^,]+)", str(args or ""))
-        revision = match and match[1]
-    return name if revision in (None, "", "main") else f"{name}@{revision}"
+    args = model_args(results)
+    revision = args.get("revision")
+    if revision not in (None, "", "main"):
+        name = f"{name}@{revision}"
+    parts = [
+        f"{key}={short(args[key], most=80)}"
+        for key in OTHER_MODEL
+        if args.get(key) not in (None, "", False, "False", "false")
+    ]
+    return f"{name} ({', '.join(parts)})" if parts else name
 
 
 class SampleRun(NamedTuple):
@@ -287,9 +430,15 @@ class LMEval(Harness):
             skip_interrupted(where, "holds no samples", choices)
             return []
         metric = samples.metric
-        if get_nested(run.results, "higher_is_better", run.task, metric) is False:
-            problem = f"{metric} of {where} is better when lower: choose another"
-            raise AmbiguousFile(problem, "metric", [])
+        directions = get_nested(run.results, "higher_is_better", run.task)
+        said = directions.get(metric) if isinstance(directions, dict) else None
+        direction = settle_direction(
+            metric,
+            where,
+            said=said if isinstance(said, bool) else None,
+            chosen=choices.direction_on(run.task),
+            asks=isinstance(directions, dict) and metric in directions,
+        )
         asked = get_nested(run.results, "n-samples", run.task, "effective")
         there = len({*samples.ids.tolist()})
         if samples.is_cut or (isinstance(asked, int) and there < asked):
@@ -300,6 +449,14 @@ class LMEval(Harness):
             ids = samples.ids.tolist()
             parts = original_documents(run.results, run.task, ids)
         call = task_source(run.results, run.task) if len(parts) == 1 else ""
+        kind = get_nested(run.results, "configs", run.task, "output_type")
+        notes = []
+        if kind == "multiple_choice" and metric == "exact_match":
+            notes.append(
+                f"exact_match of {run.task}, a task of multiple choice, says whether "
+                "the right answer is the likeliest continuation: acc says whether it "
+                "is the likeliest of the choices"
+            )
         logs = []
         for name, part in parts.items():
             log = samples.select(
@@ -308,6 +465,13 @@ class LMEval(Harness):
                 task=name,
                 ids=as_ids([*part.values()]),
                 facts=run.facts,
+                direction=direction,
+                settings=task_settings(run.results, run.task),
+                system=system_settings(run.results),
+                reported=reported_scores(
+                    run.results, run.task, metric, samples.filter, tuple(parts)
+                ),
+                notes=notes,
                 call=call,
             )
             if name == run.task:

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -43,6 +44,16 @@ from benchnb.data.untrusted import (
     parse_json,
     read_stream,
 )
+from benchnb.harnesses.measured import (
+    DIRECTIONS,
+    Reported,
+    check_same_settings,
+    group_weights,
+    name_systems,
+    reconcile,
+    reconciled_models,
+    to_unit_scale,
+)
 
 # %% ../../nbs/harnesses/logs.ipynb #9481977b
 PER_ITEM = ("ids", "scores", "hashes", "cost", "trials", "runs", "failures")
@@ -55,6 +66,7 @@ class Failure(StrEnum):
     TIMEOUT = "timeout"
     REFUSED = "refused"  # by the provider's filter
     ERROR = "error"  # anything else
+    INVALID = "invalid"  # the log says that its score does not count
     COUNTED = "error counted as wrong"  # its score is 0, until it is run again
 
     @property
@@ -80,8 +92,15 @@ class Log:
     call: str = ""  # how the harness is asked to run the task, where not by its name
     metric: str = ""  # by which it was read; "": unknown
     filter: str = ""  # the same, where the log has several
+    direction: str = ""  # which values are better, higher or lower; "": unknown
+    scale: tuple[float, float] | None = None  # lowest and highest value; None: 0 and 1
     shots: str = ""  # examples before each question; "": unknown
     version: str = ""  # of the task, as the harness counts it; "": unknown
+    settings: dict[str, str] = field(default_factory=dict)  # that change the questions
+    system: dict[str, str] = field(default_factory=dict)  # that makes another model
+    reported: list[Reported] = field(default_factory=list)  # by the harness itself
+    by_position: bool = False  # True: an id is the number of a row in the file
+    notes: list[str] = field(default_factory=list)  # where the harness itself misleads
     failures: np.ndarray | None = None  # Failure of what is not scored; "": unknown
     whole: bool = True  # False: an item of score 0 may never have been run
     is_cut: bool = False  # True: the file ends in the middle of a line
@@ -132,6 +151,9 @@ class Choices:
     model: str | None = None  # the model's name, where a log does not say it
     task: str | None = None  # the task's name, where a log does not say it
     cost: str = "tokens"  # what an item's cost is: tokens, seconds or usd
+    direction: str | None = None  # which values are better: higher or lower; None: ask
+    scale: tuple[float, float] | None = None  # lowest and highest value; None: ask
+    differing: tuple[str, ...] = ()  # settings in which logs of one task may differ
     tasks: dict = field(default_factory=dict)  # task -> how its sources were read
 
     def __post_init__(self):
@@ -140,11 +162,33 @@ class Choices:
             "cost": COST_UNITS,
             "match": ("id", "hash"),
             "interrupted": ("error", "keep", "skip"),
+            "direction": (None, *DIRECTIONS),
         }
         for name, values in allowed.items():
             value = getattr(self, name)
             if value not in values:
-                raise ValueError(f"{name}={value!r} is no choice: {', '.join(values)}")
+                choices = ", ".join(word for word in values if word)
+                raise ValueError(f"{name}={value!r} is no choice: {choices}")
+        if self.scale is not None:
+            low, high = map(float, self.scale)
+            if not (np.isfinite([low, high]).all() and low < high):
+                raise ValueError(
+                    f"scale={low:g},{high:g} is no scale: the lowest and the highest "
+                    "value, as 1,10"
+                )
+            object.__setattr__(self, "scale", (low, high))
+
+    def of_sources(
+        self,
+        task: str,
+        what: str,  # one of MEASURED
+    ) -> tuple[str, ...]:  # (): unknown
+        "How the sources were measured on a task"
+        return self.tasks.get(task, {}).get(what, ())
+
+    def direction_on(self, task: str) -> str | None:  # None: not said
+        "Which direction is better, as it was chosen now or for the sources"
+        return self.direction or next(iter(self.of_sources(task, "direction")), None)
 
 
 ASK = Choices()  # nothing is chosen yet
@@ -185,19 +229,24 @@ def choose(
 SETTINGS = ("shots", "version")  # how a task was run
 
 # %% ../../nbs/harnesses/logs.ipynb #111cf2c9
-MEASURED = ("metric", "filter", *SETTINGS)
+MEASURED = ("metric", "filter", "direction", *SETTINGS)
 
 
 def source_settings(
     items: pd.DataFrame,  # facts about items, perhaps with some of MEASURED
 ) -> dict[str, dict[str, tuple[str, ...]]]:  # task -> those of MEASURED that are known
     "How the sources were run on each task, and how their logs were read"
-    names = [name for name in MEASURED if name in items]
+    names = [name for name in (*MEASURED, "settings") if name in items]
+    if not names:
+        return {}
     rows = items[names].groupby(items["task"].map(str)).first().to_dict("index")
-    return {
-        task: {n: tuple(x.split(",")) for n, x in row.items() if isinstance(x, str)}
-        for task, row in (rows if names else {}).items()
-    }
+    measured: dict[str, dict[str, tuple[str, ...]]] = {}
+    for task, row in rows.items():
+        known = {name: value for name, value in row.items() if isinstance(value, str)}
+        more: Json = parse_json(known.pop("settings", "{}").encode())
+        measured[task] = {name: tuple(text.split(",")) for name, text in known.items()}
+        measured[task] |= {name: (str(value),) for name, value in more.items()}
+    return measured
 
 
 def store_settings(
@@ -231,6 +280,9 @@ READING = (
     "interrupted",
     "match",
     "task",
+    "direction",
+    "scale",
+    "differing",
 )
 
 # %% ../../nbs/harnesses/logs.ipynb #15eb6074
@@ -240,7 +292,7 @@ def choices_to_dict(
     "What was chosen, as JSON has it; names of metrics and filters with commas"
     pairs = ((name, getattr(choices, name)) for name in READING)
     values = {name: value for name, value in pairs if value != getattr(ASK, name)}
-    for name in {"metric", "filter"} & {*values}:
+    for name in {"metric", "filter", "differing"} & {*values}:
         values[name] = ",".join(values[name])
     return values
 
@@ -251,8 +303,10 @@ def choices_from_dict(
 ) -> Choices:
     "The choices that such values are"
     fields = {name: value for name, value in values.items() if name in READING}
-    for name in {"metric", "filter"} & {*fields}:
+    for name in {"metric", "filter", "differing"} & {*fields}:
         fields[name] = tuple(fields[name].split(","))
+    if "scale" in fields:
+        fields["scale"] = tuple(fields["scale"])
     if "values" in fields:
         fields["values"] = tuple((word, float(x)) for word, x in fields["values"])
     return Choices(**fields, **others)
@@ -329,6 +383,24 @@ def find_logs(
     return list(map(Path, files))
 
 # %% ../../nbs/harnesses/logs.ipynb #90b73ee4
+def on_unit_scale(
+    log: Log,  # as a reader returned it; changed in place
+    choices: Choices,
+) -> None:
+    "Turn the values of a log, and those that its harness reports, into scores"
+    scale = choices.scale or log.scale
+    if scale is None and log.direction != "lower":
+        return
+    log.scores = to_unit_scale(log.scores, scale, log.direction)
+    values = np.array([reported.score for reported in log.reported])
+    log.reported = [
+        replace(reported, score=float(score))
+        for reported, score in zip(
+            log.reported, to_unit_scale(values, scale, log.direction), strict=True
+        )
+    ]
+
+
 def log_rows(
     group: list[Log],  # all of one task
 ) -> tuple[pd.DataFrame, list]:  # item, log, score, hash, cost, trials; ids of items
@@ -392,19 +464,21 @@ def check_hashes(
 def check_settings(
     group: list[Log],  # all of one task
     own: dict[str, tuple[str, ...]],  # how its sources were run, where known
+    allowed: tuple[str, ...] = (),  # settings that may differ
 ) -> None:
-    "Refuse another number of shots, or another version of the task"
-    for what in SETTINGS:
-        seen = {",".join(own[what]): "the sources"} if what in own else {}
-        for log in group:
-            seen.setdefault(getattr(log, what), log.file)
-        seen.pop("", None)
-        if len(seen) > 1:
-            (first, first_file), (other, other_file) = [*seen.items()][:2]
-            raise FileError(
-                f"task {group[0].task} has {what} {other} in {other_file}, but {first} "
-                f"in {first_file}: leave one out, or run it again with {what} {first}"
-            )
+    "Refuse another metric, direction, version, or another way to ask"
+    named = [name for name in MEASURED if name != "filter"]
+    sources = {name: ",".join(own[name]) for name in named if name in own}
+    sources |= {name: value[0] for name, value in own.items() if name not in MEASURED}
+    read: list[tuple[str, dict[str, str]]] = []
+    for log in group:
+        values = {name: str(getattr(log, name)) for name in named}
+        if values["metric"] in own.get("metric", ()):
+            values["metric"] = sources["metric"]  # one of several that they have
+        elif "metric" not in own:
+            values.pop("metric")  # chosen file by file, in the order of preference
+        read.append((log.file, values | log.settings))
+    check_same_settings(group[0].task, [("the sources", sources), *read], allowed)
 
 
 def log_table(
@@ -416,7 +490,7 @@ def log_table(
     task = group[0].task
     rows, ids = log_rows(group)
     hashes = check_hashes(rows, ids, group, choices)
-    check_settings(group, choices.tasks.get(task, {}))
+    check_settings(group, choices.tasks.get(task, {}), choices.differing)
     model = np.array([places[log.model] for log in group])[rows["log"]]
     item = rows["item"].to_numpy()
     score = rows["scores"].to_numpy()
@@ -446,9 +520,16 @@ def log_table(
         items["call"] = call
     for name in MEASURED:  # in the order of preference
         seen = {getattr(log, name) for log in group} - {""}
-        preferred = getattr(choices, name, ()) or sorted(seen)
-        if read := ",".join(value for value in preferred if value in seen):
+        chosen = {"metric": choices.metric, "filter": choices.filter}.get(name)
+        if read := ",".join(value for value in chosen or sorted(seen) if value in seen):
             items[name] = read
+    settings: dict[str, set[str]] = {}
+    for log in group:
+        for name, value in log.settings.items():
+            settings.setdefault(name, set()).add(value)
+    same = {name: min(seen) for name, seen in settings.items() if len(seen) == 1}
+    if same:
+        items["settings"] = json.dumps(same, sort_keys=True)
     items.index = [f"{task}/{name}" if task else str(name) for name in ids]
     return resolved.values, items, resolved.trials
 
@@ -458,6 +539,10 @@ def join_logs(
     choices: Choices = ASK,  # what to do about repeated items and wrong hashes
 ) -> Scores:  # items are named task/id; models are in the order of the logs
     "One checked table from many logs"
+    for line in name_systems(logs):
+        warnings.warn(line, stacklevel=2)
+    for note in dict.fromkeys(note for log in logs for note in log.notes):
+        warnings.warn(note, stacklevel=2)
     names = list(dict.fromkeys(log.model for log in logs))
     places = {name: row for row, name in enumerate(names)}
     tasks: dict[str, list[Log]] = {}
@@ -474,6 +559,14 @@ def join_logs(
     counts = [part[2] for part in parts if part[2] is not None]
     trials = np.concatenate(counts, axis=1) if len(counts) == len(parts) else None
     models = named_models(np.array(names, object))
+    results = reconcile(logs)
+    sizes = items["task"].value_counts(sort=False).to_dict()
+    if (weights := group_weights(results, sizes)) is not None:
+        items["weight"] = items["task"].map(weights)
+    if results:
+        models["reconciled"] = models.index.map(
+            reconciled_models(results, weighted=weights is not None)
+        )
     for key in dict.fromkeys(key for log in logs for key in log.facts):
         facts = {log.model: log.facts[key] for log in logs if log.facts.get(key)}
         models[key] = models.index.map(facts)
@@ -483,7 +576,8 @@ def join_logs(
     try:
         return Scores(values, items, models, trials)
     except ScoreError as error:
-        raise ScoreError(f"{error} (or choose another metric)") from error
+        problem = f"{error}, or choose another metric, or say scale=LOW,HIGH"
+        raise AmbiguousFile(problem, "scale", []) from error
 
 # %% ../../nbs/harnesses/logs.ipynb #ddab1681
 Json = Any  # a value of somebody's JSON, which may be anything

@@ -28,6 +28,7 @@ from benchnb.harnesses.harness import (
 )
 from benchnb.harnesses.logs import (
     ASK,
+    MEASURED,
     Choices,
     Failure,
     Log,
@@ -62,13 +63,15 @@ def log_answers(
     choices: Choices = ASK,  # match="hash" looks items up by their documents
 ) -> dict:  # item -> score, NaN or Failure; or its runs by name
     "Answers from what importers read; items of other benchmarks are left out"
-    models = list(dict.fromkeys(log.model for log in logs))
+    scores = join_logs(logs, choices)
+    models = scores.models.index
     if len(models) > 1:
         raise ValueError(
             f"the logs are of {len(models)} models, the first is {models[0]!r}: name "
             "the files of one"
         )
-    scores = join_logs(logs, choices)
+    if "reconciled" in scores.models and scores.models["reconciled"].iloc[0] != "equal":
+        warnings.warn(scores.models["reconciled"].iloc[0], stacklevel=2)
     tasks = items["task"].map(str)
     by_id = names_by_id(items, by_number=not any(log.task for log in logs))
     hashes = items["hash"].dropna().to_dict() if "hash" in items else {}
@@ -239,10 +242,18 @@ def imported_answers(
             file=path,
             trials=None if table.trials is None else table.trials[row, columns],
         )
-        for name, values in settings.items():  # metric, filter, ...
-            setattr(log, name, values[0])
+        for name, values in settings.items():
+            if name in MEASURED:
+                setattr(log, name, values[0])
+            else:
+                log.settings[name] = values[0]
         logs.append(log)
-    choices = replace(choices, match=reading.get("match", choices.match))
+    differing = choices.differing
+    if other_metric:
+        differing = (*differing, "metric", "filter", "direction")
+    choices = replace(
+        choices, match=reading.get("match", choices.match), differing=differing
+    )
     return log_answers(logs, items, choices), model, reading
 
 # %% ../../nbs/live/report.ipynb #fb34b5ad

@@ -157,7 +157,7 @@ def test_ids_of_an_unsorted_list_are_found_out(tmp_path):
 def test_a_metric_that_is_better_when_lower_is_refused(tmp_path):
     place = write_lm_eval(tmp_path, "m", {"t": [1, 0]})
     write_results(place, "m", ["t"], higher_is_better={"t": {"acc": False}})
-    refused(lambda: import_logs("lm-eval", tmp_path), "better when lower", "acc")
+    refused(lambda: import_logs("lm-eval", tmp_path), "lower is better", "acc")
 
 
 # Finding files -------------------------------------------------------------------
