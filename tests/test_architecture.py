@@ -12,6 +12,7 @@ from helpers.small import table
 
 import benchnb
 from benchnb.cli.app import main as command
+from benchnb.data.sources import load
 from benchnb.evaluation.compare import compare
 from benchnb.evaluation.registry import LIBRARY, find_class, get_method
 from benchnb.live.evaluation import Evaluation
@@ -80,6 +81,15 @@ def test_a_comparison_passes_through_these_files_only():
     get_method("random")  # to import is no part of the journey
     seen = journey(lambda: compare(table(), ["random"], [30], trials=1))
     assert seen <= set(JOURNEY.split())
+
+
+def test_a_comparison_of_the_default_method_passes_through_fourteen_files():
+    "Those of any method, how sources are held out, and the item response model"
+    get_method("guarded_irt")
+    scores = load("terminal_bench")
+    scores = scores.select(models=scores.models.index[:40])
+    seen = journey(lambda: compare(scores, ["guarded_irt"], [25], trials=1))
+    assert "stats/irt.py" in seen and len(seen) <= 14
 
 
 def test_an_answer_passes_through_twelve_files(tmp_path):
