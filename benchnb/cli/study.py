@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 from fastcore.meta import delegates
-from scipy.special import stdtrit
 
 from benchnb.cli.app import (
     about_table,
@@ -36,11 +35,10 @@ from ..data.render import labelled_line, points, render
 from ..data.scores import Scores
 from ..data.tables import read_columns, read_frame, rename_columns
 from ..data.untrusted import escaped, write_csv
-from ..evaluation.compare import Comparison, compare
-from ..evaluation.registry import RECOMMENDED, get_method, list_methods
 
 if TYPE_CHECKING:
     from benchnb.bento.api_model import Endpoint
+    from benchnb.evaluation.compare import Comparison
 
 # %% ../../nbs/cli/study.ipynb #45103ac4
 class FirstTrial:
@@ -86,10 +84,12 @@ class FirstTrial:
 
 # %% ../../nbs/cli/study.ipynb #160e4b90
 def clearly_less(
-    comparison: Comparison,
+    comparison: "Comparison",
     budget: float,
 ) -> tuple[tuple[str, ...], bool]:  # methods of the least error; is that clear?
     "Who leads at a budget, and whether the trials decide it (95%, Student's t)"
+    from scipy.special import stdtrit
+
     rows = comparison.by_trial[comparison.by_trial["budget"] == budget]
     errors = rows.pivot(index="trial", columns="method", values="mae").dropna(axis=1)
     means = errors.mean().sort_values(kind="stable")
@@ -103,10 +103,12 @@ def clearly_less(
 
 
 def conclusion(
-    comparison: Comparison,
+    comparison: "Comparison",
     unit: Unit | str = Unit.ITEMS,  # of the budgets
 ) -> str:
     "What the table says, in one or two sentences"
+    from benchnb.evaluation.registry import RECOMMENDED, get_method
+
     leads: dict[tuple[tuple[str, ...], bool], list[str]] = {}
     for budget in sorted(comparison.table["budget"].unique()):
         lead = clearly_less(comparison, budget)
@@ -150,7 +152,7 @@ def noted(
 def comparison_lines(
     scores: str,  # the table's name
     table: Scores,
-    comparison: Comparison,
+    comparison: "Comparison",
     split: str,  # how it was split
 ) -> Iterator[str]:  # of at most 80 columns
     "What is compared, the table, what its columns mean, and what it says"
@@ -213,6 +215,8 @@ def method_names(
     scores: Scores,  # for which all that can be fitted are taken
 ) -> list[str]:
     "The methods to compare; a module of the current folder can be named"
+    from benchnb.evaluation.registry import list_methods
+
     chosen = split_commas(methods) or list_methods(scores)
     if any(":" in name for name in chosen):
         sys.path.append(os.getcwd())
@@ -245,6 +249,8 @@ def compare_command(
     **kwargs,
 ) -> None:
     "Compare methods: how far off are their estimates of models that you know?"
+    from benchnb.evaluation.compare import compare
+
     check_outputs(scores, out=out, rows=rows, plot=plot)
     table = read_scores(scores, **kwargs)
     side = None
