@@ -812,7 +812,7 @@ def repair_report(
     live = Evaluation.load(folder)
     lines.append(
         f"{len(live.answers):,} of {len(live.items):,} items are answered, "
-        f"{len(live.ask()):,} are asked: evaluation, records and logs agree"
+        f"{len(live.ask()):,} are asked: evaluation and logs agree"
     )
     return [
         textwrap.fill(line, 79, subsequent_indent="  ", break_on_hyphens=False)
