@@ -287,6 +287,13 @@ def import_logs(
     logs = read_logs(harness, files, choices, n_jobs, progress)
     if not logs:
         raise ValueError(f"nothing is left of {len(files)} logs ({files[0].name!r}...)")
+    if choices.filter and not {log.filter or "none" for log in logs} & {
+        *choices.filter
+    }:
+        raise ValueError(
+            f"no log has several filters, of which one could be {choices.filter[0]!r}: "
+            "leave filter out"
+        )
     scores = join_logs(logs, choices)
     scores.items = store_choices(scores.items, choices)
     if harness.runs_items:

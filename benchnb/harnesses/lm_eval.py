@@ -130,9 +130,12 @@ def read_samples(
     line = frame.groupby("id", sort=False).cumcount()  # of a document
     frame["filter"] = frame["filter"].fillna(line.astype(str))
     filters = [*frame["filter"].unique()]
-    name = choose(filters, choices.filter, "filter", where, own.get("filter", ()))
+    wanted = () if filters == ["none"] else choices.filter  # there is none to choose
+    name = choose(filters, wanted, "filter", where, own.get("filter", ()))
     _, ids, values, hashes = map(list, frame[frame["filter"] == name].to_numpy().T)
     scores = [*map(as_number, values)]
+    if metric.isdecimal():  # RULER: a length; -1 where the document has another
+        scores = [math.nan if score == -1 else score for score in scores]
     if None in scores:
         item = ids[scores.index(None)]
         raise FileError(
@@ -204,6 +207,11 @@ def system_settings(
     "What else may change a model's answers, to tell its runs apart"
     args = model_args(results)
     system = {key: short(args[key]) for key in ANSWERS if args.get(key) is not None}
+    if isinstance(config := results.get("config"), dict) and "gen_kwargs" in config:
+        chosen = config["gen_kwargs"] or {}  # which replace those of every task
+        pairs = sorted(chosen.items()) if isinstance(chosen, dict) else []
+        words = [f"{key}:{short(value)}" for key, value in pairs]
+        system["gen_kwargs"] = " ".join(words) or short(chosen or "none")
     others = {*args} - {*OTHER_MODEL, *ANSWERS, *NEUTRAL}
     system |= {
         key: short(args[key], most=0)
@@ -233,9 +241,9 @@ def task_settings(
     multiturn = results.get("fewshot_as_multiturn")
     if multiturn is not None and settings.get("chat_template") == "applied":
         settings["fewshot_as_multiturn"] = str(bool(multiturn))
-    generation = get_nested(results, "configs", task, "generation_kwargs")
-    if isinstance(generation, dict):
-        settings["generation_kwargs"] = short(generation, most=0)
+    until = get_nested(results, "configs", task, "generation_kwargs", "until")
+    if until is not None:
+        settings["until"] = short(until, most=0)
     return settings
 
 
@@ -254,7 +262,8 @@ def reported_scores(
         if filter:
             names = [name for name in names if name.partition(",")[2] == filter]
         score = as_number(scores[names[0]]) if len(names) == 1 else None
-        return None if score is None or math.isnan(score) else score
+        no_number = score is None or math.isnan(score)
+        return None if no_number or metric.isdecimal() and score == -1 else score
 
     reported = []
     own = number("results", task)
@@ -451,6 +460,13 @@ class LMEval(Harness):
         call = task_source(run.results, run.task) if len(parts) == 1 else ""
         kind = get_nested(run.results, "configs", run.task, "output_type")
         notes = []
+        limit = get_nested(run.results, "config", "limit")
+        whole = get_nested(run.results, "n-samples", run.task, "original")
+        if limit is not None and isinstance(whole, int) and there < whole:
+            notes.append(
+                f"{run.model} ran the first {there:,} of {whole:,} documents of "
+                f"{run.task} (limit {short(limit)})"
+            )
         if kind == "multiple_choice" and metric == "exact_match":
             notes.append(
                 f"exact_match of {run.task}, a task of multiple choice, says whether "

@@ -53,6 +53,7 @@ from benchnb.harnesses.measured import (
     reconcile,
     reconciled_models,
     to_unit_scale,
+    unlike_sampling,
 )
 
 # %% ../../nbs/harnesses/logs.ipynb #9481977b
@@ -419,32 +420,52 @@ def log_rows(
     return pd.DataFrame(rows), list(names)
 
 # %% ../../nbs/harnesses/logs.ipynb #chashes1
+def match_hashes(
+    rows: pd.DataFrame,  # from log_rows; changed in place
+    ids: list,  # of the items; changed in place
+    votes: list[tuple[int, int]],  # item and hash, the most common pair first
+) -> np.ndarray:  # the hash of each item; 0: none is known
+    "Move rows to the item whose document they hold; each document is one item"
+    place: dict[int, int] = {}  # hash -> item
+    taken: set[int] = set()
+    names = [*ids]
+    for item, value in votes:
+        if value not in place and item not in taken:
+            place[value] = item
+            taken.add(item)
+    for item, value in votes:
+        if value not in place:
+            place[value] = len(names)
+            names.append(f"{ids[item]}@{value:016x}"[:60])
+    hashes = rows["hashes"].to_numpy()
+    items = rows["item"].to_numpy().copy()
+    for row in np.flatnonzero(hashes):
+        items[row] = place[int(hashes[row])]
+    kept, rows["item"] = np.unique(items, return_inverse=True)  # that have a row
+    ids[:] = [names[item] for item in kept]
+    common = dict(zip(place.values(), place, strict=True))
+    return np.array([common.get(item, 0) for item in kept.tolist()], np.uint64)
+
+
 def check_hashes(
     rows: pd.DataFrame,  # from log_rows; changed in place
-    ids: list,  # of the items; new ones are appended
+    ids: list,  # of the items; changed in place
     group: list[Log],
     choices: Choices,
 ) -> np.ndarray:  # the hash that most rows of an item have; 0: none is known
     "Refuse rows whose document is not their item's; or move them to the right item"
     hashes = rows["hashes"].to_numpy()
     common = np.zeros(len(ids), np.uint64)
-    votes = rows[hashes > 0].groupby(["item", "hashes"]).size()
-    votes = votes.sort_values(kind="stable").reset_index()
-    most = votes.drop_duplicates("item", keep="last")
+    votes = rows[hashes > 0].groupby(["item", "hashes"], sort=False).size()
+    votes = votes.sort_values(ascending=False, kind="stable").reset_index()
+    most = votes.drop_duplicates("item")  # of two that are as common, the first file's
     common[most["item"]] = most["hashes"]
     wrong = (hashes != 0) & (hashes != common[rows["item"]])
     if not wrong.any():
         return common
     if choices.match == "hash":
-        place = {value: at for at, value in enumerate(common.tolist()) if value}
-        for row in np.flatnonzero(wrong):
-            value = int(hashes[row])
-            if value not in place:
-                place[value] = len(ids)
-                ids.append(f"{ids[rows.at[row, 'item']]}@{value:016x}"[:60])
-                common = np.append(common, np.uint64(value))
-            rows.at[row, "item"] = place[value]
-        return common
+        pairs = zip(votes["item"].tolist(), votes["hashes"].tolist(), strict=True)
+        return match_hashes(rows, ids, [*pairs])
     first = rows[wrong].iloc[0]
     odd = group[int(first["log"])]
     count = (wrong & (rows["log"] == first["log"])).sum()
@@ -539,10 +560,10 @@ def join_logs(
     choices: Choices = ASK,  # what to do about repeated items and wrong hashes
 ) -> Scores:  # items are named task/id; models are in the order of the logs
     "One checked table from many logs"
-    for line in name_systems(logs):
+    lines = name_systems(logs, choices.differing) or unlike_sampling(logs)
+    lines += [note for log in logs for note in log.notes]
+    for line in dict.fromkeys(lines):
         warnings.warn(line, stacklevel=2)
-    for note in dict.fromkeys(note for log in logs for note in log.notes):
-        warnings.warn(note, stacklevel=2)
     names = list(dict.fromkeys(log.model for log in logs))
     places = {name: row for row, name in enumerate(names)}
     tasks: dict[str, list[Log]] = {}

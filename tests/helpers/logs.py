@@ -93,6 +93,29 @@ def write_lm_eval(folder, model, answers, time=TIME, vintage="2024-11", **more):
     return place
 
 
+def write_lm_eval_run(folder, model, tasks, *, metric="acc", scores=None, **results):
+    "A run with all that its results file says: scores, groups, directions, settings"
+    place = Path(folder, model.replace("/", "__"))
+    about = {"higher_is_better": {}, "n-samples": {}, "n-shot": {}, "versions": {}}
+    about["results"] = {}
+    for task, answers in tasks.items():
+        pairs = answers.items() if isinstance(answers, dict) else enumerate(answers)
+        rows = [lm_eval_row(task, n, s, metric) for n, s in pairs]
+        for row in rows:
+            if row[metric] is None:  # the task gave no such metric for the document
+                del row[metric]
+        write_rows(place / f"samples_{task}_{TIME}.jsonl", rows)
+        values = [row[metric] for row in rows if metric in row]
+        mean = (scores or {}).get(task, sum(values) / max(len(values), 1))
+        about["results"][task] = {"alias": task, f"{metric},none": mean}
+        about["higher_is_better"][task] = {metric: True}
+        about["n-samples"][task] = {"original": len(rows), "effective": len(rows)}
+        about["n-shot"][task] = 0
+        about["versions"][task] = 1.0
+    write_results(place, model, tasks, **(about | results))
+    return place
+
+
 def inspect_log(model, task, scores, epochs=1, **header):
     "Header and samples of a log of Inspect"
     head = {"version": 2, "status": "success"}

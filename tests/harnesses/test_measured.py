@@ -1,0 +1,304 @@
+"""What a log says of itself is read: the harness's own number, which system it is, what was
+asked, which direction is better, and which scores count."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from helpers.logs import (
+    TIME,
+    digest,
+    document,
+    lm_eval_row,
+    refused,
+    write_lm_eval_run,
+    write_rows,
+)
+
+from benchnb.harnesses.harness import import_logs
+from benchnb.harnesses.logs import Choices
+
+
+def read(*paths, **choices):
+    "An import, and the lines that it said"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scores = import_logs("lm-eval", [*paths], Choices(**choices))
+    return scores, [str(warning.message) for warning in caught]
+
+
+def means(scores):
+    "Model -> score, rounded"
+    return {name: round(float(x), 4) for name, x in scores.performance().items()}
+
+
+def grouped(mean):
+    "A results file's part about one group of two tasks"
+    groups = {"group_subtasks": {"both": ["small", "large"]}}
+    return groups | {"groups": {"both": {"alias": "both", "acc,none": mean}}}
+
+
+# The harness's own number ----------------------------------------------------------
+
+
+def test_a_group_that_is_a_plain_mean_of_tasks_is_weighed_like_that(tmp_path):
+    a = {"small": [1] * 9 + [0], "large": [1] * 5 + [0] * 35}  # .9 and .125
+    b = {"small": [1, 0, 0, 0, 0] * 2, "large": [1, 0, 0, 0] * 5 + [1, 0] * 10}
+    write_lm_eval_run(tmp_path, "org/a", a, **grouped((0.9 + 0.125) / 2))
+    write_lm_eval_run(tmp_path, "org/b", b, **grouped((0.2 + 0.375) / 2))
+    scores, _ = read(tmp_path)
+    assert means(scores) == {"org/a": 0.5125, "org/b": 0.2875}
+    assert {*scores.models["reconciled"]} == {"equal"}
+    weight = scores.items.groupby("task")["weight"].sum()
+    assert np.isclose(weight["small"], weight["large"])
+
+
+def test_a_group_over_documents_is_equal_and_has_no_weights(tmp_path):
+    a = {"small": [1, 0], "large": [1, 1, 0, 0, 0, 0]}
+    write_lm_eval_run(tmp_path, "org/a", a, **grouped(3 / 8))
+    scores, said = read(tmp_path)
+    assert {*scores.items["weight"]} == {1.0} and not said
+    assert [*scores.models["reconciled"]] == ["equal"]
+
+
+def test_nested_groups_over_documents_give_no_alarm(tmp_path):
+    tasks = {"one": [1, 1, 0, 0], "two": [0] * 5 + [1], "three": [1] * 10}
+    groups = {"all": ["inner", "three"], "inner": ["one", "two"]}
+    about = {"group_subtasks": groups}
+    about["groups"] = {"all": {"acc,none": 13 / 20}, "inner": {"acc,none": 3 / 10}}
+    write_lm_eval_run(tmp_path, "org/a", tasks, **about)
+    scores, said = read(tmp_path)
+    assert [*scores.models["reconciled"]] == ["equal"] and not said
+
+
+def test_a_plain_mean_of_nested_groups_is_one_line(tmp_path):
+    tasks = {"one": [1, 1, 0, 0], "two": [0] * 5 + [1], "three": [1] * 10}
+    groups = {"all": ["inner", "three"], "inner": ["one", "two"]}
+    about = {"group_subtasks": groups}
+    about["groups"] = {"all": {"acc,none": 0.65}, "inner": {"acc,none": 3 / 10}}
+    about["groups"]["all"]["acc,none"] = (0.3 + 1.0) / 2
+    write_lm_eval_run(tmp_path / "x", "org/a", tasks, **about)
+    assert [*read(tmp_path / "x")[0].models["reconciled"]] == ["equal"]  # the same here
+    tasks["three"] = [1] * 20
+    write_lm_eval_run(tmp_path / "y", "org/a", tasks, **about)
+    scores, _ = read(tmp_path / "y")
+    (line,) = scores.models["reconciled"]
+    assert "all" in line and "65.0" in line and "76.7" in line
+
+
+def test_another_number_than_the_items_give_is_one_line(tmp_path):
+    write_lm_eval_run(tmp_path, "org/a", {"t": [1, 1, 0, 0]}, scores={"t": 0.9})
+    scores, _ = read(tmp_path)
+    (line,) = scores.models["reconciled"]
+    assert "org/a" in line and "90.0" in line and "50.0" in line
+
+
+# Another system under one name -----------------------------------------------------
+
+
+def config(**args):
+    "The part of a results file about the model's arguments"
+    return {"config": {"model": "hf", "model_args": {"pretrained": "org/m"} | args}}
+
+
+@pytest.mark.parametrize(
+    "name,value",
+    [
+        ("peft", "me/lora"),
+        ("load_in_4bit", True),
+        ("gguf_file", "m.Q4_K_M.gguf"),
+        ("enable_thinking", True),
+        ("reasoning_effort", "low"),
+        ("revision", "step-10"),
+        ("dtype", "float16"),
+        ("temperature", 0.7),
+    ],
+)
+def test_what_changes_answers_makes_another_model(name, value, tmp_path):
+    other = "bfloat16" if name == "dtype" else 0.0 if name == "temperature" else None
+    before = {name: other} if other is not None else {}
+    tasks = {"t": [1, 1, 0, 0]}
+    write_lm_eval_run(tmp_path / "a", "org/m", tasks, **config(**before))
+    tasks = {"t": [1, 0, 1, 1]}
+    write_lm_eval_run(tmp_path / "b", "org/m", tasks, **config(**{name: value}))
+    scores, _ = read(tmp_path)
+    assert sorted(means(scores).values()) == [0.5, 0.75]
+    text = json.dumps(value).strip('"')
+    assert any(f"{name}={text}" in m or f"@{text}" in m for m in scores.models.index)
+
+
+def test_an_adapter_is_called_by_its_base_and_its_own_name(tmp_path):
+    base, tuned, apart = (tmp_path / name for name in ("base", "tuned", "apart"))
+    tasks = {"t": [1, 1, 1, 0, 0]}
+    write_lm_eval_run(base, "org/m", tasks, **config())
+    adapter = config(peft="me/lora")
+    write_lm_eval_run(tuned, "org/m", {"t": [1, 0, 0, 0, 0]}, **adapter)
+    write_lm_eval_run(apart, "org/m", {"u": [1, 0]}, **config())
+    write_lm_eval_run(apart / "2", "org/m", {"t": [1, 0]}, **adapter)
+    both, _ = read(base, tuned)
+    assert means(both) == {"org/m": 0.6, "org/m (peft=me/lora)": 0.2}
+    assert len(read(apart)[0]) == 2
+    assert means(read(tuned)[0]) == {"org/m (peft=me/lora)": 0.2}
+
+
+def test_arguments_that_older_versions_wrote_as_a_text(tmp_path):
+    for number, args in enumerate(["pretrained=org/m", "pretrained=org/m,peft=me/x"]):
+        about = {"config": {"model": "hf", "model_args": args}}
+        write_lm_eval_run(tmp_path / str(number), "org/m", {"t": [number, 0]}, **about)
+    assert len(read(tmp_path)[0]) == 2
+
+
+def test_generation_settings_of_one_model_keep_its_runs_apart(tmp_path):
+    for name, temperature in (("cold", 0.0), ("hot", 0.6)):
+        about = config()
+        about["config"]["gen_kwargs"] = {"temperature": temperature}
+        write_lm_eval_run(tmp_path / name, "org/m", {"t": [1, 0]}, **about)
+    scores, said = read(tmp_path)
+    assert len(scores) == 2
+    assert any("temperature" in line for line in said)
+
+
+def test_generation_settings_of_two_models_are_said(tmp_path):
+    for name, tokens in (("a", 2048), ("b", 32768)):
+        about = config()
+        about["config"]["gen_kwargs"] = {"max_gen_toks": tokens}
+        write_lm_eval_run(tmp_path, f"org/{name}", {"t": [1, 0]}, **about)
+    _, said = read(tmp_path)
+    assert any("max_gen_toks" in line for line in said)
+
+
+def test_two_models_that_a_seed_named_alike_are_told_by_their_folders(tmp_path):
+    for name, answers in (("a", [1, 1, 0, 0]), ("b", [0, 0, 0, 1])):
+        about = {"config": {"model": "dummy", "model_args": "", "random_seed": 0}}
+        write_lm_eval_run(tmp_path / name, "qwertyui", {"t": answers}, **about)
+    refused(lambda: read(tmp_path), "qwertyui", "two scores")
+
+
+# What was asked ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name,before,after",
+    [
+        ("chat_template", {"chat_template_sha": None}, {"chat_template_sha": "ab12"}),
+        (
+            "system_instruction",
+            {"system_instruction_sha": None},
+            {"system_instruction_sha": "cd34", "system_instruction": "Be brief."},
+        ),
+        ("shots", {"n-shot": {"t": 0}}, {"n-shot": {"t": 5}}),
+        ("version", {"versions": {"t": 1.0}}, {"versions": {"t": 2.0}}),
+    ],
+)
+def test_another_way_to_ask_is_refused_by_name(name, before, after, tmp_path):
+    write_lm_eval_run(tmp_path / "a", "org/a", {"t": [1, 0]}, **before)
+    write_lm_eval_run(tmp_path / "b", "org/b", {"t": [1, 1]}, **after)
+    refused(lambda: read(tmp_path), name, "differing")
+    scores, _ = read(tmp_path, differing=(name,))
+    assert means(scores) == {"org/a": 0.5, "org/b": 1.0}
+
+
+# Direction, missing scores, ids -----------------------------------------------------
+
+
+def test_a_metric_whose_direction_nobody_knows_is_asked_for(tmp_path):
+    about = {"higher_is_better": {"t": {"zeta": None}}}
+    write_lm_eval_run(tmp_path, "m", {"t": [0.25, 0.75, 1, 0]}, metric="zeta", **about)
+    refused(lambda: read(tmp_path), "zeta", "direction")
+    assert means(read(tmp_path, direction="higher")[0]) == {"m": 0.5}
+    scores, _ = read(tmp_path, direction="lower")
+    assert scores.values.tolist() == [[0.75, 0.25, 0, 1]]
+    assert {*scores.items["direction"]} == {"lower"}
+    assert [*scores.models["reconciled"]] == ["equal"]
+
+
+@pytest.mark.parametrize("metric", ["wer", "word_perplexity", "toxicity", "brier"])
+def test_a_metric_that_is_lower_by_its_name_is_no_score(metric, tmp_path):
+    about = {"higher_is_better": {"t": {metric: None}}}
+    write_lm_eval_run(tmp_path, "m", {"t": [0.1, 0.3]}, metric=metric, **about)
+    refused(lambda: read(tmp_path), metric, "direction")
+    assert means(read(tmp_path, direction="lower")[0]) == {"m": 0.8}
+
+
+@pytest.mark.parametrize("where", [0, 3, 5])
+def test_a_document_without_the_metric_has_no_score(where, tmp_path):
+    answers = [1, 1, 1, 0, 0, 1]
+    answers[where] = None
+    write_lm_eval_run(tmp_path, "m", {"t": answers})
+    scores, _ = read(tmp_path)
+    assert np.flatnonzero(np.isnan(scores.values[0])).tolist() == [where]
+    assert [*scores.models["reconciled"]] == ["equal"]
+
+
+def write_lengths(folder):
+    "A metric for each length, and -1 where the document has another"
+    rows = []
+    for number, (short, long) in enumerate([(1, -1), (0.5, -1), (-1, 1), (-1, 0)]):
+        row = lm_eval_row("niah", number, short, "4096")
+        row |= {"8192": long, "16384": -1, "metrics": ["4096", "8192", "16384"]}
+        rows.append(row)
+    place = folder / "m"
+    write_rows(place / f"samples_niah_{TIME}.jsonl", rows)
+    return place
+
+
+def test_minus_one_of_another_length_is_no_score(tmp_path):
+    write_lengths(tmp_path)
+    scores, _ = read(tmp_path, metric=("4096",))
+    assert means(scores) == {"m": 0.75}
+    assert np.isnan(scores.values).sum() == 2
+    assert means(read(tmp_path, metric=("8192",))[0]) == {"m": 0.5}
+    scores, _ = read(tmp_path, metric=("16384",))
+    assert np.isnan(scores.values).all()
+
+
+def test_wrong_ids_of_an_unsorted_list_are_settled_by_hash(tmp_path):
+    order = [5, 2, 9]  # in which the documents were run; ids were written sorted
+    answers = {5: 1, 2: 0, 9: 1}
+    rows = []
+    for wrong, number in zip(sorted(order), order, strict=True):
+        row = lm_eval_row("t", wrong, answers[number])
+        doc = document("t", number)
+        rows.append(row | {"doc": doc, "doc_hash": digest(doc)})
+    write_rows(tmp_path / "b" / f"samples_t_{TIME}.jsonl", rows)
+    right = [lm_eval_row("t", number, answers[number]) for number in sorted(order)]
+    write_rows(tmp_path / "a" / f"samples_t_{TIME}.jsonl", right)
+    refused(lambda: read(tmp_path), "match='hash'")
+    scores, _ = read(tmp_path, match="hash")
+    assert scores.values.shape == (2, 3)
+    assert (scores.values[0] == scores.values[1]).all()
+
+
+def test_a_filter_or_metric_for_one_task_does_not_close_another(tmp_path):
+    place = tmp_path / "m"
+    for task, names in (("a", ["strict", "flexible"]), ("b", ["none"])):
+        rows = [
+            lm_eval_row(task, n, int(name != "strict"), filter=name)
+            for n in range(3)
+            for name in names
+        ]
+        write_rows(place / f"samples_{task}_{TIME}.jsonl", rows)
+    scores, _ = read(tmp_path, filter=("flexible",))
+    assert means(scores) == {"m": 1.0}
+    refused(lambda: read(place / f"samples_a_{TIME}.jsonl", filter=("x",)), "flexible")
+
+
+def test_a_run_of_the_first_documents_says_so(tmp_path):
+    write_lm_eval_run(tmp_path, "strong", {"t": [1] * 5 + [0, 1] * 5})
+    counts = {"n-samples": {"t": {"original": 15, "effective": 5}}}
+    about = counts | {"config": {"model": "hf", "limit": 5.0}}
+    write_lm_eval_run(tmp_path, "weak", {"t": [1, 1, 1, 1, 0]}, **about)
+    scores, said = read(tmp_path)
+    assert any("weak" in line and "5 of 15" in line for line in said), said
+
+
+def test_what_is_written_is_read_again_with_all_of_it(tmp_path):
+    write_lm_eval_run(tmp_path, "org/a", {"t": [1, 1, 0, 0]}, scores={"t": 0.9})
+    scores, _ = read(tmp_path)
+    scores.to_parquet(tmp_path / "s.parquet")
+    again = type(scores).from_parquet(tmp_path / "s.parquet")
+    assert [*again.models["reconciled"]] == [*scores.models["reconciled"]]
+    assert (
+        json.loads(again.items["settings"].iloc[0]) if "settings" in again.items else 1
+    )
