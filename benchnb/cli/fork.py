@@ -32,7 +32,7 @@ from benchnb.data.files import (
     unknown_name,
     write_text,
 )
-from ..evaluation.registry import LIBRARY, installed
+from ..evaluation.registry import LIBRARY, installed_methods
 from ..harnesses.logs import get_nested
 from ..live.store import check_new
 
@@ -156,7 +156,7 @@ def check_new_names(
     module: str,  # one of them
 ) -> None:
     "Refuse a name that a method or a module has already"
-    methods = {*LIBRARY, *installed()}
+    methods = {*LIBRARY, *installed_methods()}
     for name in names:
         if name.lower() in methods:
             raise ValueError(f"{name!r} is a method already: give another --name")

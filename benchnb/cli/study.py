@@ -575,7 +575,7 @@ def predict_command(
     )
     errors = held_out.predictor_errors(predictions)
     best = errors.index[0]
-    filled = held_out.predict_gaps(checked, predictions, best, more_columns)
+    filled = held_out.predict_missing(checked, predictions, best, more_columns)
     columns_out = ["predicted", "low", "high"]
     worth = unit_scores(0 * filled["predicted"] + 100, filled["metric"], scale)
     in_scale = filled[columns_out].mul(100 / worth, axis=0)  # that of the input
@@ -636,7 +636,7 @@ def print_errors(
 
 
 def print_gaps(
-    filled,  # of predict_gaps
+    filled,  # of predict_missing
     out: str | None,  # a file for all of them
     most: int = 12,  # rows that are printed
 ) -> None:

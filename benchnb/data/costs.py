@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Unit', 'Amount', 'in_words', 'read_amount', 'parse_budget', 'cost_unit', 'UnknownCosts', 'known_costs', 'items_for',
-           'usual_items', 'read_price', 'priced']
+           'affordable_items', 'read_price', 'priced']
 
 # %% ../../nbs/data/costs.ipynb #65dda928
 import re
@@ -147,7 +147,7 @@ def items_for(
     return int(np.searchsorted(np.cumsum(costs), amount * slack, side="right"))
 
 
-def usual_items(
+def affordable_items(
     amount: Amount,
     costs: np.ndarray,  # of all items, shape (items,)
 ) -> int:  # at least one

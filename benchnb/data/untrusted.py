@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['GROWTH', 'PACKED', 'TooLarge', 'memory_limit', 'check_memory', 'limited', 'parquet_batches', 'parquet_schema',
-           'check_json', 'parse_json', 'read_stream', 'check_packing', 'load_arrays', 'small_text', 'open_zstd',
+           'check_json', 'parse_json', 'read_stream', 'check_packing', 'load_arrays', 'small_text', 'unpack_zstd',
            'escaped', 'write_csv', 'without_apostrophe']
 
 # %% ../../nbs/data/files.ipynb #e6ed0643
@@ -301,7 +301,7 @@ def small_text(
     return not packed and GROWTH * os.path.getsize(path) < memory_limit()
 
 
-def open_zstd(
+def unpack_zstd(
     file,  # a binary file, open
 ):  # an Arrow stream
     "A stream that unpacks zstd"

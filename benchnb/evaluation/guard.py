@@ -21,11 +21,11 @@ from .per_task import PerTask
 from benchnb.evaluation.simulate import (
     AskTellSession,
     estimate_with_imputed,
-    widen_to_bounds,
+    widen_for_unscored,
 )
 from ..stats.balanced_sampling import ModelAssisted, model_assisted_estimate
 from ..stats.conformal import conformal_interval
-from ..stats.intervals import inclusion_probabilities, run_noise
+from ..stats.intervals import inclusion_probabilities, run_variance
 from ..stats.logistic import person_fit, rasch_curve, target_curve
 
 # %% ../../nbs/evaluation/guard.ipynb #da3f86fb
@@ -177,7 +177,7 @@ def design_estimate(
     runs = np.ones(len(items)) if trials is None else trials[items]
     estimand = Estimand.RUN
     if (runs > 1).any():
-        noise = run_noise(scores, runs, assisted.share, weights[items])
+        noise = run_variance(scores, runs, assisted.share, weights[items])
         assisted = assisted._replace(se=np.sqrt(assisted.se**2 + noise))
         estimand = Estimand.EXPECTED
     half = assisted.half(level)
@@ -203,7 +203,7 @@ def design_estimate(
         )
         for fill in (0.0, 1.0)
     ]
-    return widen_to_bounds(estimate, [one for one in imputed if one is not None])
+    return widen_for_unscored(estimate, [one for one in imputed if one is not None])
 
 # %% ../../nbs/evaluation/guard.ipynb #e6134d9f
 POLICIES = ("report", "aipw", "abstain")  # what can be done with a flagged model

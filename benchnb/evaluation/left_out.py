@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['hold_out', 'held_out_errors', 'enough_to_calibrate', 'held_out_radius', 'TooFewSources', 'left_out_errors',
-           'task_errors', 'write_errors', 'read_errors', 'expected_width', 'source_guard']
+           'task_errors', 'write_left_out_errors', 'read_left_out_errors', 'expected_width', 'source_guard']
 
 # %% ../../nbs/evaluation/left_out.ipynb #77124577
 import io
@@ -209,7 +209,7 @@ def task_errors(
     return part if len(part) else None
 
 # %% ../../nbs/evaluation/left_out.ipynb #folderlo2
-def write_errors(
+def write_left_out_errors(
     folder: Path,  # of an evaluation or a small benchmark
     budget: int,  # with which the sources were left out
     errors: pd.DataFrame,  # from left_out_errors
@@ -222,7 +222,7 @@ def write_errors(
     replace_file(path, lambda name: Path(name).write_bytes(packed.getvalue()))
 
 
-def read_errors(
+def read_left_out_errors(
     folder: Path,  # of an evaluation or a small benchmark
     budget: int,  # with which the sources were left out
 ) -> pd.DataFrame | None:  # None: there are none

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ItemDialogue', 'method_rng', 'finalize_estimate', 'AskTellSession', 'run_session', 'drive_generator', 'single_target',
-           'estimate_with_imputed', 'widen_to_bounds', 'paid_number', 'prepare_method', 'simulate']
+           'estimate_with_imputed', 'widen_for_unscored', 'paid_number', 'prepare_method', 'simulate']
 
 # %% ../../nbs/evaluation/simulate.ipynb #e09f6428
 import bisect
@@ -21,10 +21,10 @@ import pandas as pd
 from benchnb.data.costs import (
     Amount,
     Unit,
+    affordable_items,
     in_words,
     items_for,
     known_costs,
-    usual_items,
 )
 from ..data.scores import Scores
 from ..data.sources import TableLike, as_scores
@@ -375,7 +375,7 @@ def worst_case_bounds(
     return share * low, share * high + 1 - share
 
 # %% ../../nbs/evaluation/simulate.ipynb #09d30797
-def widen_to_bounds(
+def widen_for_unscored(
     estimate: Estimate,
     extremes: list[Estimate],  # with the unscored items counted as wrong, and as right
 ) -> Estimate:
@@ -433,7 +433,7 @@ def add_missing_data_bounds(
     extremes = [extreme for extreme in imputed if extreme is not None]
     if len(extremes) < 2:  # the method would ask for other items
         extremes = _extremes_by_share(estimate, session)
-    return widen_to_bounds(estimate, extremes)
+    return widen_for_unscored(estimate, extremes)
 
 # %% ../../nbs/evaluation/simulate.ipynb #464d2f2c
 def _prepared(method, budget, seed):
@@ -466,7 +466,7 @@ def paid_number(
 
         number = bisect.bisect_right(range(1, most + 1), limit, key=cost)
     elif not method.counts_costs:
-        number = min(most, usual_items(amount, costs))
+        number = min(most, affordable_items(amount, costs))
     if number:
         return number
     raise ValueError(

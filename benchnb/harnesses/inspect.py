@@ -24,9 +24,9 @@ from benchnb.data.untrusted import (
     PACKED,
     check_memory,
     check_packing,
-    open_zstd,
     parse_json,
     read_stream,
+    unpack_zstd,
 )
 from .harness import Harness, Round, Subset, forbid_options, task_word
 from benchnb.harnesses.logs import (
@@ -65,7 +65,7 @@ def read_entry(
         if head[:4] != b"PK\x03\x04":
             raise zipfile.BadZipFile(f"no entry where {name} should be")
         archive.fp.seek(sum(struct.unpack("<HH", head[26:30])), os.SEEK_CUR)
-        file = open_zstd(io.BytesIO(archive.fp.read(info.compress_size)))
+        file = unpack_zstd(io.BytesIO(archive.fp.read(info.compress_size)))
     with file:
         return read_stream(file, repr(name[:60]), kept)
 

@@ -14,7 +14,7 @@ from ..data.files import naming
 from ..data.scores import Scores, fill_gaps, item_means
 from ..data.tables import read_frame
 from benchnb.stats.item_filters import (
-    most_alike_before,
+    nearest_earlier_rows,
     part_whole_correlation,
     unit_columns,
 )
@@ -70,7 +70,7 @@ def equal_answers(
     "The chance that an item agrees with an earlier one in every model (equation 2)"
     filled = fill_gaps(values).astype(np.float64)
     solves = np.clip(filled - at_equal_ability(filled, scores), 0.02, 0.98)
-    alike, other = most_alike_before(unit_columns(values))
+    alike, other = nearest_earlier_rows(unit_columns(values))
     equal = (filled == filled[:, other]).all(axis=0) & (alike > 0)
     agree = solves * solves[:, other] + (1 - solves) * (1 - solves[:, other])
     chance = np.minimum(agree.prod(axis=0) * (values.shape[1] - 1), 1)
@@ -87,7 +87,7 @@ def similar_text(
     cosine, other = np.full(len(texts), np.nan), np.full(len(texts), -1)
     if len(known):
         weights = word_weights(texts.iloc[known])[0]
-        near = most_alike_before(main_directions(weights, 100))[1]
+        near = nearest_earlier_rows(main_directions(weights, 100))[1]
         cosine[known] = weights.multiply(weights[near]).sum(axis=1).A1
         cosine[known[0]], other[known] = 0, np.where(near < 0, -1, known[near])
     return cosine, other

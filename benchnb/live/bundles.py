@@ -28,7 +28,7 @@ from benchnb.data.files import (
     unknown_name,
     write_text,
 )
-from ..evaluation.left_out import read_errors, write_errors
+from ..evaluation.left_out import read_left_out_errors, write_left_out_errors
 from ..evaluation.method import Method, parameters
 from ..evaluation.registry import load_method, save_method
 from benchnb.harnesses.harness import (
@@ -209,7 +209,7 @@ def publish(
         save_method(method, place)
         if errors is not None:
             errors = errors.reset_index(drop=True)  # the models' names stay here
-            write_errors(place, method.budget_, errors)
+            write_left_out_errors(place, method.budget_, errors)
         files = files or {}
         texts = bundle_files(method, subset, folder, title, certificate, tuple(files))
         for name, text in (texts | files).items():
@@ -251,7 +251,7 @@ def bundle_plan(
     method: Method,  # from read_bundle
 ) -> dict:  # errors; of a certified bundle also certificate and ease
     "What an evaluation from a bundle knows beside its method"
-    plan: dict = {"errors": read_errors(Path(folder), method.budget_)}
+    plan: dict = {"errors": read_left_out_errors(Path(folder), method.budget_)}
     path = Path(folder, "certificate.json")
     if path.is_file():
         names = list(method.items_.index[method.coreset_])

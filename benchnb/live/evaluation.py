@@ -23,7 +23,11 @@ from ..data.files import naming, new_folder, read_object, write_text
 from ..data.render import points, render
 from ..data.scores import Scores, item_means
 from ..evaluation.guard import Guard, set_level
-from ..evaluation.left_out import left_out_errors, read_errors, write_errors
+from benchnb.evaluation.left_out import (
+    left_out_errors,
+    read_left_out_errors,
+    write_left_out_errors,
+)
 from benchnb.evaluation.method import (
     Estimate,
     Method,
@@ -283,7 +287,7 @@ class Results(Stages):
         "What the method said about sources that were left out, with this budget"
         if budget in self.errors:
             return self.errors[budget]
-        errors = read_errors(self.folder, budget) if self.folder else None
+        errors = read_left_out_errors(self.folder, budget) if self.folder else None
         if errors is None and make:
             errors = self._leave_out(budget)
         if errors is not None:
@@ -299,7 +303,7 @@ class Results(Stages):
         errors = left_out_errors(fresh, source, budget, seed=self.plan.seed)
         if self.store:
             with self.store.changing():
-                write_errors(self.store.folder, budget, errors)
+                write_left_out_errors(self.store.folder, budget, errors)
         return errors
 
     def full_score(self) -> float | None:  # None: some items have no result
@@ -386,7 +390,7 @@ class Evaluation(Results):
                 self.source.to_parquet(unfinished / "sources.parquet")
             save_method(self.method, unfinished)
             for budget, errors in self.errors.items():
-                write_errors(unfinished, budget, errors)
+                write_left_out_errors(unfinished, budget, errors)
             store = Store(unfinished)
             with store.changing():
                 store.write(self._state())

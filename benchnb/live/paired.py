@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..data.render import points, score_with_interval
 from ..evaluation.method import Estimate, Method, RandomDraw, parameters
-from .comparison import ComparisonResult, with_level
+from .comparison import ComparisonResult, text_with_level
 from .evaluation import Evaluation
 from ..stats.conformal import pair_interval, without_copies
 from ..stats.intervals import normal_quantile
@@ -61,7 +61,7 @@ class PairedResult(ComparisonResult):
         if self.difference < 0:
             low, high = -high, -low
         lead = score_with_interval(abs(self.difference), low, high)
-        return with_level(lead, self.level)
+        return text_with_level(lead, self.level)
 
     def verdict(self, a: str | None = None, b: str | None = None) -> str:
         "Which is better, and the probability of that"

@@ -19,7 +19,7 @@ import numpy as np
 from filelock import SoftFileLease, Timeout
 
 from ..data.files import AmbiguousFile, cannot_write, is_running, naming
-from ..evaluation.left_out import read_errors
+from ..evaluation.left_out import read_left_out_errors
 from ..evaluation.registry import load_method
 from ..harnesses.harness import get_harness, guess_harness
 from ..harnesses.logs import Choices
@@ -101,7 +101,7 @@ def file_faults(folder: Path) -> Generator[tuple[Path, Exception]]:
                 yield path, error
     for path in folder.glob("left_out_*.npz"):
         try:
-            read_errors(folder, int(path.stem[9:]))
+            read_left_out_errors(folder, int(path.stem[9:]))
         except FAULTS as error:
             yield path, error
 

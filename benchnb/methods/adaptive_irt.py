@@ -38,7 +38,7 @@ from ..evaluation.simulate import ItemDialogue, drive_generator, single_target
 from benchnb.stats.balanced_sampling import (
     ModelAssisted,
     rest_estimate,
-    shifted,
+    shift_to_mean,
 )
 from benchnb.stats.intervals import (
     inclusion_probabilities,
@@ -487,7 +487,7 @@ class AdaptiveIRT(Method):
                 interval_method = "random items"
                 kind = IntervalKind.MODEL
                 answered = asked[~np.isnan(scores)]
-                predicted = shifted(predicted, self.weights_, answered, score)
+                predicted = shift_to_mean(predicted, self.weights_, answered, score)
         if outside:
             flags.add(Flag.OUT_OF_RANGE)
             notes.append(_EXTRAPOLATED)

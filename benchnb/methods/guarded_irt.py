@@ -33,15 +33,15 @@ from benchnb.stats.balanced_sampling import (
     model_assisted_estimate,
 )
 from ..stats.gam import leave_one_out_errors
-from ..stats.intervals import inclusion_probabilities, run_noise
+from ..stats.intervals import inclusion_probabilities, run_variance
 from ..stats.irt import IRT, MIN_SOURCES, attenuated, fit_dimensions
 from ..stats.irt_fit import pair_products, quadratic_pairs
 from benchnb.stats.irt_posterior import (
     Posterior,
     Prediction,
-    average_prediction,
+    pooled_prediction,
     sample_posterior,
-    search_precision,
+    wide_prior_precision,
 )
 from benchnb.stats.logistic import (
     person_fit,
@@ -180,7 +180,7 @@ def most_informative_items(
     trials: np.ndarray | float = 1.0,  # runs behind the answers so far, models x n
 ) -> np.ndarray:  # positions, models x count
     "Choose, one after another, the items that reduce the variance most (equation 4)"
-    precision = search_precision(model.slopes.shape[1])
+    precision = wide_prior_precision(model.slopes.shape[1])
     points = posterior_quantiles(posterior)
     trials = np.broadcast_to(np.asarray(trials, np.float32), asked.shape)
     width = max(1, CHOICE_BLOCK // (points.shape[1] * len(model.slopes)))
@@ -462,7 +462,7 @@ class GuardedIRT(Method):
         )
         wide_se = assisted.half(0.95) / ndtri(0.975)  # wider: few items
         se = min(wide_se, 2 * assisted.se)
-        noise = run_noise(
+        noise = run_variance(
             seen=seen,
             trials=self.trials_of(items),
             share=assisted.share,
@@ -482,7 +482,7 @@ class GuardedIRT(Method):
         seen: np.ndarray,  # their scores
     ) -> ScoreEstimate:  # not calibrated
         "The average prediction of the models for one target"
-        prediction = average_prediction(
+        prediction = pooled_prediction(
             models,
             items=asked[np.newaxis],
             seen=seen[np.newaxis],
@@ -549,7 +549,7 @@ class GuardedIRT(Method):
         dialogue = self.choose_in_rounds(models, answer(first), trials)
         asked, seen = drive_generator(dialogue, answer)
         runs = np.take_along_axis(trials, asked, axis=1)
-        return average_prediction(models, asked, seen, runs)
+        return pooled_prediction(models, asked, seen, runs)
 
     def standardized_errors(
         self,
@@ -609,7 +609,7 @@ class GuardedIRT(Method):
         models = self.models()
         first = np.tile(self.first_, (len(values), 1))
         seen = values[:, self.first_]
-        start = average_prediction(models, first, seen, trials[:, self.first_]).score
+        start = pooled_prediction(models, first, seen, trials[:, self.first_]).score
         sample = np.empty(len(values))
         for k, row in enumerate(seen):
             scored = ~np.isnan(row)

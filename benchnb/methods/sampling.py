@@ -26,7 +26,7 @@ from ..stats.balanced_sampling import model_assisted_estimate
 from benchnb.stats.intervals import (
     inclusion_probabilities,
     residual_interval,
-    run_noise,
+    run_variance,
     runs_interval,
     systematic_sample,
     weighted_size,
@@ -155,7 +155,7 @@ class RandomSampling(Coreset):
             interval = runs_interval(
                 score,
                 sample.seen,
-                noise=run_noise(sample.seen, trials, sample.share, weight),
+                noise=run_variance(sample.seen, trials, sample.share, weight),
                 left=unexplained,
                 size=size,
                 level=self.level,

@@ -16,7 +16,7 @@ from ..bento import similarity as similarities
 from ..bento.bento import BentoLe, BentoSim, published_list
 from ..bento.facility_location import select_tasks
 from ..bento.similarity import load_transfer
-from ..bigbench.public_records import load_records
+from ..bigbench.public_records import load_public_records
 from ..data.scores import Scores
 from ..data.sources import load
 from .published import Runs
@@ -333,7 +333,7 @@ def table_10(
     seed: int = 0,
 ) -> pd.DataFrame:  # cells
     "BIG-bench Hard's row of random lists, as the error of a sum that is not divided"
-    records = load_records("bbh")
+    records = load_public_records("bbh")
     records = records[records["subtask"].str.endswith(":answer")]
     scores = records.pivot_table("score", ["family", "model"], "task").to_numpy()
     truth = scores.mean(axis=1)

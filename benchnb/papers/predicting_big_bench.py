@@ -21,7 +21,7 @@ from benchnb.bigbench.matrix_completion import (
     evaluate_predictions,
     r_squared,
 )
-from ..bigbench.public_records import load_records
+from ..bigbench.public_records import load_public_records
 from ..bigbench.records import RecordFeatures
 from ..bigbench.splits import Fold
 from ..data.files import resource_path
@@ -376,8 +376,8 @@ def measured_cells(
     parts = [recovering.greedy_fits()]
     for name in ("bigbench", "harness", "bbh"):
         with suppress(FileNotFoundError):
-            tables[name] = load_records(name)
-    tables = tables or {"bbh": load_records("bbh")}  # none is here: the error
+            tables[name] = load_public_records(name)
+    tables = tables or {"bbh": load_public_records("bbh")}  # none is here: the error
     first = next(iter(tables))
     trials = runs.trials
     effort = Effort(

@@ -17,7 +17,7 @@ import pandas as pd
 from ..bigbench import recovery
 from ..bigbench import small_bench as search
 from ..bigbench.records import describe_records
-from ..bigbench.recovery import evaluate_many, family_pairs, random_subsets
+from ..bigbench.recovery import evaluate_many, pairs_of_families, random_subsets
 from ..bigbench.regressors import MLP
 from .published import Runs, mean_cells
 
@@ -84,7 +84,7 @@ def subsets_for(
     one_newcomer = recovery.Surrogate(seen, family, unit=unit)
     draws = random_subsets(total, budget, count, seed)
     value = search.task_value(draws, searched(draws), total)
-    pairs = family_pairs(seen, 2, seed)
+    pairs = pairs_of_families(seen, 2, seed)
     vectors = search.task_vectors(seen, unit, seed, epochs=epochs)
 
     def judge(subsets):
@@ -151,7 +151,7 @@ def recover(
     epochs: int = 30,  # of the networks
 ) -> list[tuple[str, list[int], float]]:  # method, tasks, r2 (mean of two pairs)
     "One new family, one budget: what networks recover from each method's subset"
-    able = sorted({pair[0] for pair in family_pairs(records)} - {test_family})
+    able = sorted({pair[0] for pair in pairs_of_families(records)} - {test_family})
     pairs = [(able[(seed + i) % len(able)], test_family) for i in range(2)]
     chosen = subsets_for(records, test_family, budget, unit, count, seed, epochs)
     chosen |= printed_subsets(records, budget, unit)
@@ -177,7 +177,7 @@ def small_bench_results(
 ) -> pd.DataFrame:  # a row per method, budget, new family and draw: tasks, r2
     "Figures 6 and 8: each family in turn is removed, then new"
     effort = effort or Effort()
-    able = sorted({pair[0] for pair in family_pairs(records)})
+    able = sorted({pair[0] for pair in pairs_of_families(records)})
     cases = [(family, budget) for budget in budgets for family in families or able]
     work = [
         (
@@ -286,7 +286,7 @@ def right_conclusions(
     def judge(records, chosen, pair, unit):
         return compare_recovered(records, chosen, pair, unit=unit)["right"].tolist()
 
-    able = sorted({pair[0] for pair in family_pairs(records)})
+    able = sorted({pair[0] for pair in pairs_of_families(records)})
     ranked = results["method"].isin(RANKED_METHODS) & (results["budget"] == budget)
     first = results[ranked].drop_duplicates(["test", "method"])
     work = []
@@ -410,7 +410,7 @@ def plan_cells(
 ) -> pd.DataFrame:  # figures 6 and 8, section 5.3, table 3
     "Everything that this chapter shows of one table of records"
     shared = shared_part(records, plan.shared) if plan.shared else records
-    families = plan.families or sorted({pair[0] for pair in family_pairs(shared)})
+    families = plan.families or sorted({pair[0] for pair in pairs_of_families(shared)})
     results = small_bench_results(
         shared, plan.budgets, plan.unit, families[: effort.trials], effort
     )

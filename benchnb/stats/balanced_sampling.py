@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['neighbours', 'local_pivotal_sample', 'ModelAssisted', 'model_assisted_estimate', 'rest_estimate',
-           'regression_estimate', 'shifted']
+           'regression_estimate', 'shift_to_mean']
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #f45752b9
 from typing import NamedTuple
@@ -184,7 +184,7 @@ def regression_estimate(
     )
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #a1f00004
-def shifted(
+def shift_to_mean(
     full: np.ndarray,  # a score for every item, shape (items,)
     weights: np.ndarray,  # of the items
     known: np.ndarray,  # positions of the items with an answer

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['normal_quantile', 'wilson_interval', 'effective_size', 'inclusion_probabilities', 'systematic_sample',
-           'weighted_size', 'residual_interval', 'run_noise', 'runs_interval', 'conformal_radius']
+           'weighted_size', 'residual_interval', 'run_variance', 'runs_interval', 'conformal_radius']
 
 # %% ../../nbs/stats/intervals.ipynb #9ef7528a
 import math
@@ -132,7 +132,7 @@ def residual_interval(
     return np.clip([score - half, score + half], 0, 1)
 
 # %% ../../nbs/stats/intervals.ipynb #63d10b29
-def run_noise(
+def run_variance(
     seen: np.ndarray,  # mean scores of the items asked, shape (n,)
     trials: np.ndarray,  # runs behind each
     share: np.ndarray,  # what each counts in the estimate, sums to 1
@@ -150,7 +150,7 @@ def run_noise(
 def runs_interval(
     score: float,  # the estimate; values outside [0, 1] are clipped
     seen: np.ndarray,  # mean scores of the items asked, shape (n,)
-    noise: float,  # from run_noise
+    noise: float,  # from run_variance
     left: float | None = None,  # their unexplained variance; None: all of it
     size: float = math.inf,  # effective size of the sample, equation 5 or 6
     level: float = 0.95,  # promised coverage, from 0.01 to 0.999

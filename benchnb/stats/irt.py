@@ -21,9 +21,9 @@ from benchnb.stats.irt_fit import (
     Items,
     Responses,
     aligned_axes,
-    alternate,
     first_abilities,
     first_items,
+    fit_in_turns,
     learn_prior,
     pair_products,
     quadratic_pairs,
@@ -313,7 +313,7 @@ def fit_dimensions(
             begin = start_from(start[k], usable, marginal)
         else:
             begin = first_items(values, number), first_theta[:, :number]
-        items, theta, change, turns = alternate(
+        items, theta, change, turns = fit_in_turns(
             table, begin, marginal, rounds, tolerance, 1 if start else FIRST_STEPS
         )
         items, theta = aligned_axes(items, table, theta, weights)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FIRST_STEPS', 'first_abilities', 'Items', 'first_items', 'Responses', 'with_ones', 'pair_products', 'quadratic_pairs',
-           'learn_prior', 'standardized', 'aligned_axes', 'alternate']
+           'learn_prior', 'standardized', 'aligned_axes', 'fit_in_turns']
 
 # %% ../../nbs/stats/irt_fit.ipynb #f00001f7
 from functools import cache
@@ -328,7 +328,7 @@ def aligned_axes(
 FIRST_STEPS = 6  # of the items in the first round, where all slopes begin at 1
 
 
-def alternate(
+def fit_in_turns(
     responses: Responses,
     start: tuple[Items, np.ndarray],  # items, and abilities of the sources
     marginal: bool,  # average over the uncertainty of the abilities

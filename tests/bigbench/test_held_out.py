@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from benchnb.bigbench.held_out import (
     group_folds,
     own_records,
-    predict_gaps,
     predict_held_out,
+    predict_missing,
     predictor_errors,
     unseen_names,
     usual_split,
@@ -78,7 +78,7 @@ def test_intervals_hold_as_often_as_they_promise(hidden, most):
         records = made.assign(score=made["score"].mask(gaps))
         scored = records.dropna(subset="score").reset_index(drop=True)
         found = predict_held_out(scored, group_folds(scored, hidden), ["model_task"])
-        filled = predict_gaps(records, found, "model_task")
+        filled = predict_missing(records, found, "model_task")
         truth = made["score"][gaps]
         held.append(truth.between(filled["low"], filled["high"]).mean())
     assert 0.91 < np.mean(held) <= most
@@ -90,7 +90,7 @@ def test_rows_unlike_all_held_out_ones_get_no_interval(made):
     scored = records.dropna(subset="score").reset_index(drop=True)
     for split, known in {"record": "", "model": "model"}.items():
         found = predict_held_out(scored, group_folds(scored, split), ["model_knn"])
-        filled = predict_gaps(records, found, "model_knn")
+        filled = predict_missing(records, found, "model_knn")
         assert (filled["low"].notna() == (filled["new"] == known)).all()
         assert filled["predicted"].notna().all() and len(filled) == gaps.sum()
 

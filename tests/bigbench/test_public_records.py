@@ -10,7 +10,7 @@ from benchnb.bigbench.public_records import (
     RECORD_SOURCES,
     bigbench_records,
     filter_steps,
-    load_records,
+    load_public_records,
     read_bigbench,
 )
 from benchnb.bigbench.records import RecordFeatures, check_records
@@ -96,7 +96,7 @@ def test_bigbench_that_is_not_there_or_damaged(tmp_path):
 def test_bigbench_by_name_from_json_files(tmp_path, monkeypatch):
     write_bigbench(tmp_path / "bigbench" / "benchmark_tasks")
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
-    assert len(load_records("bigbench")) == 48
+    assert len(load_public_records("bigbench")) == 48
 
 
 # the named tables, from small files of each schema
@@ -182,7 +182,7 @@ def small(request, tmp_path):
 def test_small_file_of_each_schema(small):
     folder, name, _ = small
     _, count, families = SMALL[name]
-    found = load_records(name, folder)
+    found = load_public_records(name, folder)
     assert (len(found), set(found["family"])) == (count, families)
     again = check_records(found, unknown_size="keep")
     pd.testing.assert_frame_equal(again, found)
@@ -193,14 +193,14 @@ def test_damaged_files_are_named(small):
     folder, name, path = small
     path.write_bytes(b"\x00\x01 no table")
     with pytest.raises((ValueError, FileNotFoundError), match=path.name):
-        load_records(name, folder)
+        load_public_records(name, folder)
 
 
 def test_last_checkpoint_of_each_version(tmp_path):
     path = tmp_path / RECORD_SOURCES["harness"][0]
     path.parent.mkdir()
     write_harness(path)
-    found = load_records("harness", tmp_path)
+    found = load_public_records("harness", tmp_path)
     pythia = found[found["family"].str.startswith("pythia")]
     assert set(pythia["score"]) == {0.5}
     assert set(pythia["model"]) == {"pythia-1.4b", "pythia-1b", "pythia-70m"}

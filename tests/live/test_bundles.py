@@ -16,7 +16,7 @@ from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.evaluation import registry
 from benchnb.evaluation.compare import compare, over_trials, summary
-from benchnb.evaluation.left_out import left_out_errors, read_errors
+from benchnb.evaluation.left_out import left_out_errors, read_left_out_errors
 from benchnb.evaluation.recommend import default_method, is_safe
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import (
@@ -156,7 +156,7 @@ def test_a_bundle_carries_its_accuracy(tmp_path):
     assert like["error"] == pytest.approx(mean, 1e-3) and like["width"] < 1
     assert like["usable"] == like["estimates"]
     assert said["sources"] == source.fingerprint() and "newer" in said["measured"]
-    kept = read_errors(tmp_path / "small", 20)
+    kept = read_left_out_errors(tmp_path / "small", 20)
     assert not {*kept.index} & {*source.models.index}  # no names of models
     row = dict(zip(target.items.index, target.values[0].tolist(), strict=True))
     live = load_bundle(place)

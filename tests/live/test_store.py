@@ -17,7 +17,7 @@ from helpers.power import DISKS, cuts
 from helpers.small import files_in, fitted, halves, prepared
 
 from benchnb.cli.app import main
-from benchnb.evaluation.left_out import read_errors, write_errors
+from benchnb.evaluation.left_out import read_left_out_errors, write_left_out_errors
 from benchnb.evaluation.registry import get_method
 from benchnb.harnesses.logs import Failure
 from benchnb.live import store
@@ -487,11 +487,11 @@ def test_a_folder_of_a_newer_version_is_not_called_damaged(change, tmp_path):
 @pytest.mark.parametrize("length", [0, 40, -9])
 def test_cut_left_out_errors_are_refused_by_name(length, tmp_path):
     errors = pd.DataFrame({"truth": [0.5], "estimate": [0.4], "fold": [0]}, ["a"])
-    write_errors(tmp_path, 12, errors)
-    kept = read_errors(tmp_path, 12)
+    write_left_out_errors(tmp_path, 12, errors)
+    kept = read_left_out_errors(tmp_path, 12)
     assert kept.index.tolist() == ["a"] and kept["truth"].tolist() == [0.5]
     path = tmp_path / "left_out_12.npz"
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(ValueError, match="left_out_12.npz' is damaged") as caught:
-        read_errors(tmp_path, 12)
+        read_left_out_errors(tmp_path, 12)
     assert "\n" not in str(caught.value)

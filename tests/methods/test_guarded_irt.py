@@ -23,9 +23,9 @@ from benchnb.methods.guarded_irt import (
 )
 from benchnb.stats.irt import MIN_SOURCES, attenuated, fit_irt
 from benchnb.stats.irt_posterior import (
-    average_prediction,
+    pooled_prediction,
     sample_posterior,
-    search_precision,
+    wide_prior_precision,
 )
 
 ROUNDS = pytest.mark.parametrize("rounds", [1, 5])
@@ -68,7 +68,7 @@ def test_items_are_chosen_as_by_a_slow_reference():
             variance[place, i] * less[place, i] ** 2 * np.outer(slopes[i], slopes[i])
             for i in range(60)
         ]
-        sure.append((search_precision(2) + sum(each[i] for i in asked), each))
+        sure.append((wide_prior_precision(2) + sum(each[i] for i in asked), each))
     chosen = []
     for _ in range(6):
         gains = np.full(60, -1.0)
@@ -301,7 +301,7 @@ def one_source(method, models, row, trials):
             )
             asked = np.append(asked, wanted[0])
     scored = asked[~np.isnan(row[asked])][np.newaxis]
-    return average_prediction(models, scored, row[scored], trials[scored])
+    return pooled_prediction(models, scored, row[scored], trials[scored])
 
 
 @pytest.mark.parametrize("rounds", [1, 4])

@@ -11,9 +11,9 @@ from benchnb.stats import irt_posterior
 from benchnb.stats.irt import attenuated, fit_irt, tangents
 from benchnb.stats.irt_fit import Items, Responses, item_step, source_step
 from benchnb.stats.irt_posterior import (
-    average_prediction,
     log_likelihood,
     log_prior,
+    pooled_prediction,
     posterior_mode,
     predict_score,
     sample_posterior,
@@ -149,11 +149,11 @@ def test_models_side_by_side_are_those_alone_whatever_they_lack():
     seen[rng.random(seen.shape) < 0.3] = np.nan
     seen[4] = np.nan  # a model without any answer
     trials = rng.integers(1, 4, seen.shape)
-    together = average_prediction(banks, items, seen, trials)
+    together = pooled_prediction(banks, items, seen, trials)
     for row in range(10):
         known = ~np.isnan(seen[row])
         part = (array[row, known][np.newaxis] for array in (items, seen, trials))
-        alone = average_prediction(banks, *part)
+        alone = pooled_prediction(banks, *part)
         for all_of_them, one in zip(together, alone, strict=True):
             np.testing.assert_allclose(all_of_them[row], one[0], rtol=1e-3, atol=1e-5)
 
@@ -164,14 +164,14 @@ def test_a_few_draws_stand_for_all_where_items_are_many(monkeypatch):
     items = np.tile(np.arange(0, 400, 5), (10, 1))
     seen = values[50:, ::5].copy()
     seen[3, :9] = np.nan
-    exact = average_prediction(banks, items, seen)
+    exact = pooled_prediction(banks, items, seen)
     monkeypatch.setattr(irt_posterior, "MANY_ITEMS", 0)
     posterior = sample_posterior(banks[0], items[:1], seen[:1])
     few, mixture = irt_posterior.spanning_draws(banks[0], posterior.theta[0])
     assert len(few) < 40  # of 128
     curves = tangents(banks[0], posterior.theta[0])[0]
     np.testing.assert_allclose(mixture @ curves[few], curves, atol=2e-3)
-    fast = average_prediction(banks, items, seen)
+    fast = pooled_prediction(banks, items, seen)
     np.testing.assert_allclose(fast.score, exact.score, atol=2e-6)
     np.testing.assert_allclose(fast.variance, exact.variance, rtol=1e-3)
     np.testing.assert_allclose(fast.per_item, exact.per_item, atol=1e-3)
