@@ -57,6 +57,7 @@ class Subset:
     sources: str = ""  # fingerprint of the table that they were chosen with
     calls: dict[str, str] = field(default_factory=dict)  # task -> how it is called
     shots: dict[str, str] = field(default_factory=dict)  # task -> examples, if known
+    by_position: tuple[str, ...] = ()  # tasks whose ids are places in a run
 
     def __len__(self) -> int:
         return sum(map(len, self.ids.values()))
@@ -96,7 +97,7 @@ def make_subset(
             raise ValueError(f"two chosen items of task {task!r} have the same id")
         ids[task] = group["id"].tolist()
         names[task] = group["name"].tolist()
-    settings = own.reindex(columns=["call", "shots"])
+    settings = own.reindex(columns=["call", "shots", "by_position"])
     settings.index = columns["task"]
     by_task = settings.groupby(level=0).first()
     return Subset(
@@ -105,6 +106,7 @@ def make_subset(
         sources,
         calls=by_task["call"].dropna().to_dict(),
         shots=by_task["shots"].dropna().to_dict(),
+        by_position=tuple(by_task.index[by_task["by_position"] == True]),  # noqa: E712
     )
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0005

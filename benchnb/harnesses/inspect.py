@@ -8,13 +8,16 @@ __all__ = ['named_scores', 'score_value']
 # %% ../../nbs/harnesses/inspect.ipynb #9ea367a2
 import glob
 import io
+import itertools
 import json
 import os
 import re
 import shlex
 import struct
 import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +34,7 @@ from benchnb.data.untrusted import (
 from .harness import Harness, Round, Subset, forbid_options, task_word
 from benchnb.harnesses.logs import (
     ASK,
+    MEASURED,
     Choices,
     Failure,
     Json,
@@ -45,6 +49,13 @@ from benchnb.harnesses.logs import (
     skip_interrupted,
     text_hash,
     timestamp,
+)
+from benchnb.harnesses.measured import (
+    Reported,
+    metric_direction,
+    setting_words,
+    settle_direction,
+    short,
 )
 
 # %% ../../nbs/harnesses/inspect.ipynb #db1cda36
@@ -101,26 +112,72 @@ def sample_failure(
     return Failure.ERROR if limit or sample.get("error") else ""
 
 
+# why a scorer gave no verdict on the model, as Inspect names it
+SCORER_FAILED = ("grader_failed", "scoring_failed")
+
+
+def invalid_scorers(
+    sample: dict,  # of a log or of its summaries
+) -> list[str]:  # []: every score counts
+    "The scorers whose score a person took back, or which failed themselves"
+    scores = sample.get("scores")
+    if not isinstance(scores, dict):
+        return []
+    if sample.get("invalidation"):
+        return [*scores]
+    invalid = []
+    for scorer, score in scores.items():
+        if isinstance(score, dict) and (
+            score.get("reason") in SCORER_FAILED
+            or get_nested(score, "metadata", "unscored_reason")
+        ):
+            invalid.append(scorer)
+    return invalid
+
+
 def slim(
     record: dict,  # any object of a log
 ) -> dict:
     "Of a sample only what is read later; any other object as it is"
     if "id" not in record or "epoch" not in record:
         return record
-    kept = {k: record.get(k) for k in ("id", "model_usage", *TIMES)}
+    kept = {k: record.get(k) for k in ("id", "epoch", "model_usage", *TIMES)}
     kept["scores"] = named_scores(record.get("scores"))
     kept["failure"] = sample_failure(record)
+    kept["invalid"] = invalid_scorers(record)
     return kept | {"hash": text_hash(record.get("input"))}
+
+
+def marked_samples(
+    archive: zipfile.ZipFile,
+    names: list[str],  # of the entries with a whole sample each
+) -> set[tuple]:  # id and epoch
+    "The samples that a person invalidated, which their summaries do not say"
+
+    def marks(record: dict) -> dict | bool:
+        if "id" in record and "epoch" in record:
+            return {n: record.get(n) for n in ("id", "epoch", "invalidation")}
+        return record
+
+    marked = set()
+    for name in names:
+        text = read_entry(archive, name)
+        if b'"invalidation"' in text:
+            sample: Json = parse_json(text, marks, what=repr(name))
+            if sample.get("invalidation"):
+                marked.add((sample["id"], sample["epoch"]))
+    return marked
 
 
 def log_parts(
     path: str | Path,  # .eval or .json
+    hook: Callable[[dict], dict] = slim,  # what to keep of a sample
 ) -> tuple[dict, list, list]:  # header, samples, reductions
     "The parts of a log that count"
     header: Json
     samples: list
     if not zipfile.is_zipfile(path):
-        header = read_json(path, slim, "is no log of Inspect")
+        header = read_json(path, hook, "is no log of Inspect")
         if not isinstance(header, dict):
             raise ValueError("it is no JSON object")
         samples = header.pop("samples", None) or []
@@ -144,14 +201,21 @@ def log_parts(
         single = [n for n in names if re.fullmatch(r"samples/.*\.json", n)]
         for name in pieces or single:
             text = read_entry(archive, name, kept)
-            content: Json = parse_json(text, slim, what=repr(name))
+            content: Json = parse_json(text, hook, what=repr(name))
             samples += content if pieces else [content]
             kept += 16 * len(json.dumps(content))
             check_memory(kept, "all samples together")
+        if header.get("invalidated") and pieces and hook is slim:
+            marked = marked_samples(archive, single)
+            for sample in samples:
+                if (sample["id"], sample["epoch"]) in marked:
+                    names = list(sample["scores"])
+                    sample["invalid"] = [name.partition("/")[0] for name in names]
         return header, samples, reductions
 
 # %% ../../nbs/harnesses/inspect.ipynb #f2230386
 VERDICTS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+YES_NO = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}  # in any case
 
 # %% ../../nbs/harnesses/inspect.ipynb #ba255f7e
 def score_value(
@@ -164,7 +228,9 @@ def score_value(
             raise ValueError("it holds lists within lists: choose another metric")
         return np.nan
     words = VERDICTS | dict(values)
-    number = as_number(words.get(value, value) if isinstance(value, str) else value)
+    if isinstance(value, str):
+        value = words.get(value, YES_NO.get(value.lower(), value))
+    number = as_number(value)
     if number is None:
         problem = f"the score {value!r} is unknown: say values={{{value!r}: 1}}"
         raise AmbiguousFile(problem, "values", [])
@@ -188,55 +254,312 @@ def sample_cost(
     return float(sum(p.get(k) or 0 for p in parts for k in kinds)) if parts else np.nan
 
 # %% ../../nbs/harnesses/inspect.ipynb #67dd6bdd
+class SampleScores(NamedTuple):
+    "What the samples of a log scored, by one metric"
+
+    metric: str  # scorer, or scorer/key; "": nothing was scored
+    reducer: str  # that made one score of the epochs
+    values: np.ndarray  # of every sample; NaN: it has none that counts
+    counted: np.ndarray  # the same, with those that do not count
+    has_verdicts: bool  # True: they are said as correct or incorrect
+
+
 def sample_scores(
     header: dict,
-    samples: dict[Json, list[dict]],  # id -> named scores of each epoch
+    samples: dict[Json, list[dict]],  # id -> each epoch, from `slim`
     reductions: list,
     where: str,  # the file, for messages
     choices: Choices,  # metric, reducer, values
     own: tuple[str, ...] = (),  # the sources' metric on this task
-) -> tuple[str, list[float]]:  # all NaN where nothing was scored
-    "The metric, and the score of every sample"
-    names = [name for epochs in samples.values() for part in epochs for name in part]
+) -> SampleScores:
+    "The score of every sample"
+    names = [
+        name
+        for epochs in samples.values()
+        for part in epochs
+        for name in part["scores"]
+    ]
     if not names:
-        return "", [np.nan] * len(samples)
+        nothing = np.full(len(samples), np.nan)
+        return SampleScores("", "mean", nothing, nothing, False)
     names = list(dict.fromkeys(names))
     metric = choose(names, choices.metric, "metric", where, own)
+    scorer = metric.partition("/")[0]
     wanted = (choices.reducer,) if choices.reducer else ()
     reducers = ["mean"]
     if wanted or max(map(len, samples.values())) > 1:
         logged = get_nested(header, "eval", "config", "epochs_reducer") or reducers
         reducers = list(dict.fromkeys([*logged, *({"mean"} & {*wanted})]))
     reducer = choose(reducers, wanted, "reducer", where)
+    reduced = {}
     if reducer != "mean":
-        samples = _reduced(samples, reductions, metric.partition("/")[0], reducer)
+        reduced = reduced_scores(reductions, scorer, reducer)
     scores = []
-    for epochs in samples.values():
-        values = [score_value(part.get(metric), choices.values) for part in epochs]
-        scored = [value for value in values if not np.isnan(value)]
-        scores.append(float(np.mean(scored)) if scored else np.nan)
-    return metric, scores
+    counted = []
+    has_verdicts = False
+    for name, epochs in samples.items():
+        parts = [part["scores"].get(metric) for part in epochs]
+        has_verdicts = has_verdicts or any(part in ("C", "I") for part in parts)
+        is_valid = [scorer not in part["invalid"] for part in epochs]
+        if reducer != "mean":  # of all epochs, those that do not count too
+            parts = [reduced.get(name, {}).get(metric)]
+            is_valid = [all(is_valid)]
+        values = [score_value(part, choices.values) for part in parts]
+        counted.append(mean_scored(values))
+        if not all(is_valid):
+            values = [x for x, counts in zip(values, is_valid, strict=True) if counts]
+        scores.append(mean_scored(values))
+    return SampleScores(
+        metric, reducer, np.array(scores), np.array(counted), has_verdicts
+    )
 
 
-def _reduced(
-    samples: dict[Json, list[dict]],  # id -> named scores of each epoch
+def mean_scored(
+    values: list[float],
+) -> float:  # NaN: nothing was scored
+    "The mean of what is scored"
+    scored = [value for value in values if value == value]
+    return sum(scored) / len(scored) if scored else np.nan
+
+
+def reduced_scores(
     reductions: list,
     scorer: str,
     reducer: str,
-) -> dict[Json, list[dict]]:  # as if each had one epoch
+) -> dict[Json, dict]:  # id -> named scores
     "The scores of samples as the log has reduced their epochs"
     parts = [part for part in reductions if part.get("scorer") == scorer]
     parts = [part for part in parts if part.get("reducer") in (reducer, None)]
     if not parts:
         problem = f"no scores are reduced by {reducer!r}: say reducer='mean'"
         raise AmbiguousFile(problem, "reducer", ["mean"])
-    by_id = {
-        sample["sample_id"]: [named_scores({scorer: sample})]
+    return {
+        sample["sample_id"]: named_scores({scorer: sample})
         for sample in parts[0]["samples"]
     }
-    return {name: by_id.get(name, [{}]) for name in samples}
+
+# %% ../../nbs/harnesses/inspect.ipynb #insp58c1
+# settings and arguments that make another model of it, always part of its name
+OTHER_MODEL = (
+    "reasoning_effort effort reasoning_mode reasoning_tokens enable_thinking thinking "
+    "peft lora adapter load_in_4bit load_in_8bit quantization gguf_file model_path "
+    "revision subfolder"
+).split()
+# those of which Inspect logs only what differs from the provider's choice
+DEFAULTS = "temperature top_p top_k max_tokens".split()
+# how fast, from where and with which words around it a model answers
+NEUTRAL = (
+    "max_retries timeout attempt_timeout stream_idle_timeout max_connections "
+    "adaptive_connections cache cache_prompt batch extra_headers logprobs top_logprobs "
+    "prompt_logprobs system_message base_url device device_map batch_size port host "
+    "tensor_parallel_size data_parallel_size gpu_memory_utilization custom_outputs "
+    "trust_remote_code azure organization project"
+).split()
+# what an agent may use up
+LIMITS = (
+    "message_limit token_limit turn_limit time_limit working_limit cost_limit".split()
+)
+
+
+def as_dict(
+    value: Json,
+) -> dict:  # {}: it is none
+    "An object of JSON"
+    return value if isinstance(value, dict) else {}
+
+
+def model_settings(
+    header: dict,
+) -> tuple[Json, dict[str, str]]:  # the model's name; what else may make another of it
+    "The model with what always counts, and the settings that may differ"
+    about = as_dict(header.get("eval"))
+    asked = as_dict(about.get("model_generate_config"))
+    planned = as_dict(get_nested(header, "plan", "config"))
+    args = as_dict(about.get("model_args"))
+    given = planned | asked | args
+    parts = [
+        f"{name}={short(given[name], most=80)}"
+        for name in OTHER_MODEL
+        if given.get(name) not in (None, "", False, "False", "false")
+    ]
+    name = about.get("model")
+    if isinstance(name, str) and parts:
+        name = f"{name} ({', '.join(parts)})"
+    left_out = (*OTHER_MODEL, *NEUTRAL)
+    system = setting_words(args | asked, shown=asked, left_out=left_out)
+    if "model_generate_config" in about:
+        system = {name: "default" for name in DEFAULTS if name not in planned} | system
+        system["solver"] = "default"
+    if solver := about.get("solver"):
+        system["solver"] = short(solver, most=80)
+        system["solver_args"] = short(about.get("solver_args") or "none")
+    return name, system
+
+
+def task_settings(
+    header: dict,
+    scorer: str,  # that is read
+) -> dict[str, str]:  # only what the log says
+    "What makes the questions of a task other ones"
+    about = as_dict(header.get("eval"))
+    args = as_dict(about.get("task_args"))
+    if about.get("task_registry_name") == "benchnb/small":
+        args = {}  # of the task that chooses the samples
+    settings = {
+        f"task_args.{name}" if name in MEASURED else name: word
+        for name, word in setting_words(args, shown=args).items()
+    }
+    asked = as_dict(about.get("model_generate_config"))
+    planned = as_dict(get_nested(header, "plan", "config"))
+    own = {name: x for name, x in planned.items() if name not in asked}
+    settings |= setting_words(own, shown=own, left_out=(*OTHER_MODEL, *NEUTRAL))
+    if "plan" in header:
+        text = planned.get("system_message") or asked.get("system_message")
+        settings["system_message"] = short(text, most=0) if text else "none"
+    config = as_dict(about.get("config"))
+    for name in LIMITS if config else ():
+        settings[name] = short(config.get(name) or "none")
+    for role, model in as_dict(about.get("model_roles")).items():
+        settings[f"role_{role}"] = short(get_nested(model, "model") or model, most=80)
+    for one in about.get("scorers") or ():
+        if get_nested(one, "name") == scorer and get_nested(one, "options"):
+            settings["scorer_options"] = short(one["options"], most=0)
+    steps = get_nested(header, "plan", "steps")
+    if steps and not about.get("solver"):  # else it is the system that differs
+        settings["solver"] = short("+".join(str(s.get("solver")) for s in steps), 80)
+        if all("params_passed" in step for step in steps):
+            passed = [step["params_passed"] for step in steps]
+            settings["solver_params"] = short(passed, most=0)
+    return settings
+
+# %% ../../nbs/harnesses/inspect.ipynb #insp58c3
+MEANS = ("accuracy", "mean")  # metrics that are a mean over samples
+
+
+def own_numbers(
+    header: dict,
+    scores: SampleScores,
+    task: str,
+) -> list[Reported]:
+    "What Inspect itself reports of a metric"
+    scorer, _, key = scores.metric.partition("/")
+    named = re.compile(rf"((avg|mean)_)?{re.escape(key)}s?(_(avg|mean))?")
+    reported = []
+    for entry in get_nested(header, "results", "scores") or ():
+        if get_nested(entry, "scorer") != scorer or entry.get("reducer") not in (
+            scores.reducer,
+            None,
+        ):
+            continue
+        is_own = entry.get("name") == (key or scorer)
+        for name, metric in as_dict(entry.get("metrics")).items():
+            value = as_number(get_nested(metric, "value"))
+            all_label = get_nested(metric, "params", "all_label") or "all"
+            is_mean = name.rpartition("/")[2] in (*MEANS, all_label)
+            if key and entry.get("name") == scorer:
+                is_own, is_mean = True, bool(named.fullmatch(name))
+            if is_own and is_mean and value is not None and value == value:
+                n_items = entry.get("scored_samples")
+                n_items = n_items if isinstance(n_items, int) else None
+                reported.append(Reported(value, name, (task,), n_items=n_items))
+    return reported
+
+
+def metric_groups(
+    header: dict,
+    scores: SampleScores,
+    path: str | Path,
+    ids: list,  # of the samples
+) -> np.ndarray | None:  # the group of each sample; None: they have none
+    "The groups over which Inspect takes a mean"
+    scorer, _, key = scores.metric.partition("/")
+    for entry in get_nested(header, "results", "scores") or ():
+        metrics = as_dict(get_nested(entry, "metrics"))
+        if get_nested(entry, "scorer") != scorer or entry.get("name") not in (
+            key or scorer,
+        ):
+            continue
+        params = [as_dict(get_nested(m, "params")) for m in metrics.values()]
+        wanted = {p["group_key"] for p in params if p.get("group_key")}
+        names = {*metrics} - {*MEANS, "all", "stderr", "std", "var"}
+        if not wanted and ("all" not in metrics or not names):
+            continue
+        by_id = dict(sample_metadata(path))
+        keys = wanted or {k for facts in by_id.values() for k in facts}
+        for label in sorted(keys):
+            groups = [str(by_id.get(name, {}).get(label)) for name in ids]
+            if wanted or {*groups} == names:
+                return np.array(groups, object)
+    return None
+
+
+def sample_metadata(
+    path: str | Path,  # .eval or .json
+) -> Iterator[tuple[Json, dict]]:  # id, and the plain values
+    "What a log says of each sample beside its score"
+
+    def facts(record: dict) -> dict:
+        if "id" not in record or "epoch" not in record:
+            return record
+        values = as_dict(record.get("metadata"))
+        plain = {k: x for k, x in values.items() if isinstance(x, (str, int, float))}
+        return {"id": record["id"], "metadata": plain}
+
+    _, samples, _ = log_parts(path, facts)
+    for sample in samples:
+        yield sample["id"], sample["metadata"]
 
 # %% ../../nbs/harnesses/inspect.ipynb #703d1238
+def unlike_ids(
+    ids: list,  # numbers and texts
+) -> list:
+    "The same; where 1 and the text 1 are two samples, the text has quotation marks"
+    numbers = {str(name) for name in ids if isinstance(name, int)}
+    return [
+        repr(name) if isinstance(name, str) and name in numbers else name
+        for name in ids
+    ]
+
+
+def is_shuffled(
+    header: dict,
+) -> bool:  # True: an id is a place after a shuffle
+    "Were the samples numbered only after they were shuffled?"
+    about = get_nested(header, "eval", "dataset")
+    ids = get_nested(about, "sample_ids")
+    if not get_nested(about, "shuffled") or not isinstance(ids, list) or len(ids) < 2:
+        return False
+    is_number = all(type(name) is int for name in ids)
+    return is_number and all(a < b for a, b in itertools.pairwise(ids))
+
+
+def score_direction(
+    header: dict,
+    scores: SampleScores,
+    log: Log,
+    choices: Choices,
+) -> tuple[str, str]:  # the direction; a line where it was not known
+    "Which direction is better: more, where samples are correct or incorrect"
+    metrics = json.dumps(get_nested(header, "eval", "scorers")) if header else ""
+    is_accuracy = any(r.metric in MEANS[:1] for r in log.reported)
+    is_said = scores.has_verdicts or is_accuracy or '"inspect_ai/accuracy"' in metrics
+    chosen = choices.direction_on(log.task)
+    direction = settle_direction(
+        scores.metric,
+        log.file,
+        said=True if is_said and not metric_direction(scores.metric) else None,
+        chosen=chosen,
+        asks=False,
+        task="" if is_said else log.task,
+    )
+    if chosen or is_said or metric_direction(scores.metric):
+        return direction, ""
+    return direction, (
+        f"nothing says whether more of {scores.metric!r} is better: it is read so, "
+        "direction lower turns it round"
+    )
+
+
 class Inspect(Harness):
     "Inspect"
 
@@ -257,7 +580,7 @@ class Inspect(Harness):
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log; none where an interrupted one is skipped"
         where = repr(str(path))
-        scores_by_id: dict[Json, list[dict]] = {}
+        epochs_by_id: dict[Json, list[dict]] = {}
         costs: dict[Json, list[float]] = {}
         hashes: dict[Json, int] = {}
         failures: dict[Json, str] = {}
@@ -267,41 +590,69 @@ class Inspect(Harness):
                 name = sample["id"]
                 if isinstance(name, bool) or not isinstance(name, (int, str)):
                     raise ValueError(f"sample id {name!r} is no text and no number")
-                scores_by_id.setdefault(name, []).append(sample["scores"])
+                epochs_by_id.setdefault(name, []).append(sample)
                 costs.setdefault(name, []).append(sample_cost(sample, choices.cost))
                 hashes.setdefault(name, sample.get("hash", 0))
                 failures[name] = failures.get(name) or sample.get("failure", "")
             status = header.get("status")
             asked = get_nested(header, "results", "total_samples")
             is_short = isinstance(asked, int) and len(samples) < asked
-            if status not in ("success", None) or not scores_by_id or is_short:
-                why = f"is not whole (status {status}, {len(scores_by_id)} samples)"
-                if skip_interrupted(where, why, choices) or not scores_by_id:
+            if status not in ("success", None) or not epochs_by_id or is_short:
+                why = (
+                    f"is not whole (status {status}, {len(epochs_by_id)} samples; "
+                    "'keep' it beside its retry)"
+                )
+                if skip_interrupted(where, why, choices) or not epochs_by_id:
                     return []
-            model = choices.model or get_nested(header, "eval", "model")
+            name, system = model_settings(header)
+            model = choices.model or name
             task = choices.task or get_nested(header, "eval", "task")
             if not isinstance(model, str) or not isinstance(task, str):
                 raise ValueError(
                     "it names no model and task: say model='NAME', task='NAME'"
                 )
             own = choices.tasks.get(task, {}).get("metric", ())
-            metric, scores = sample_scores(
-                header, scores_by_id, reductions, where, choices, own
+            scores = sample_scores(
+                header, epochs_by_id, reductions, where, choices, own
             )
+            scorer = scores.metric.partition("/")[0]
+            for name, epochs in epochs_by_id.items():
+                if any(scorer in sample["invalid"] for sample in epochs):
+                    failures[name] = Failure.INVALID
             date = timestamp(get_nested(header, "eval", "created"))
             log = Log(
                 model=model,
                 task=task,
-                ids=as_ids(list(scores_by_id)),
-                scores=np.array(scores),
+                ids=as_ids(unlike_ids(list(epochs_by_id))),
+                scores=scores.values,
                 hashes=np.array([*hashes.values()], np.uint64),
                 cost=np.array([np.sum(counts) for counts in costs.values()]),
                 facts={"evaluated": date} if date else {},
                 file=where,
-                metric=metric,
+                metric=scores.metric,
                 version=as_word(get_nested(header, "eval", "task_version")),
+                settings=task_settings(header, scorer),
+                system=system,
+                reported=own_numbers(header, scores, task),
+                by_position=is_shuffled(header),
                 failures=np.array([*failures.values()], object),
             )
+            if not np.array_equal(scores.counted, scores.values, equal_nan=True):
+                log.counted = scores.counted
+            log.groups = metric_groups(header, scores, path, list(epochs_by_id))
+            if scores.metric:
+                log.direction, line = score_direction(header, scores, log, choices)
+                log.notes += [line] if line else []
+            if scores.reducer != "mean" and not choices.reducer:
+                log.notes.append(
+                    f"task {task}: the epochs of a sample are one score by "
+                    f"{scores.reducer}, as in the log, and no mean over them"
+                )
+            if log.by_position and not all(hashes.values()):
+                log.notes.append(
+                    f"task {task}: ids are places after a shuffle, and the log has no "
+                    "texts that tell whether they are the same questions everywhere"
+                )
             file = get_nested(header, "eval", "task_file")
             if isinstance(file, str) and file and "/" not in task:
                 log.call = f"{file}@{task}"
@@ -315,6 +666,12 @@ class Inspect(Harness):
                 raise ValueError(
                     f"Inspect cannot be given the id {name!r}: it has a comma or space"
                 )
+        for task in subset.by_position:
+            raise ValueError(
+                f"Inspect cannot be given samples of {task}: their ids are places "
+                "after a shuffle, other samples in another run; give the samples ids, "
+                "or leave the shuffle out, and import logs of such runs"
+            )
         for task, ids in subset.ids.items():
             words = ["inspect", "eval", task_word(subset.calls.get(task, task))]
             words += ["--model", round.model, "--sample-id"]

@@ -48,7 +48,7 @@ from benchnb.harnesses.measured import (
     DIRECTIONS,
     Reported,
     check_same_settings,
-    group_weights,
+    item_weights,
     name_systems,
     reconcile,
     reconciled_models,
@@ -57,7 +57,17 @@ from benchnb.harnesses.measured import (
 )
 
 # %% ../../nbs/harnesses/logs.ipynb #9481977b
-PER_ITEM = ("ids", "scores", "hashes", "cost", "trials", "runs", "failures")
+PER_ITEM = (
+    "ids",
+    "scores",
+    "hashes",
+    "cost",
+    "trials",
+    "runs",
+    "failures",
+    "counted",
+    "groups",
+)
 
 
 class Failure(StrEnum):
@@ -103,6 +113,8 @@ class Log:
     by_position: bool = False  # True: an id is the number of a row in the file
     notes: list[str] = field(default_factory=list)  # where the harness itself misleads
     failures: np.ndarray | None = None  # Failure of what is not scored; "": unknown
+    counted: np.ndarray | None = None  # scores with invalid ones, if the harness counts
+    groups: np.ndarray | None = None  # names, where its score is a mean over groups
     whole: bool = True  # False: an item of score 0 may never have been run
     is_cut: bool = False  # True: the file ends in the middle of a line
 
@@ -125,6 +137,19 @@ class Log:
             reasons == Failure.COUNTED, self.scores == 0, np.isnan(self.scores)
         )
         self.failures = np.where(is_failure, reasons, "")
+
+    @property
+    def n_invalid(self) -> int:
+        "Items of which the harness counts a score that is marked as invalid"
+        if self.counted is None:
+            return 0
+        is_same = np.isclose(self.counted, self.scores, equal_nan=True)
+        return int((~is_same).sum())
+
+    def as_counted(self) -> "Log":
+        "The same with the scores that its harness counts"
+        counted = self.scores if self.counted is None else self.counted
+        return replace(self, scores=counted, counted=None)
 
     def select(
         self,
@@ -393,6 +418,8 @@ def on_unit_scale(
     if scale is None and log.direction != "lower":
         return
     log.scores = to_unit_scale(log.scores, scale, log.direction)
+    if log.counted is not None:
+        log.counted = to_unit_scale(log.counted, scale, log.direction)
     values = np.array([reported.score for reported in log.reported])
     log.reported = [
         replace(reported, score=float(score))
@@ -551,6 +578,14 @@ def log_table(
     same = {name: min(seen) for name, seen in settings.items() if len(seen) == 1}
     if same:
         items["settings"] = json.dumps(same, sort_keys=True)
+    if any(log.by_position for log in group):
+        items["by_position"] = True
+    if any(log.groups is not None for log in group):
+        names = [np.full(len(log.ids), None) for log in group]
+        for place, log in enumerate(group):
+            names[place] = names[place] if log.groups is None else log.groups
+        groups = pd.Series(np.concatenate(names), rows["item"]).dropna()
+        items["group"] = groups[~groups.index.duplicated()].reindex(range(len(ids)))
     items.index = [f"{task}/{name}" if task else str(name) for name in ids]
     return resolved.values, items, resolved.trials
 
@@ -581,9 +616,8 @@ def join_logs(
     trials = np.concatenate(counts, axis=1) if len(counts) == len(parts) else None
     models = named_models(np.array(names, object))
     results = reconcile(logs)
-    sizes = items["task"].value_counts(sort=False).to_dict()
-    if (weights := group_weights(results, sizes)) is not None:
-        items["weight"] = items["task"].map(weights)
+    if (weights := item_weights(results, items)) is not None:
+        items["weight"] = weights
     if results:
         models["reconciled"] = models.index.map(
             reconciled_models(results, weighted=weights is not None)
