@@ -340,7 +340,7 @@ def reduced_scores(
 
 # %% ../../nbs/harnesses/inspect.ipynb #insp58c1
 # settings and arguments that make another model of it, always part of its name
-OTHER_MODEL = (
+OTHER_SYSTEM = (
     "reasoning_effort effort reasoning_mode reasoning_tokens enable_thinking thinking "
     "peft lora adapter load_in_4bit load_in_8bit quantization gguf_file model_path "
     "revision subfolder"
@@ -348,7 +348,7 @@ OTHER_MODEL = (
 # those of which Inspect logs only what differs from the provider's choice
 DEFAULTS = "temperature top_p top_k max_tokens".split()
 # how fast, from where and with which words around it a model answers
-NEUTRAL = (
+WITHOUT_EFFECT = (
     "max_retries timeout attempt_timeout stream_idle_timeout max_connections "
     "adaptive_connections cache cache_prompt batch extra_headers logprobs top_logprobs "
     "prompt_logprobs system_message base_url device device_map batch_size port host "
@@ -368,7 +368,7 @@ def as_dict(
     return value if isinstance(value, dict) else {}
 
 
-def model_settings(
+def model_and_settings(
     header: dict,
 ) -> tuple[Json, dict[str, str]]:  # the model's name; what else may make another of it
     "The model with what always counts, and the settings that may differ"
@@ -379,13 +379,13 @@ def model_settings(
     given = planned | asked | args
     parts = [
         f"{name}={short(given[name], most=80)}"
-        for name in OTHER_MODEL
+        for name in OTHER_SYSTEM
         if given.get(name) not in (None, "", False, "False", "false")
     ]
     name = about.get("model")
     if isinstance(name, str) and parts:
         name = f"{name} ({', '.join(parts)})"
-    left_out = (*OTHER_MODEL, *NEUTRAL)
+    left_out = (*OTHER_SYSTEM, *WITHOUT_EFFECT)
     system = setting_words(args | asked, shown=asked, left_out=left_out)
     if "model_generate_config" in about:
         system = {name: "default" for name in DEFAULTS if name not in planned} | system
@@ -396,7 +396,7 @@ def model_settings(
     return name, system
 
 
-def task_settings(
+def question_settings(
     header: dict,
     scorer: str,  # that is read
 ) -> dict[str, str]:  # only what the log says
@@ -412,7 +412,7 @@ def task_settings(
     asked = as_dict(about.get("model_generate_config"))
     planned = as_dict(get_nested(header, "plan", "config"))
     own = {name: x for name, x in planned.items() if name not in asked}
-    settings |= setting_words(own, shown=own, left_out=(*OTHER_MODEL, *NEUTRAL))
+    settings |= setting_words(own, shown=own, left_out=(*OTHER_SYSTEM, *WITHOUT_EFFECT))
     if "plan" in header:
         text = planned.get("system_message") or asked.get("system_message")
         settings["system_message"] = short(text, most=0) if text else "none"
@@ -604,7 +604,7 @@ class Inspect(Harness):
                 )
                 if skip_interrupted(where, why, choices) or not epochs_by_id:
                     return []
-            name, system = model_settings(header)
+            name, system = model_and_settings(header)
             model = choices.model or name
             task = choices.task or get_nested(header, "eval", "task")
             if not isinstance(model, str) or not isinstance(task, str):
@@ -631,7 +631,7 @@ class Inspect(Harness):
                 file=where,
                 metric=scores.metric,
                 version=as_word(get_nested(header, "eval", "task_version")),
-                settings=task_settings(header, scorer),
+                settings=question_settings(header, scorer),
                 system=system,
                 reported=own_numbers(header, scores, task),
                 by_position=is_shuffled(header),

@@ -39,7 +39,7 @@ from benchnb.harnesses.logs import (
     skip_interrupted,
     typed_lines,
 )
-from .measured import Reported, settle_direction, short
+from .measured import SECRET, Reported, settle_direction, short
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 NO_METRICS = (
@@ -219,9 +219,6 @@ def system_settings(
         if args[key] is not None and not SECRET.search(key)
     }
     return system
-
-
-SECRET = re.compile(r"key|token$|secret|password|passwd|credential|bearer|header|auth")
 
 
 def task_settings(
