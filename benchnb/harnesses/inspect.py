@@ -51,6 +51,7 @@ from benchnb.harnesses.logs import (
     timestamp,
 )
 from benchnb.harnesses.measured import (
+    HARM,
     Reported,
     metric_direction,
     setting_words,
@@ -540,24 +541,27 @@ def score_direction(
     choices: Choices,
 ) -> tuple[str, str]:  # the direction; a line where it was not known
     "Which direction is better: more, where samples are correct or incorrect"
-    metrics = json.dumps(get_nested(header, "eval", "scorers")) if header else ""
-    is_accuracy = any(r.metric in MEANS[:1] for r in log.reported)
-    is_said = scores.has_verdicts or is_accuracy or '"inspect_ai/accuracy"' in metrics
+    scorer, _, key = scores.metric.partition("/")
+    by_name = metric_direction(scorer if key.isdigit() or not key else key)
+    own = json.dumps(get_nested(header, "eval", "scorers"))
+    is_accuracy = any(number.metric == "accuracy" for number in log.reported)
+    is_said = scores.has_verdicts or is_accuracy or '"inspect_ai/accuracy"' in own
+    said = by_name == "higher" if by_name else True if is_said else None
     chosen = choices.direction_on(log.task)
+    is_clear = is_said or by_name == "lower"
     direction = settle_direction(
         scores.metric,
         log.file,
-        said=True if is_said and not metric_direction(scores.metric) else None,
+        said=None if HARM.search(log.task.lower()) and not is_clear else said,
         chosen=chosen,
         asks=False,
-        task="" if is_said else log.task,
+        task="" if is_clear else log.task,
     )
-    if chosen or is_said or metric_direction(scores.metric):
-        return direction, ""
-    return direction, (
+    line = (
         f"nothing says whether more of {scores.metric!r} is better: it is read so, "
         "direction lower turns it round"
     )
+    return direction, "" if chosen or is_said or by_name else line
 
 
 class Inspect(Harness):
