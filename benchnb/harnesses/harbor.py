@@ -7,7 +7,9 @@ __all__ = []
 
 # %% ../../nbs/harnesses/agents.ipynb #26a59552
 import shlex
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,27 +20,66 @@ from benchnb.harnesses.logs import (
     ASK,
     Choices,
     Failure,
+    Json,
     Log,
     as_cost,
+    as_hashes,
     as_number,
+    as_word,
+    choose,
     get_nested,
     read_json,
     timestamp,
 )
+from benchnb.harnesses.measured import (
+    Reported,
+    setting_words,
+    settle_direction,
+    short,
+)
 
 # %% ../../nbs/harnesses/agents.ipynb #33fdc3f2
-def trial_reward(
+def trial_rewards(
     trial: dict,  # of Harbor's result.json, or of an entry of tb's results.json
-) -> float:  # NaN: no reward
-    "The reward of one trial"
-    reward = trial.get("is_resolved")
+) -> dict[str, Json]:  # name -> reward; {}: none
+    "What the verifier gave, by name"
     rewards = get_nested(trial, "verifier_result", "rewards")
-    if isinstance(rewards, dict) and rewards:
-        reward = rewards.get("reward", next(iter(rewards.values())))
+    if isinstance(rewards, dict):
+        return rewards
+    verdict = trial.get("is_resolved")
+    return {} if verdict is None else {"is_resolved": verdict}
+
+
+def trial_errors(
+    trial: dict,
+) -> list[Json]:  # their exception_info
+    "What was raised in a trial and in its steps"
+    steps = trial.get("step_results")
+    parts = [trial, *(steps if isinstance(steps, list) else [])]
+    return [get_nested(part, "exception_info") for part in parts]
+
+
+def is_valid(
+    trial: dict,
+) -> bool:
+    "Whether its reward counts: an exception alone does not void it"
+    policies = [
+        get_nested(error, "policy", "has_valid_reward") for error in trial_errors(trial)
+    ]
+    marks = [trial.get("reward_valid"), *policies]
+    return not any(mark is False for mark in marks)
+
+
+def trial_score(
+    trial: dict,
+    metric: str,  # the name of the reward
+) -> float:  # NaN: no reward, or one that does not count
+    "The reward of one trial"
+    reward = trial_rewards(trial).get(metric)
     number = as_number(reward)
     if number is None:
         raise ValueError(f"the reward {reward!r} is no number")
-    return number
+    return number if is_valid(trial) else np.nan
 
 
 FAILURES = {  # exceptions of Harbor, failure modes of tb; others: error
@@ -55,12 +96,18 @@ FAILURES = {  # exceptions of Harbor, failure modes of tb; others: error
 def trial_failure(
     trial: dict,
 ) -> str:  # a Failure; "": the trial names none
-    "Why a trial may have no reward"
-    raised = get_nested(trial, "exception_info", "exception_type")
-    raised = raised or trial.get("failure_mode")
+    "Why a trial may have no reward, or none that counts"
+    if trial_rewards(trial) and not is_valid(trial):
+        return Failure.INVALID
+    types = [get_nested(error, "exception_type") for error in trial_errors(trial)]
+    raised = next(filter(None, [*types, trial.get("failure_mode")]), None)
     if raised in (None, "none", "unset"):
         return ""
     return FAILURES.get(str(raised), Failure.ERROR)
+
+
+# arguments of an agent that make another model, always part of its name
+OTHER_MODEL = ("reasoning_effort", "enable_thinking", "max_thinking_tokens")
 
 
 def trial_agent(
@@ -69,7 +116,40 @@ def trial_agent(
     "The agent of a trial: its scaffold and its language model"
     scaffold = get_nested(trial, "agent_info", "name")
     llm = get_nested(trial, "agent_info", "model_info", "name")
-    return " ".join(filter(None, map(str, filter(None, [scaffold, llm])))) or None
+    name = " ".join(filter(None, map(str, filter(None, [scaffold, llm]))))
+    args = {key: get_nested(trial, *KWARGS, key) for key in OTHER_MODEL}
+    parts = [f"{key}={short(value)}" for key, value in args.items() if value]
+    return f"{name} ({', '.join(parts)})" if name and parts else name or None
+
+
+KWARGS = ("config", "agent", "kwargs")
+
+
+def trial_system(
+    trial: dict,
+) -> dict[str, str]:
+    "What else may make another agent under the same name"
+    kwargs = get_nested(trial, *KWARGS)
+    system = setting_words(kwargs if isinstance(kwargs, dict) else {}, (), OTHER_MODEL)
+    for name, place in (("version", ("version",)), ("provider", PROVIDER)):
+        word = as_word(get_nested(trial, "agent_info", *place))
+        if word and word != "unknown":
+            system[name] = short(word)
+    return system
+
+
+PROVIDER = ("model_info", "provider")
+
+
+def trial_limits(
+    trial: dict,
+) -> dict[str, str]:
+    "How much time the agent had, which makes another task"
+    names = ("timeout_multiplier", "agent_timeout_multiplier")
+    limits = {name: get_nested(trial, "config", name) for name in names}
+    for name in ("override_timeout_sec", "max_timeout_sec"):
+        limits[name] = get_nested(trial, "config", "agent", name)
+    return {name: short(x) for name, x in limits.items() if isinstance(x, int | float)}
 
 
 def trial_cost(
@@ -97,16 +177,108 @@ def trial_cost(
     return np.nan
 
 # %% ../../nbs/harnesses/agents.ipynb #14610365
+@lru_cache(maxsize=1)  # the trials of a job lie side by side
+def job_evals(
+    folder: Path,  # of the job
+    changed: int,  # when its result.json was, so that a file that changes is read again
+) -> dict[str, Json]:  # {}: it says nothing
+    "What a job says of its agents: AGENT__MODEL__SOURCE -> mean, names of rewards"
+    raw = read_json(folder / "result.json")
+    evals = get_nested(raw, "stats", "evals")
+    return evals if isinstance(evals, dict) else {}
+
+
+@lru_cache(maxsize=1)
+def sibling_rewards(
+    folder: Path,  # of a job
+    changed: int,  # when, so that a folder that changes is read again
+) -> list[str]:
+    "The names of the rewards in all trials of a job"
+    files = sorted(folder.glob("*/result.json"))
+    trials = [raw for file in files if isinstance(raw := read_json(file), dict)]
+    return list(
+        dict.fromkeys(name for trial in trials for name in trial_rewards(trial))
+    )
+
+
+class Job(NamedTuple):
+    "What the job of a trial says"
+
+    folder: Path
+    evals: dict[str, Json]  # from job_evals
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,  # of a trial's result.json
+    ) -> "Job":
+        "The job whose folder holds the trial's"
+        folder = path.parent.parent
+        file = folder / "result.json"
+        there = path.name == "result.json" and file.is_file()
+        return cls(folder, job_evals(folder, file.stat().st_mtime_ns) if there else {})
+
+    def reward_name(
+        self,
+        trials: list[dict],
+        choices: Choices,
+        where: str,  # the file, for messages
+    ) -> str:  # "": there is no reward
+        "Which reward counts: the only one, `reward`, or the one that was chosen"
+        stats = [get_nested(part, "reward_stats") for part in self.evals.values()]
+        parts = [
+            *map(trial_rewards, trials),
+            *(s for s in stats if isinstance(s, dict)),
+        ]
+        names = list(dict.fromkeys(name for part in parts for name in part))
+        own = choices.of_sources(choices.task or "", "metric")
+        wanted = choices.metric or own
+        if not names or "reward" in names and not wanted:
+            return "reward" if names else ""
+        if (
+            not {*wanted} & {*names} and len(trials) == 1
+        ):  # perhaps other trials have it
+            names += sibling_rewards(self.folder, self.folder.stat().st_mtime_ns)
+            names = list(dict.fromkeys(names))
+        return choose(names, choices.metric, "metric", where, own)
+
+    def reported(
+        self,
+        trial: dict,
+        metric: str,
+        task: str,
+    ) -> list[Reported]:
+        "The mean over trials that the job gives for the agent of this one"
+        agent = get_nested(trial, "agent_info", "name")
+        llm = get_nested(trial, "agent_info", "model_info", "name")
+        words = [agent, llm, trial.get("source") or "adhoc"]
+        entry = self.evals.get("__".join(str(word) for word in words if word))
+        means = get_nested(entry, "metrics")
+        for part in means if isinstance(means, list) else ():
+            value = get_nested(part, metric)
+            if value is None and {"mean"} == {*part}:
+                value = part["mean"]
+            score = as_number(value)
+            if score is not None and not np.isnan(score):
+                n_trials = get_nested(entry, "n_trials")
+                size = n_trials if isinstance(n_trials, int) else None
+                return [Reported(score, metric, (task,), n_items=size)]
+        return []
+
+
 class Harbor(Harness):
     "Harbor, and Terminal-Bench's first harness"
 
     name, logs, pattern = "harbor", "result.json", r"^results?\.json$"
+    options = ("metric",)
     units, signs = COST_UNITS, r"^results?\.json$"
     dataset, agent = "terminal-bench@2.0", "AGENT"  # of Harbor's registry; the scaffold
 
     def holds(self, raw: object) -> bool:
         "Is it a trial, or a run with results?"
-        return isinstance(raw, dict) and bool({"task_name", "results"} & {*raw})
+        if not isinstance(raw, dict):
+            return False
+        return "task_name" in raw or isinstance(raw.get("results"), list)
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log; none of a job's own result.json"
@@ -120,26 +292,43 @@ class Harbor(Harness):
                 return []
             ids = []
             runs = []
+            origins = set()
             for number, trial in enumerate(trials):
                 task = trial.get("task_name") or trial.get("task_id")
                 if not isinstance(task, str):
                     raise ValueError("a trial has no task_name")
-                ids.append(task.rpartition("/")[2])
+                package, _, name = task.rpartition("/")
+                ids.append(name)
+                origins.add(package or as_word(trial.get("source")))
                 run = trial.get("id") or trial.get("trial_name")
                 runs.append(str(run or f"{path} {number}"))
             is_trial = path.name == "result.json"
-            job = path.parent.parent.name if is_trial else path.parent.name
+            folder = path.parent.parent.name if is_trial else path.parent.name
             agents = filter(None, map(trial_agent, trials))
+            where = repr(str(path))
+            task = choices.task or ""
+            job = Job.of(path)
+            metric = job.reward_name(trials, choices, where)
+            direction = settle_direction(
+                metric, where, chosen=choices.direction_on(task), asks=False
+            )
             log = Log(
-                model=choices.model or next(agents, job),
-                task=choices.task or "",
+                model=choices.model or next(agents, folder),
+                task=task,
                 ids=np.array(ids, object),
-                scores=np.array([trial_reward(trial) for trial in trials]),
-                file=repr(str(path)),
+                scores=np.array([trial_score(trial, metric) for trial in trials]),
+                hashes=as_hashes([trial.get("task_checksum") for trial in trials]),
+                file=where,
                 failures=np.array([trial_failure(trial) for trial in trials], object),
                 cost=np.array([trial_cost(trial, choices.cost) for trial in trials]),
                 trials=np.ones(len(ids), int),
                 runs=np.array(runs, object),
+                metric=metric,
+                direction=direction if metric else "",
+                settings=trial_limits(trials[0]),
+                system=trial_system(trials[0]),
+                reported=job.reported(trials[0], metric, task),
+                origin=origins.pop() if len(origins) == 1 else "",
             )
             return [log]
 

@@ -49,6 +49,7 @@ from benchnb.harnesses.measured import (
     Reported,
     check_same_settings,
     item_weights,
+    name_origins,
     name_systems,
     reconcile,
     reconciled_models,
@@ -111,6 +112,7 @@ class Log:
     system: dict[str, str] = field(default_factory=dict)  # that makes another model
     reported: list[Reported] = field(default_factory=list)  # by the harness itself
     by_position: bool = False  # True: an id is the number of a row in the file
+    origin: str = ""  # package or data set of the items; part of ids that would clash
     notes: list[str] = field(default_factory=list)  # where the harness itself misleads
     failures: np.ndarray | None = None  # Failure of what is not scored; "": unknown
     counted: np.ndarray | None = None  # scores with invalid ones, if the harness counts
@@ -210,7 +212,7 @@ class Choices:
         what: str,  # one of MEASURED
     ) -> tuple[str, ...]:  # (): unknown
         "How the sources were measured on a task"
-        return self.tasks.get(task, {}).get(what, ())
+        return self.tasks.get(task or "all", {}).get(what, ())
 
     def direction_on(self, task: str) -> str | None:  # None: not said
         "Which direction is better, as it was chosen now or for the sources"
@@ -513,6 +515,7 @@ def check_settings(
     group: list[Log],  # all of one task
     own: dict[str, tuple[str, ...]],  # how its sources were run, where known
     allowed: tuple[str, ...] = (),  # settings that may differ
+    in_order: bool = False,  # True: metrics were chosen, in the order of preference
 ) -> None:
     "Refuse another metric, direction, version, or another way to ask"
     named = [name for name in MEASURED if name != "filter"]
@@ -523,8 +526,8 @@ def check_settings(
         values = {name: str(getattr(log, name)) for name in named}
         if values["metric"] in own.get("metric", ()):
             values["metric"] = sources["metric"]  # one of several that they have
-        elif "metric" not in own:
-            values.pop("metric")  # chosen file by file, in the order of preference
+        elif "metric" not in own and in_order:
+            values.pop("metric")  # chosen file by file
         read.append((log.file, values | log.settings))
     check_same_settings(group[0].task, [("the sources", sources), *read], allowed)
 
@@ -538,7 +541,8 @@ def log_table(
     task = group[0].task
     rows, ids = log_rows(group)
     hashes = check_hashes(rows, ids, group, choices)
-    check_settings(group, choices.tasks.get(task, {}), choices.differing)
+    own = choices.tasks.get(task or "all", {})
+    check_settings(group, own, choices.differing, bool(choices.metric))
     model = np.array([places[log.model] for log in group])[rows["log"]]
     item = rows["item"].to_numpy()
     score = rows["scores"].to_numpy()
@@ -596,6 +600,7 @@ def join_logs(
 ) -> Scores:  # items are named task/id; models are in the order of the logs
     "One checked table from many logs"
     lines = name_systems(logs, choices.differing) or unlike_sampling(logs)
+    lines += name_origins(logs)
     lines += [note for log in logs for note in log.notes]
     for line in dict.fromkeys(lines):
         warnings.warn(line, stacklevel=2)

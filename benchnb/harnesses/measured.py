@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['BY_WEIGHT', 'DIRECTIONS', 'LOWER', 'HIGHER', 'HARM', 'SECRET', 'SAMPLING', 'Reported', 'Cause', 'Reconciliation',
-           'task_means', 'mean_of_groups', 'reconcile_one', 'reconcile', 'reconciled_models', 'group_weights',
-           'item_weights', 'metric_direction', 'settle_direction', 'to_unit_scale', 'short', 'setting_words',
-           'name_systems', 'unlike_sampling', 'check_same_settings']
+           'task_means', 'mean_of_groups', 'mean_of_runs', 'reconcile_one', 'reconcile', 'reconciled_models',
+           'group_weights', 'item_weights', 'metric_direction', 'settle_direction', 'to_unit_scale', 'short',
+           'setting_words', 'name_origins', 'name_systems', 'unlike_sampling', 'check_same_settings']
 
 # %% ../../nbs/harnesses/measured.ipynb #719e9c4f
 import json
@@ -115,6 +115,21 @@ def mean_of_groups(
     return float(pd.Series(log.scores).groupby(log.groups).mean().mean())
 
 
+def mean_of_runs(
+    logs: Sequence["Log"],  # of one model, whose items may have several runs
+) -> float:  # NaN: none has a score
+    "The mean over items of the mean over an item's runs"
+    import pandas as pd
+
+    rows = pd.DataFrame(
+        {
+            "item": [(log.task, name) for log in logs for name in log.ids.tolist()],
+            "score": np.concatenate([log.scores for log in logs]),
+        }
+    )
+    return float(rows.groupby("item")["score"].mean().mean())
+
+
 def reconcile_one(
     reported: Reported,
     logs: Sequence["Log"],  # of one model: those of the tasks of `reported`
@@ -136,6 +151,9 @@ def reconcile_one(
         )
 
     score = over_items()
+    has_runs = any(np.any(log.trials) for log in logs)  # a row is a run
+    if has_runs:
+        score = mean_of_runs(logs)
     n_items = sum(len(log.ids) for log in logs)
     n_unscored = int(sum(np.isnan(log.scores).sum() for log in logs))
     cause = Cause.UNKNOWN
@@ -342,6 +360,38 @@ def setting_words(
         is_plain = isinstance(value, (bool, int, float)) or name in {*shown}
         words[name] = short(value, most=24 if is_plain else 0)
     return words
+
+
+def name_origins(
+    logs: Sequence["Log"],  # their `ids` are changed in place
+    own: Iterable[tuple[str, str]] = (),  # task and id of items that have names
+) -> list[str]:  # lines: which items were kept apart
+    "Give items that share a name, and come from elsewhere, names of their own"
+    origins: dict[tuple[str, str], set[str]] = {}
+    for log in logs if any(log.origin for log in logs) else ():
+        for name in log.ids.tolist():
+            origins.setdefault((log.task, str(name)), set()).add(log.origin)
+    named = {*own}
+    clashes: set[tuple[str, str]] = set()
+    for log in logs:
+        if not log.origin:
+            continue
+        names = []
+        for name in log.ids.tolist():
+            full = f"{log.origin}/{name}"
+            is_shared = len(origins[log.task, str(name)]) > 1
+            if is_shared:
+                clashes.add((log.task, str(name)))
+            if is_shared or (log.task or "all", full) in named:
+                name = full
+            names.append(name)
+        log.ids = np.array(names, object)
+    if not clashes:
+        return []
+    return [
+        f"items of {len(clashes)} names, such as {min(clashes)[1]!r}, come from "
+        "several packages or data sets: they are kept apart by these"
+    ]
 
 
 def name_systems(

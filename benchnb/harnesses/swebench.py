@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/harnesses/agents.ipynb #9f821153
 import shlex
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +25,13 @@ from benchnb.harnesses.logs import (
     get_nested,
     read_json,
 )
+from .measured import Reported, settle_direction
 
 # %% ../../nbs/harnesses/agents.ipynb #1e6fed88
 OUTCOMES = {  # list of instances -> their score; later ones win
     "submitted_ids": 0.0,
+    "failed_ids": np.nan,  # of sb-cli: the evaluation failed, not the patch
     "unresolved_ids": 0.0,
-    "failed_ids": 0.0,
     "empty_patch_ids": 0.0,
     "error_ids": 0.0,
     "pending_ids": np.nan,
@@ -39,6 +41,7 @@ OUTCOMES = {  # list of instances -> their score; later ones win
 FAILED_LISTS = {  # list of instances -> why they failed; later ones win
     "no_generation": Failure.COUNTED,
     "no_logs": Failure.COUNTED,
+    "failed_ids": Failure.INFRASTRUCTURE,
     "error_ids": Failure.COUNTED,
     "infra_failure_ids": Failure.INFRASTRUCTURE,
 }
@@ -74,6 +77,84 @@ def report_scores(
             scores[instance] = score
     check_outcomes(report, "resolved_ids", "unresolved_ids")
     return scores
+
+
+def reported_rate(
+    report: dict,  # of a run
+    task: str,
+) -> list[Reported]:  # []: it says none
+    "The share of all instances that the harness counts as resolved"
+    resolved = report.get("resolved_instances")
+    total = report.get("total_instances")
+    if not (isinstance(resolved, int) and isinstance(total, int) and total > 0):
+        return []
+    return [Reported(resolved / total, METRIC, (task,), n_items=total)]
+
+
+def remarks(
+    report: dict,  # of a run
+    model: str,
+) -> list[str]:  # lines
+    "What to say of instances whose score here is not what the harness counts"
+    lines = []
+    missing = report.get("incomplete_ids")
+    if isinstance(missing, list) and missing:
+        lines.append(
+            f"{model}: {len(missing)} of {report.get('total_instances')} instances "
+            "were not submitted (incomplete_ids): they have no score here, the harness "
+            "counts them as failed"
+        )
+    if report.get(ALONE):
+        lines.append(
+            f"{model}: the report of the run, AGENT.RUN.json, does not lie beside its "
+            "logs: failures of the infrastructure count as failed, and empty patches "
+            "are missing"
+        )
+    return lines
+
+
+METRIC = "resolved"
+ALONE = "no report of the run"
+
+
+def is_instance(
+    path: Path,
+) -> bool:
+    "Is it the report of one instance, in the folders that the harness makes?"
+    places = path.absolute().parts
+    return path.name == "report.json" and places[-5:-4] == ("run_evaluation",)
+
+
+@lru_cache(maxsize=1)  # the instances of a run lie side by side
+def read_run(
+    path: Path,  # AGENT.RUN.json
+    changed: int,  # when, so that a file that changes is read again
+) -> tuple[dict, dict[str, float]]:  # the report; instance -> score
+    "The report of a run, and what it says of each instance"
+    with naming(path, "is no report of SWE-bench"):
+        report = read_json(path)
+        return report, report_scores(report)
+
+
+def instance_outcomes(
+    path: Path,  # logs/run_evaluation/RUN/AGENT/INSTANCE/report.json
+) -> tuple[dict, dict[str, float]]:  # lists, by outcome; instance -> score
+    "What a run says of an instance; with its first, of those without a report too"
+    path = path.absolute()
+    instance = path.parent.name
+    agent, run, _, logs = list(path.parents)[1:5]
+    file = logs.parent / f"{agent.name}.{run.name}.json"
+    if file.is_file():
+        report, outcomes = read_run(file, file.stat().st_mtime_ns)
+        logged = sorted(other.parent.name for other in agent.glob("*/report.json"))
+        names = {instance}
+        if instance == logged[0]:
+            names |= {*outcomes} - {*logged}
+        return report, {name: x for name, x in outcomes.items() if name in names}
+    try:
+        return {ALONE: True}, report_scores(read_json(path))
+    except ValueError:  # empty or cut short: the harness counts it among its errors
+        return {ALONE: True, "error_ids": [instance]}, {instance: 0.0}
 
 
 def instances_run(
@@ -153,9 +234,14 @@ class SWEBench(Harness):
         return all(isinstance(part, dict) and "resolved" in part for part in parts)
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
-        "One log"
+        "One log; none of what was not asked of the run"
         path = Path(path)
-        folder, name = path.absolute().parent, path.name
+        folder = path.absolute().parent
+        if is_instance(path):
+            raw, scores = instance_outcomes(path)
+            log = self.log(path, folder.parent.name, raw, scores, choices)
+            return [log] if scores else []
+        name = path.name
         with naming(path, "is no report of SWE-bench"):
             if path.suffix == ".jsonl":
                 with open(path, "rb") as file:
@@ -181,19 +267,39 @@ class SWEBench(Harness):
             if submitted or (name == "report.json" and [*scores] == [folder.name]):
                 agent = folder.parent  # results/ or INSTANCE/ lies in its folder
                 model = agent.parent.name if agent.name == "logs" else agent.name
-            reasons = {}
-            for name, failure in FAILED_LISTS.items():
-                reasons |= dict.fromkeys(raw.get(name) or (), failure)
-            log = Log(
-                model=choices.model or model,
-                task=choices.task or "",
-                ids=np.array([*scores], object),
-                scores=np.array([*scores.values()]),
-                file=repr(str(path)),
-                whole=whole,
-                failures=np.array([reasons.get(n, "") for n in scores], object),
-            )
-            return [log]
+            return [self.log(path, model, raw, scores, choices, whole)]
+
+    @staticmethod
+    def log(
+        path: Path,
+        model: str,
+        report: dict,  # lists of instances, by outcome
+        scores: dict[str, float],  # instance -> score
+        choices: Choices,
+        whole: bool = True,  # False: what has the score 0 may never have been run
+    ) -> Log:
+        "What a report says, with the harness's own rate"
+        reasons: dict[str, Failure] = {}
+        for name, failure in FAILED_LISTS.items():
+            reasons |= dict.fromkeys(report.get(name) or (), failure)
+        where = repr(str(path))
+        model = choices.model or model
+        task = choices.task or ""
+        return Log(
+            model=model,
+            task=task,
+            ids=np.array([*scores], object),
+            scores=np.array([*scores.values()]),
+            file=where,
+            metric=METRIC,
+            direction=settle_direction(
+                METRIC, where, chosen=choices.direction_on(task)
+            ),
+            reported=reported_rate(report, task),
+            notes=remarks(report, model),
+            whole=whole,
+            failures=np.array([reasons.get(n, "") for n in scores], object),
+        )
 
     @staticmethod
     def run_id(model: str) -> str:  # without a slash: it is part of file names

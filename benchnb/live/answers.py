@@ -42,6 +42,7 @@ from benchnb.harnesses.logs import (
     source_settings,
     stored_choices,
 )
+from ..harnesses.measured import name_origins
 from .evaluation import Evaluation
 
 # %% ../../nbs/live/report.ipynb #9d10aa02
@@ -63,6 +64,7 @@ def log_answers(
     choices: Choices = ASK,  # match="hash" looks items up by their documents
 ) -> dict:  # item -> score, NaN or Failure; or its runs by name
     "Answers from what importers read; items of other benchmarks are left out"
+    name_origins(logs, names_by_id(items))
     scores = join_logs(logs, choices)
     models = scores.models.index
     if len(models) > 1:
