@@ -204,19 +204,22 @@ def sibling_rewards(
 class Job(NamedTuple):
     "What the job of a trial says"
 
-    folder: Path
+    folder: Path | None  # None: a run of tb, which has all trials in one file
     evals: dict[str, Json]  # from job_evals
 
     @classmethod
     def of(
         cls,
-        path: Path,  # of a trial's result.json
+        path: Path,  # of a trial's result.json, or of tb's results.json
     ) -> "Job":
         "The job whose folder holds the trial's"
+        if path.name != "result.json":
+            return cls(None, {})
         folder = path.parent.parent
         file = folder / "result.json"
-        there = path.name == "result.json" and file.is_file()
-        return cls(folder, job_evals(folder, file.stat().st_mtime_ns) if there else {})
+        is_there = file.is_file()
+        evals = job_evals(folder, file.stat().st_mtime_ns) if is_there else {}
+        return cls(folder, evals)
 
     def reward_name(
         self,
@@ -235,9 +238,8 @@ class Job(NamedTuple):
         wanted = choices.metric or own
         if not names or "reward" in names and not wanted:
             return "reward" if names else ""
-        if (
-            not {*wanted} & {*names} and len(trials) == 1
-        ):  # perhaps other trials have it
+        is_settled = {*wanted} & {*names} if wanted else len(names) == 1
+        if self.folder and not is_settled:  # other trials may have more
             names += sibling_rewards(self.folder, self.folder.stat().st_mtime_ns)
             names = list(dict.fromkeys(names))
         return choose(names, choices.metric, "metric", where, own)

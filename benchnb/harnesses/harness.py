@@ -397,6 +397,9 @@ HARNESSES = {
         signs=r"^results?\.json$",
         looks_inside=True,
     ),
+    "promptfoo": HarnessEntry(
+        "benchnb.harnesses.promptfoo:Promptfoo", looks_inside=True
+    ),
     "measurement-db": HarnessEntry(
         "benchnb.harnesses.public_collections:MeasurementDB"
     ),

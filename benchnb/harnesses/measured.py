@@ -355,7 +355,7 @@ def setting_words(
     "Settings as words; a text that nobody knows is a hash, for it may be a secret"
     words = {}
     for name, value in sorted(values.items()):
-        if value is None or name in {*left_out} or SECRET.search(name):
+        if value is None or name in {*left_out} or SECRET.search(name.lower()):
             continue
         is_plain = isinstance(value, (bool, int, float)) or name in {*shown}
         words[name] = short(value, most=24 if is_plain else 0)

@@ -238,11 +238,12 @@ class SWEBench(Harness):
         path = Path(path)
         folder = path.absolute().parent
         if is_instance(path):
-            raw, scores = instance_outcomes(path)
-            log = self.log(path, folder.parent.name, raw, scores, choices)
-            return [log] if scores else []
+            report, outcomes = instance_outcomes(path)
+            log = self.log(path, folder.parent.name, report, outcomes, choices)
+            return [log] if outcomes else []
         name = path.name
         with naming(path, "is no report of SWE-bench"):
+            raw: Json
             if path.suffix == ".jsonl":
                 with open(path, "rb") as file:
                     raw = [parse_json(file.readline())]

@@ -258,6 +258,87 @@ def harbor(folder):
     return write_json(folder / "results.json", {"results": trials})
 
 
+def harbor_trial(name, rewards=1.0, agent="terminus-2", model="m", **more):
+    "What Harbor writes of one trial; rewards None: it was not graded"
+    known = rewards if isinstance(rewards, dict) else {"reward": rewards}
+    about = {"name": agent, "version": more.pop("version", "2.0")}
+    about["model_info"] = {"name": model, "provider": more.pop("provider", "p")}
+    config = {"agent": {"name": agent, "kwargs": more.pop("kwargs", {})}}
+    trial = {"task_name": name, "source": "exam", "agent_info": about}
+    trial |= {"task_checksum": digest(name), "config": config}
+    trial["verifier_result"] = None if rewards is None else {"rewards": known}
+    return trial | {"exception_info": None, "step_results": None} | more
+
+
+def raised(kind, valid=None):
+    "An exception, perhaps with what it means for the reward"
+    error = {"exception_type": kind, "exception_message": "it failed"}
+    return error if valid is None else error | {"policy": {"has_valid_reward": valid}}
+
+
+def write_harbor(folder, trials, mean=None, rewards=("reward",), **entry):
+    "A job: a folder for each trial, and what Harbor makes of them"
+    for number, trial in enumerate(trials):
+        name = f"{trial['task_name'].replace('/', '_')}__{number}"
+        place = Path(folder, name)
+        place.mkdir(parents=True, exist_ok=True)
+        write_json(place / "result.json", trial | {"trial_name": name})
+    if mean is not None:
+        means = mean if isinstance(mean, dict) else {"mean": mean}
+        about = {"n_trials": len(trials), "metrics": [means]} | entry
+        about["reward_stats"] = {name: {} for name in rewards}
+        stats = {"evals": {"terminus-2__m__exam": about}}
+        write_json(Path(folder, "result.json"), {"n_total_trials": 1, "stats": stats})
+    return folder
+
+
+def swebench_run(resolved, unresolved, total=None, **lists):
+    "The report of a run, with its counts"
+    report = {"resolved_ids": resolved, "unresolved_ids": unresolved} | lists
+    report["resolved_instances"] = len(resolved)
+    return report | {"total_instances": total or len(resolved) + len(unresolved)}
+
+
+def promptfoo_row(says, score=None, place=0, model="m", metrics=None, **more):
+    "One row: the variable says what is right, score None is an error of the provider"
+    asked = {"q": says}
+    test = {"vars": asked, "assert": [{"type": "equals", "value": says}]}
+    row = {"promptIdx": 0, "promptId": "8a", "testIdx": place, "testCase": test}
+    row |= {"vars": asked, "provider": {"id": model, "label": ""}}
+    row |= {"prompt": {"raw": f"Q: {says}", "label": "Q: {{q}}"}}
+    row |= {"score": score or 0, "success": bool(score), "namedScores": metrics or {}}
+    row |= {"error": None if score else "it failed", "latencyMs": 500, "cost": 0.25}
+    row["failureReason"] = 2 if score is None else 0 if score else 1
+    row["response"] = {"output": says, "tokenUsage": {"total": 12}}
+    return row | more
+
+
+def promptfoo_sums(rows, provider):
+    "What promptfoo adds up for a column"
+    kinds = [row["failureReason"] for row in rows]
+    sums = {"score": sum(row["score"] for row in rows)}
+    for name, kind in (("Pass", 0), ("Fail", 1), ("Error", 2)):
+        sums[f"test{name}Count"] = kinds.count(kind)
+    return {"raw": "Q: {{q}}", "label": "Q: {{q}}", "provider": provider} | {
+        "metrics": sums
+    }
+
+
+def write_promptfoo(path, rows, columns=(), providers=()):
+    "What promptfoo eval --output writes"
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    results = {"version": 3, "timestamp": "2026-01-05T10:00:00.000Z"}
+    results |= {"prompts": list(columns), "results": rows, "stats": {}}
+    about = {"evalId": f"eval-{path.stem}", "config": {"providers": list(providers)}}
+    return write_json(path, about | {"results": results})
+
+
+def promptfoo(folder):
+    rows = [promptfoo_row(says, x) for says, x in (("a", 1), ("b", 0), ("c", None))]
+    return write_promptfoo(folder / "a.json", rows)
+
+
 def opencompass(folder):
     rows = {"0": {"correct": True}, "1": {"correct": [False] * 2}}
     rows |= {"2": {"correct": None}, "type": "GEN"}
@@ -333,6 +414,7 @@ EXAMPLES = {
     lighteval: "lighteval",
     swebench: "swebench",
     harbor: "harbor",
+    promptfoo: "promptfoo",
     opencompass: "opencompass",
     eee: "eee",
     py_irt: "py-irt",

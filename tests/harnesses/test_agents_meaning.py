@@ -1,0 +1,482 @@
+"""Agents' harnesses and promptfoo: which rewards count, what makes another task or
+another agent, and the harness's own number beside what the items give."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from helpers.logs import (
+    harbor_trial,
+    promptfoo_row,
+    promptfoo_sums,
+    raised,
+    refused,
+    swebench_run,
+    write_harbor,
+    write_json,
+    write_promptfoo,
+)
+
+from benchnb.cli.app import main
+from benchnb.harnesses.harness import get_harness, guess_harness, import_logs
+from benchnb.harnesses.logs import Choices, Failure
+
+
+def read(harness, place, **choices):
+    "A table, the lines that were said, and what became of the harness's numbers"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scores = import_logs(harness, place, Choices(**choices))
+    said = " ".join(str(warning.message) for warning in caught)
+    return scores, said, dict(scores.models.get("reconciled", {}))
+
+
+def means(scores):
+    "The score of every model"
+    return {
+        name: round(float(x), 3) for name, x in scores.performance().to_dict().items()
+    }
+
+
+# Harbor: rewards that do not count -------------------------------------------------
+
+LIMIT = raised("ApiRateLimitError", False)
+STEPS = [{"step_name": "a"}, {"step_name": "b", "exception_info": LIMIT}]
+
+
+@pytest.mark.parametrize(
+    "marks, counts",
+    [
+        ({"reward_valid": False}, False),
+        ({"reward_valid": False, "exception_info": LIMIT}, False),
+        ({"exception_info": LIMIT}, False),  # older: only the policy says it
+        ({"step_results": STEPS}, False),
+        ({"reward_valid": True, "exception_info": raised("AgentTimeoutError")}, True),
+        ({"exception_info": raised("AgentTimeoutError", True)}, True),
+        ({"exception_info": raised("SomeError")}, True),  # an exception alone
+        ({"step_results": [{"exception_info": None}]}, True),
+    ],
+)
+def test_a_reward_counts_unless_harbor_says_otherwise(marks, counts, tmp_path):
+    trials = [harbor_trial(f"t{n}", float(n < 5)) for n in range(6)]
+    void = [harbor_trial(f"v{n}", 0.0, **marks) for n in range(4)]
+    write_harbor(tmp_path / "job", [*trials, *void], 5 / 6 if not counts else 0.5)
+    scores, _, reconciled = read("harbor", tmp_path)
+    assert means(scores) == {"terminus-2 m": 0.5 if counts else 0.833}
+    assert np.isnan(scores.values).sum() == (0 if counts else 4)
+    assert set(reconciled.values()) == {"equal"}
+    file = next((tmp_path / "job").glob("v0*/result.json"))
+    (log,) = get_harness("harbor").read(file)
+    assert log.failures[0] == ("" if counts else Failure.INVALID)
+
+
+def test_a_gate_does_not_fail_on_invalid_trials(tmp_path, capsys):
+    "Forty of 120 trials were cut by a rate limit; of the others none differs"
+    old = [harbor_trial(f"t{n}", float(n % 2)) for n in range(120)]
+    void = {"reward_valid": False, "exception_info": LIMIT}
+    new = [
+        harbor_trial(f"t{n}", 0.0, **void) if n < 40 else trial
+        for n, trial in enumerate(old)
+    ]
+    write_harbor(tmp_path / "old", old)
+    write_harbor(tmp_path / "new", new)
+    main(["gate", str(tmp_path / "old"), str(tmp_path / "new"), "--json"])
+    printed = capsys.readouterr()
+    assert '"FAIL"' not in printed.out + printed.err
+
+
+def test_a_trial_that_was_run_again_is_no_rival(tmp_path):
+    trials = [harbor_trial(f"t{n}", float(n < 3)) for n in range(5)]
+    dead = raised("InternalServerError", False)
+    lost = [
+        harbor_trial(f"t{n}", None, exception_info=dead, reward_valid=False)
+        for n in (1, 4)
+    ]
+    write_harbor(tmp_path / "job", [*lost, *trials])
+    for repeated in ("error", "first", "trials"):
+        scores, *_ = read("harbor", tmp_path, repeated=repeated)
+        assert means(scores) == {"terminus-2 m": 0.6}
+
+
+def test_harbors_mean_over_trials_is_not_the_mean_over_tasks(tmp_path):
+    trials = [harbor_trial("a", x) for x in (1.0, 1.0, 1.0)] + [harbor_trial("b", 0.0)]
+    scores, _, reconciled = read("harbor", write_harbor(tmp_path / "job", trials, 0.75))
+    assert means(scores) == {"terminus-2 m": 0.5}
+    (line,) = reconciled.values()
+    assert "reports 75.0 points by reward, the items give 50.0" in line
+    assert "mean over runs" in line
+
+
+# Harbor: several rewards ---------------------------------------------------------
+
+
+def several(folder, last=None):
+    "Six trials with two rewards, of which two are correct"
+    trials = [
+        harbor_trial(f"t{n}", {"format": 1.0, "correctness": float(n < 2)})
+        for n in range(6)
+    ]
+    if last:
+        trials[-1] = harbor_trial("t5", last)
+    mean = {"format": 1.0, "correctness": 2 / 6}
+    return write_harbor(folder / "job", trials, mean, mean)
+
+
+def test_of_several_rewards_one_is_chosen_and_named(tmp_path, capsys):
+    place = several(tmp_path)
+    refused(lambda: read("harbor", place), "several metrics", "'format', 'correctness'")
+    refused(lambda: read("harbor", place, metric=("x",)), "no metric 'x'", "'format'")
+    for metric, score in (("correctness", 0.333), ("format", 1.0)):
+        scores, _, reconciled = read("harbor", place, metric=(metric,))
+        assert means(scores) == {"terminus-2 m": score}
+        assert set(reconciled.values()) == {"equal"}
+        assert {*scores.items["metric"]} == {metric}
+        assert {*scores.items["direction"]} == {"higher"}
+    out = str(tmp_path / "f.parquet")
+    words = ["import", "harbor", str(place), "--metric", "correctness", "--out", out]
+    assert main(words) == 0
+    assert "metric: correctness" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("job", [True, False])
+def test_a_trial_without_the_chosen_reward_is_unscored(job, tmp_path):
+    place = several(tmp_path, last={"format": 1.0})
+    if not job:
+        (place / "result.json").unlink()
+    scores, _, reconciled = read("harbor", place, metric=("correctness",))
+    assert means(scores) == {"terminus-2 m": 0.4}
+    assert np.isnan(scores.values).sum() == 1
+    assert not job or "what has no score as 0 (1 of 6)" in min(reconciled.values())
+
+
+def test_the_reward_called_so_or_the_only_one_needs_no_choice(tmp_path):
+    pair = [harbor_trial("a", {"quality": 0.0, "reward": 1.0}), harbor_trial("b", 0.5)]
+    scores, *_ = read("harbor", write_harbor(tmp_path / "pair", pair))
+    assert means(scores) == {"terminus-2 m": 0.75}
+    assert {*scores.items["metric"]} == {"reward"}
+    alone = [harbor_trial(n, {"accuracy": x}) for n, x in (("a", 1), ("b", 0))]
+    scores, *_ = read(
+        "harbor", write_harbor(tmp_path / "alone", alone, 0.5, ["accuracy"])
+    )
+    assert {*scores.items["metric"]} == {"accuracy"}
+    mixed = [harbor_trial("a", {"accuracy": 1}), harbor_trial("b", {"speed": 1})]
+    place = write_harbor(tmp_path / "mixed", mixed)
+    refused(lambda: read("harbor", place), "metric", "accuracy", "speed")
+
+
+# Harbor: tasks and agents ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["package", "source"])
+def test_tasks_of_one_name_are_kept_apart_by_package_or_source(by, tmp_path):
+    rows = [("alpha", "fix", 1.0), ("beta", "fix", 0.0), ("beta", "map", 1.0)]
+    trials = []
+    for origin, name, reward in [*rows, ("alpha", "sort", 1.0)]:
+        full = f"{origin}/{name}" if by == "package" else name
+        source = "exam" if by == "package" else origin
+        trials.append(harbor_trial(full, reward, source=source, task_checksum="cc"))
+    scores, said, _ = read("harbor", write_harbor(tmp_path / "job", trials))
+    assert sorted(scores.items.index) == ["alpha/fix", "beta/fix", "map", "sort"]
+    assert means(scores) == {"terminus-2 m": 0.75}
+    assert "'fix'" in said and "kept apart" in said
+
+
+def test_an_edited_task_is_refused_by_its_checksum(tmp_path):
+    old = [harbor_trial(f"t{n}", 1.0) for n in range(6)]
+    new = [harbor_trial(f"t{n}", 0.0, model="n") for n in range(6)]
+    for trial in new[2:]:
+        trial["task_checksum"] += "e"
+        trial["task_checksum"] = trial["task_checksum"][::-1]
+    write_harbor(tmp_path / "old", old)
+    write_harbor(tmp_path / "new", new)
+    refused(lambda: read("harbor", tmp_path), "another document", "match='hash'")
+    scores, *_ = read("harbor", tmp_path, match="hash")
+    common = ~np.isnan(scores.values).any(0)
+    assert common.sum() == 2 and scores.items["hash"].notna().all()
+
+
+@pytest.mark.parametrize(
+    "low, high, words",
+    [
+        (
+            {"kwargs": {"reasoning_effort": "low"}},
+            {"kwargs": {"reasoning_effort": "high"}},
+            "reasoning_effort=",
+        ),
+        ({"version": "2.0.1"}, {"version": "2.1.0"}, "version="),
+        ({"kwargs": {"temperature": 0}}, {"kwargs": {"temperature": 1}}, "temperature"),
+        ({"provider": "openai"}, {"provider": "azure"}, "provider="),
+    ],
+)
+@pytest.mark.parametrize("same_tasks", [True, False])
+def test_an_agent_with_other_settings_is_another_agent(
+    same_tasks, low, high, words, tmp_path
+):
+    names = "abcde", "abcde" if same_tasks else "fghij"
+    for place, settings, solved, tasks in (
+        ("low", low, "a", names[0]),
+        ("high", high, "abcdfghi", names[1]),
+    ):
+        trials = [harbor_trial(n, float(n in solved), **settings) for n in tasks]
+        write_harbor(tmp_path / place, trials)
+    scores, *_ = read("harbor", tmp_path)
+    assert sorted(means(scores).values()) == [0.2, 0.8]
+    assert all(words in name for name in scores.models.index)
+
+
+def test_a_secret_argument_is_never_written(tmp_path):
+    kwargs = [{"api_key": "s3cr3t", "header": f"s3cr3t{n}"} for n in range(2)]
+    trials = [harbor_trial("a", 1.0, kwargs=kwargs[0], version="1")]
+    trials.append(harbor_trial("a", 1.0, kwargs=kwargs[1], version="2"))
+    scores, said, _ = read("harbor", write_harbor(tmp_path / "job", trials))
+    assert len(scores.models) == 2
+    assert "s3cr3t" not in said + "".join(scores.models.index)
+
+
+def test_more_time_makes_another_task(tmp_path):
+    for number in (1.0, 4.0):
+        trial = harbor_trial("a", 1.0, model=f"m{number:g}")
+        trial["config"]["timeout_multiplier"] = number
+        write_harbor(tmp_path / f"job{number:g}", [trial])
+    refused(lambda: read("harbor", tmp_path), "timeout_multiplier")
+    scores, *_ = read("harbor", tmp_path, differing=("timeout_multiplier",))
+    assert len(scores.models) == 2
+
+
+# SWE-bench -----------------------------------------------------------------------
+
+NAMES = [f"org__repo-{n}" for n in range(20)]
+
+
+def test_an_evaluation_that_failed_is_no_score_of_0(tmp_path):
+    report = swebench_run([], [], 20, failed_ids=NAMES, submitted_ids=NAMES)
+    path = write_json(tmp_path / "agent.run.json", report)
+    (log,) = get_harness("swebench").read(path)
+    assert np.isnan(log.scores).all() and {*log.failures} == {Failure.INFRASTRUCTURE}
+    words = ["import", "swebench", str(tmp_path), "--out", str(tmp_path / "f.parquet")]
+    assert main(words) == 2
+    report = swebench_run(NAMES[:8], NAMES[8:16], 20, failed_ids=NAMES[12:])
+    write_json(path, report)  # four of these have a verdict all the same
+    scores, _, reconciled = read("swebench", tmp_path)
+    assert means(scores) == {"agent": 0.5}
+    assert "reports 40.0 points" in reconciled["agent"]
+    assert "no score as 0 (4 of 20)" in reconciled["agent"]
+
+
+def test_instances_that_were_not_submitted_are_said(tmp_path, capsys):
+    lists = {"empty_patch_ids": NAMES[12:14], "error_ids": NAMES[14:15]}
+    lists |= {"incomplete_ids": NAMES[15:]}
+    report = swebench_run(NAMES[:8], NAMES[8:12], 20, **lists)
+    write_json(tmp_path / "agent.run.json", report)
+    scores, said, reconciled = read("swebench", tmp_path)
+    assert means(scores) == {"agent": 0.533} and len(scores.items) == 15
+    assert "5 of 20 instances were not submitted" in said
+    assert "reports 40.0 points by resolved" in reconciled["agent"]
+    whole = swebench_run(NAMES[:11], NAMES[11:])
+    write_json(tmp_path / "full.run.json", whole)
+    words = ["import", "swebench", str(tmp_path), "--out", str(tmp_path / "f.parquet")]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "on the 15 items that have a score of every model" in out
+    assert "highest score: 73.3 points (full)" in out
+
+
+def test_failures_of_the_infrastructure_are_unscored_ambiguous_ones_count(tmp_path):
+    lists = {"error_ids": NAMES[11:12], "infra_failure_ids": [NAMES[5], NAMES[11]]}
+    lists |= {"ambiguous_failure_ids": NAMES[6:8]}
+    report = swebench_run(NAMES[:5], NAMES[5:11], 12, **lists)
+    write_json(tmp_path / "agent.run.json", report)
+    scores, _, reconciled = read("swebench", tmp_path)
+    assert means(scores) == {"agent": 0.5}
+    assert {*scores.items["metric"]} == {"resolved"}
+    assert "reports 41.7 points" in reconciled["agent"]
+
+
+def swebench_logs(folder, report, instances):
+    "A run as SWE-bench 5 leaves it: logs, and its report beside them"
+    logs = folder / "logs" / "run_evaluation" / "r1" / "org__agent"
+    for name, text in instances.items():
+        place = logs / name
+        place.mkdir(parents=True)
+        if text is not None:
+            (place / "report.json").write_text(text)
+    if report:
+        write_json(folder / "org__agent.r1.json", report)
+    return folder / "logs"
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_one_run_reads_the_same_from_its_report_and_its_logs(listed, tmp_path):
+    "Of eight instances: broken, out of memory, without a container, an empty patch"
+    verdicts = {
+        name: json.dumps({name: {"resolved": n < 2}})
+        for n, name in enumerate(NAMES[:5])
+    }
+    broken = {NAMES[5]: "", NAMES[6]: None, "stray__x-1": '{"stray__x-1": {}}'}
+    lists = {"error_ids": NAMES[5:7], "infra_failure_ids": [NAMES[2], NAMES[6]]}
+    lists |= {"completed_ids": NAMES[:6], "empty_patch_ids": [NAMES[7]]}
+    lists |= {"submitted_ids": [*NAMES[:8], "stray__x-1"]}
+    report = swebench_run(NAMES[:2], NAMES[2:5], 8, **lists)
+    logs = swebench_logs(tmp_path, report if listed else None, verdicts | broken)
+    scores, said, _ = read("swebench", logs)
+    found = dict(zip(scores.items.index, scores.values[0].tolist(), strict=True))
+    if not listed:
+        assert found[NAMES[0]] == 1 and found[NAMES[5]] == 0 and NAMES[6] not in found
+        assert "AGENT.RUN.json" in said
+        return
+    own, *_ = read("swebench", tmp_path / "org__agent.r1.json")
+    wanted = dict(zip(own.items.index, own.values[0].tolist(), strict=True))
+    assert {*map(str, found.items())} == {*map(str, wanted.items())}
+    assert [*own.models.index] == [*scores.models.index] == ["org__agent"]
+    both, *_ = read("swebench", tmp_path)
+    assert means(both) == means(own) == {"org__agent": 0.333}
+
+
+# promptfoo ----------------------------------------------------------------------
+
+
+def test_an_error_of_the_provider_is_no_wrong_answer(tmp_path):
+    rows = [promptfoo_row(f"q{n}", float(n < 3) if n < 5 else None) for n in range(8)]
+    path = write_promptfoo(tmp_path / "r.json", rows, [promptfoo_sums(rows, "m")])
+    assert guess_harness(path).name == "promptfoo"
+    scores, _, reconciled = read("promptfoo", path)
+    assert means(scores) == {"m": 0.6} and np.isnan(scores.values).sum() == 3
+    assert "reports 37.5 points by success" in reconciled["m"]
+    assert "no score as 0 (3 of 8)" in reconciled["m"]
+    for row in rows:  # of an older version, which has no failureReason
+        if row.pop("failureReason") != 2:
+            row["gradingResult"] = {"pass": row["success"]}
+    scores, *_ = read("promptfoo", write_promptfoo(path, rows))
+    assert means(scores) == {"m": 0.6}
+
+
+def test_passed_score_and_named_scores_are_metrics(tmp_path, capsys):
+    points = [1.0, 1.0, 0.7, 0.6, 0.5, 0.2]
+    named = [{"Accuracy": float(n < 3)} | {"Tone": 0.5} for n in range(6)]
+    del named[5]["Accuracy"]
+    rows = [
+        promptfoo_row(f"q{n}", x, metrics=own, success=x >= 0.5)
+        | {"failureReason": int(x < 0.5)}
+        for n, (x, own) in enumerate(zip(points, named, strict=True))
+    ]
+    sums = promptfoo_sums(rows, "m")
+    sums["metrics"] |= {"namedScores": {"Accuracy": 3.0, "Tone": 3.0}}
+    sums["metrics"] |= {"namedScoresCount": {"Accuracy": 5, "Tone": 6}}
+    path = write_promptfoo(tmp_path / "r.json", rows, [sums])
+    for metric, score in (
+        ("success", 0.833),
+        ("score", 0.667),
+        ("Accuracy", 0.6),
+        ("Tone", 0.5),
+    ):
+        chosen = () if metric == "success" else (metric,)
+        scores, _, reconciled = read("promptfoo", path, metric=chosen)
+        assert means(scores) == {"m": score}
+        assert {*reconciled.values()} == {"equal"}
+        assert {*scores.items["metric"]} == {metric}
+    refused(lambda: read("promptfoo", path, metric=("x",)), "'x'", "'success', 'score'")
+    two = tmp_path / "s.json"
+    for row in rows:
+        row["provider"] = {"id": "n", "label": ""}
+    write_promptfoo(two, rows)
+    table = str(tmp_path / "t.parquet")
+    words = ["import", "promptfoo", str(path), str(two), "--metric", "score"]
+    assert main([*words, "--out", table]) == 0
+    plan = ["plan", table, "--method", "random", "--budget", "3", "--folds", "0"]
+    assert main([*plan, "--out", str(tmp_path / "plan")]) == 0
+    capsys.readouterr()
+    tell = ["tell", str(tmp_path / "plan"), str(two), "--format", "promptfoo"]
+    assert main([*tell, "--metric", "success"]) == 2
+    assert "metric" in capsys.readouterr().err
+
+
+def test_an_item_is_what_its_variables_are(tmp_path):
+    "Tuesday's tests in another order, one gone: no item differs"
+    marks = {f"q{n}": float(n % 2) for n in range(6)}
+    for day, names in (("monday", [*marks]), ("tuesday", [*marks][:0:-1])):
+        rows = [
+            promptfoo_row(name, marks[name], place, model=day)
+            for place, name in enumerate(names)
+        ]
+        write_promptfoo(tmp_path / f"{day}.json", rows)
+    scores, *_ = read("promptfoo", tmp_path)
+    common = ~np.isnan(scores.values).any(0)
+    assert common.sum() == 5 and (scores.values[0] == scores.values[1])[common].all()
+    assert means(scores) == {"monday": 0.5, "tuesday": 0.6}
+
+
+def test_another_assertion_makes_another_question(tmp_path):
+    rows = [promptfoo_row(f"q{n}", 1.0) for n in range(3)]
+    other = json.loads(json.dumps(rows))
+    other[1]["testCase"]["assert"][0]["type"] = "contains"
+    write_promptfoo(tmp_path / "a.json", rows)
+    for row in other:
+        row["provider"]["id"] = "n"
+    write_promptfoo(tmp_path / "b.json", other)
+    refused(lambda: read("promptfoo", tmp_path), "another document")
+    both = [*rows, *(row | {"provider": {"id": "m"}} for row in other[1:2])]
+    both = [row | {"provider": {"id": "m"}} for row in both]
+    path = write_promptfoo(tmp_path / "both" / "c.json", both)
+    scores, *_ = read("promptfoo", path)
+    assert len(scores.items) == 4
+
+
+def test_copies_of_repeat_are_runs_of_one_test(tmp_path):
+    "The copies have numbers of their own; only their variables are the same"
+    answers = {"a": (1.0, 1.0, 1.0), "b": (1.0, 0.0, 0.0), "c": (0.0, None, 0.0)}
+    rows = [
+        promptfoo_row(name, x, 3 * n + copy)
+        for n, (name, copies) in enumerate(answers.items())
+        for copy, x in enumerate(copies)
+    ]
+    path = write_promptfoo(tmp_path / "r.json", rows, [promptfoo_sums(rows, "m")])
+    scores, *_ = read("promptfoo", path)
+    assert len(scores.items) == 3 and scores.trials.sum() == 8
+    assert means(scores) == {"m": round(4 / 9, 3)}
+
+
+@pytest.mark.parametrize("kind", ["prompts", "labels", "configs", "files"])
+def test_one_provider_is_several_systems(kind, tmp_path):
+    "By the prompt, by the label, or by the settings alone"
+    marks = (1.0, 0.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0, 1.0, 0.0)
+    rows = []
+    columns = []
+    for number, answers in enumerate(marks):
+        label = ("cold", "hot")[number] if kind == "labels" else ""
+        text = ("Q: {{q}}", "Think: {{q}}")[
+            number if kind in ("prompts", "files") else 0
+        ]
+        own = [
+            promptfoo_row(f"q{n}", x, n, promptIdx=number)
+            | {"provider": {"id": "m", "label": label}, "prompt": {"label": text}}
+            for n, x in enumerate(answers)
+        ]
+        rows += own
+        columns.append(promptfoo_sums(own, label or "m") | {"raw": text, "label": text})
+    providers = [{"id": "m", "config": {"temperature": n}} for n in range(2)]
+    if kind == "files":
+        for number in range(2):
+            part = [
+                row | {"promptIdx": 0} for row in rows if row["promptIdx"] == number
+            ]
+            write_promptfoo(tmp_path / f"{number}.json", part, [columns[number]])
+    else:
+        given = providers if kind == "configs" else ()
+        write_promptfoo(tmp_path / "r.json", rows, columns, given)
+    scores, _, reconciled = read("promptfoo", tmp_path)
+    assert sorted(means(scores).values()) == [0.2, 0.8]
+    assert {*reconciled.values()} == {"equal"}
+    word = {"prompts": "prompt=", "configs": "temperature=", "files": "prompt="}.get(
+        kind
+    )
+    assert all((word or "") in name for name in scores.models.index)
+    if kind == "labels":
+        assert means(scores) == {"cold": 0.2, "hot": 0.8}
+
+
+def test_costs_of_promptfoo(tmp_path):
+    path = write_promptfoo(tmp_path / "r.json", [promptfoo_row("a", 1.0)])
+    for unit, cost in (("tokens", 12), ("seconds", 0.5), ("usd", 0.25)):
+        scores, *_ = read("promptfoo", path, cost=unit)
+        assert scores.items["cost"].tolist() == [cost]
