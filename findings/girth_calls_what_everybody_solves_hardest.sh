@@ -4,9 +4,9 @@
 # One would guess that this item is the easiest, as it is where one respondent of 300 fails
 # at it, and as it is for rasch_mml.
 # Seen: it gets the largest difficulty there is, 6, and the smallest discrimination; by the
-# fit the average respondent solves it with a probability of 0.23. With one wrong answer it
-# is -6 and 1.0. In a benchmark with items that all models solve, these look like the
-# hardest, and are chosen or left out as such. Nothing is raised.
+# fit the average respondent solves it with a probability of 0.23. With one wrong answer of
+# 300 it is -6 and 1.00. In a benchmark with items that all models solve, these look like
+# the hardest, and are chosen or left out as such. Nothing is raised.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
