@@ -25,12 +25,14 @@ from benchnb.cli.app import (
     count,
     in_points,
     print_json,
+    read_choices,
     read_scores,
     split_commas,
 )
 from .report import next_command
 from .score import run_program
 from benchnb.data.files import (
+    AmbiguousFile,
     check_place,
     naming,
     read_object,
@@ -38,7 +40,7 @@ from benchnb.data.files import (
     write_text,
 )
 from ..data.render import labelled_line, points, render, score_with_interval
-from ..data.scores import Scores
+from ..data.scores import Scores, is_whole
 from ..data.sources import load_table
 from ..data.tables import read_frame
 from ..harnesses.harness import get_harness, import_logs
@@ -46,6 +48,8 @@ from benchnb.harnesses.logs import (
     Choices,
     choices_of_sources,
     find_logs,
+    log_lines,
+    source_settings,
     stored_choices,
 )
 from benchnb.live.answers import (
@@ -54,6 +58,7 @@ from benchnb.live.answers import (
     imported_table,
     log_choices,
     table_answers,
+    with_typed,
 )
 from ..live.comparison import Outcome, margin_text
 from ..live.evaluation import Evaluation
@@ -77,19 +82,44 @@ def one_row(
     sizes = {item: sum(n for _, n in parts.values()) for item, parts in runs.items()}
     values = np.array([[*scores.values()]], dtype=float).reshape(1, -1)
     trials = np.array([[sizes.get(item, 1) for item in scores]]) if runs else None
-    return Scores(values, [*scores], ["model"], trials)
+    items = pd.DataFrame(index=[*scores])
+    solved = {
+        item: np.array([score * size for score, size in parts.values()], float)
+        for item, parts in runs.items()
+    }
+    if graded := {item for item, own in solved.items() if not is_whole(own).all()}:
+        items["graded"] = items.index.isin(graded)
+    return Scores(values, items, ["model"], trials)
 
 
 def reading_of(
     places: Iterable[str],  # evaluations, imported tables, or logs
+    direction: str | None = None,  # which values are better; None: not said
+    scale: str | None = None,  # lowest and highest value
+    differing: str | None = None,  # settings in which logs may differ
 ) -> Choices:
     "How logs are to be read: as the first place that remembers it was read"
+    measure = {"direction": direction, "scale": scale, "differing": differing}
+    said: dict = {name: value for name, value in measure.items() if value is not None}
+    read = read_choices(**said)
+    typed = {name: getattr(read, name) for name in said}
+    if typed and all(holds_evaluation(x) or is_scores(x) for x in places):
+        raise ValueError(
+            f"nothing is read from logs: leave --{' and --'.join(typed)} out"
+        )
     for place in places:
         if holds_evaluation(place):
-            return log_choices(Evaluation.load(place))
+            return log_choices(Evaluation.load(place), typed=typed)
         if (table := imported_table(place)) and stored_choices(table.items):
-            return choices_of_sources(table.items)
-    return Choices()
+            return with_typed(choices_of_sources(table.items), typed)
+    return replace(Choices(), **typed)
+
+
+def is_scores(place: str) -> bool:
+    "Does a file hold scores, and nothing of a harness?"
+    if not Path(place).is_file():
+        return False
+    return guess_format(place, "list") in ("scores", "list", "table")
 
 # %% ../../nbs/cli/decide.ipynb #9a908b70
 def one_model(
@@ -146,25 +176,36 @@ def read_logs_of(
 def check_documents(
     a: pd.DataFrame,  # facts about the items of one run, perhaps with their hash
     b: pd.DataFrame,  # those of the other
+    differing: tuple[str, ...] = (),  # settings that may be others
 ) -> None:
-    "Refuse other documents under the same names"
+    "Refuse other documents under the same names, and another way to measure"
     hashes = pd.concat(
         [items.get("hash", pd.Series()) for items in (a, b)], axis=1
     ).dropna()
-    differing = hashes.index[hashes.iloc[:, 0] != hashes.iloc[:, 1]]
-    if len(differing):
+    edited = hashes.index[hashes.iloc[:, 0] != hashes.iloc[:, 1]]
+    if len(edited):
         raise ValueError(
-            f"item {differing[0]} is another document in A than in B ({len(differing)} "
+            f"item {edited[0]} is another document in A than in B ({len(edited)} "
             f"of {len(hashes)} differ): name two runs of one task"
         )
     read_a = stored_choices(a)
     read_b = stored_choices(b)
-    for name in ("metric", "filter"):
+    for name in {"metric", "filter"} - {*differing}:
         if name in read_a and name in read_b and read_a[name] != read_b[name]:
             raise ValueError(
                 f"A was read by the {name} {read_a[name]!r}, B by {read_b[name]!r}: "
                 "import both by the same"
             )
+    of_b = source_settings(b)
+    for task, settings in source_settings(a).items():
+        for name, values in settings.items():
+            other = of_b.get(task, {}).get(name)
+            if other and not {*values} & {*other} and name not in differing:
+                problem = (
+                    f"{name} of {task} is {','.join(values)} in A, {','.join(other)} "
+                    f"in B: compare runs with the same, or say differing={name!r}"
+                )
+                raise AmbiguousFile(problem, "differing", [name])
 
 # %% ../../nbs/cli/decide.ipynb #ca5d17c0
 PAIRED = (
@@ -179,7 +220,7 @@ PAIRED = (
     "paired",
     "benchnb paired model_a model_b",
     more=PAIRED,
-    rare="format level",
+    rare="format level direction scale differing",
     plugins=True,
 )
 def paired_command(
@@ -189,22 +230,31 @@ def paired_command(
     json: bool = False,  # print JSON instead of text
     format: str | None = None,  # format of logs, where it cannot be guessed
     level: float = 0.95,  # how often the interval shall hold the difference
+    direction: str | None = None,  # which values are better: higher or lower
+    scale: str | None = None,  # the metric's lowest and highest value, such as 1,10
+    differing: str | None = None,  # settings in which the two runs may differ
 ) -> None:
     "Say which of two models is better, and how sure that is"
     if not 0.5 <= level < 1:
         raise ValueError(f"--level must lie in [0.5, 1), got {level:g}")
     if Path(a).resolve() == Path(b).resolve():
         raise ValueError(f"A and B are both {a!r}: name two different models")
-    choices = reading_of((a, b))
+    choices = reading_of((a, b), direction, scale, differing)
     run_a = read_run(a, format, choices)
     run_b = read_run(b, format, choices)
-    check_documents(run_a.items, run_b.items)
+    check_documents(run_a.items, run_b.items, choices.differing)
     result = paired_runs(
         _evaluation_or_scores(run_a), _evaluation_or_scores(run_b), level
     )
     sentence = result.sentence(a, b)
+    lines = [
+        f"{name}: {line}"
+        for name, run in (("A", run_a), ("B", run_b))
+        for line in (log_lines(run) if isinstance(run, Scores) else run.log_notes)
+    ]
     if json:
-        return print_json(result.values() | {"sentence": sentence})
+        more = {"logs": lines} if lines else {}
+        return print_json(result.values() | {"sentence": sentence} | more)
     print(labelled_line("A", a), labelled_line("B", b), "", sep="\n")
     print(textwrap.fill(sentence, 79), end="\n\n")
     print(labelled_line("items", f"{result.items:,} in common"))
@@ -216,6 +266,8 @@ def paired_command(
         print(labelled_line("sources", question))
     if result.note:
         print(labelled_line("note", result.note))
+    for line in lines:
+        print(labelled_line("note", line))
 
 
 def _evaluation_or_scores(
@@ -236,7 +288,10 @@ def version_scores(
     run = read_run(place, format, choices)
     if isinstance(run, Scores):
         return run
-    return one_row(run.told.results)
+    scores = one_row(run.told.results)
+    if run.log_notes:
+        scores.models["notes"] = "; ".join(run.log_notes)
+    return scores
 
 
 def scored_by(
@@ -252,6 +307,14 @@ def scored_by(
         )
     if match:
         trials = np.ones(len(rates)) if run.trials is None else run.trials[0]
+        graded = run.items.get("graded", pd.Series(False, run.items.index)).eq(True)
+        graded |= ~is_whole(rates * trials)
+        if graded.any():
+            raise ValueError(
+                f"task {graded.idxmax()!r} has runs with partial credit: {measure} is "
+                "of runs that are right or wrong: leave --measure out (the mean), or "
+                "write 1 for what solves a task and 0 for the rest"
+            )
         rates = repeated_score(rates, trials, int(match[2]), match[1] == "^")
     return dict(zip(run.items.index, rates, strict=True))
 
@@ -542,7 +605,7 @@ GATE_EXAMPLE = "benchnb gate logs/v1 logs/v2 --margin 3 --junit gate.xml"
     "gate",
     GATE_EXAMPLE,
     more=GATE,
-    rare="measure repeatable data batch seed format level",
+    rare="measure repeatable data batch seed format level direction scale differing",
     plugins=True,
 )
 def gate_command(
@@ -562,6 +625,9 @@ def gate_command(
     seed: int = 0,  # seed of the random order of the tasks
     format: str | None = None,  # format of logs, where it cannot be guessed
     level: float = 0.95,  # both kinds of wrong decision stay below 1 - level
+    direction: str | None = None,  # which values are better: higher or lower
+    scale: str | None = None,  # the metric's lowest and highest value, such as 1,10
+    differing: str | None = None,  # settings in which the two runs may differ
 ) -> int:  # the exit code
     "Test whether a new version is not worse than the old one"
     if batch < 1 or (next is not None and next < 1):
@@ -571,7 +637,7 @@ def gate_command(
     if Path(old).resolve() == Path(new).resolve():
         raise ValueError(f"both versions are {old!r}: name two runs")
     largest_loss = in_points("margin", margin)
-    choices = reading_of((old, new))
+    choices = reading_of((old, new), direction, scale, differing)
     if choices.repeated == "error":  # several runs of a task are runs, no mistake
         choices = replace(choices, repeated="trials")
     source = None if data is None else read_scores(data)
@@ -586,7 +652,7 @@ def gate_command(
         if harness and not holds_file(Path(new)):
             return None
         runs["new"] = version_scores(new, format, choices)
-        check_documents(runs["old"].items, runs["new"].items)
+        check_documents(runs["old"].items, runs["new"].items, choices.differing)
         return scored_by(runs["new"], measure)
 
     def judge(new_scores: dict[str, float]) -> tuple[GateResult, list[str]]:
@@ -608,6 +674,9 @@ def gate_command(
         raise
     parts = [chosen_part(place) for place in (old, new)]
     notes = [result.note, several_runs(runs, measure), *parts]
+    notes += [
+        f"{name}: {line}" for name, run in runs.items() for line in log_lines(run)
+    ]
     result = replace(result, note=". ".join(filter(None, notes)))
     following = what_next(result, left, old, new, whole=not any(parts))
     more = ". ".join(filter(None, [following, f"Old: {old!r}; new: {new!r}"]))

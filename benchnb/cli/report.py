@@ -391,6 +391,7 @@ def exact_report(
         "interval": no_interval,
         "rank_interval": no_interval,
         "how": "",
+        "notes": [*live.log_notes, *report["notes"]],
         "tasks": tasks,
     }
 

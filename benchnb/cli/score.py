@@ -31,6 +31,7 @@ from benchnb.cli.app import (
     named_method,
     print_json,
     read_budget,
+    read_choices,
     read_scores,
 )
 
@@ -414,6 +415,24 @@ def about_line(
     return ["", *lines] if lines else []
 
 
+def typed_choices(
+    format: str,  # of the logs
+    place: str,  # the first of them, for messages
+    measure: dict,  # direction, scale, differing; None: not said
+) -> dict:  # fields of Choices, where they were said
+    "What was typed about the measure of a new model's logs"
+    from benchnb.harnesses.harness import get_harness
+
+    said = {name: value for name, value in measure.items() if value is not None}
+    if said and (format == "scores" or get_harness(format).tables):
+        raise ValueError(
+            f"{place!r} holds scores from 0 to 1, and nothing of a harness: leave "
+            f"--{' and --'.join(said)} out, or import it first with that"
+        )
+    choices = read_choices(**said)
+    return {name: getattr(choices, name) for name in said}
+
+
 def tell_logs(
     live: "Evaluation",
     logs: list[str],  # files, folders or patterns
@@ -421,9 +440,11 @@ def tell_logs(
     model: str | None,  # whose answers they are, where they are of several models
     repeated: str | None,  # what to do about repeated answers
     other_metric: bool,  # of a table: it may differ from that of the sources
+    measure: dict,  # direction, scale, differing; None: not said
 ) -> tuple[dict, str | None, dict]:  # answers; the model; what to remember of reading
     "Read logs as the sources were read"
     from benchnb.harnesses.harness import get_harness
+    from benchnb.harnesses.logs import Choices, choices_to_dict
     from benchnb.live.answers import (
         errors_name_format,
         guess_format,
@@ -440,17 +461,18 @@ def tell_logs(
     if not is_list and first.exists() and (planned.tables or foreign):
         format = format or guess_format(logs[0], planned.name)
     format = format or (live.plan.choices or {}).get("format") or planned.name
+    fields = typed_choices(format, logs[0], measure)
     with errors_name_format(format, logs):
-        choices = log_choices(live, model, repeated)
+        choices = log_choices(live, model, repeated, fields)
         answers, name, read = read_logged(format, logs, live, choices, other_metric)
-    return answers, name, read | typed
+    return answers, name, read | typed | choices_to_dict(Choices(**fields))
 
 
 @command(
     "tell",
     "benchnb tell my_model my_model/logs",
     more=TELL,
-    rare="format model repeated other_metric against within",
+    rare="format model repeated direction scale differing other_metric against within",
     plugins=True,
 )
 def tell_command(
@@ -462,6 +484,9 @@ def tell_command(
     format: str | None = None,  # format of the logs (that of the planned harness)
     model: str | None = None,  # the model, where the logs are of several models
     repeated: str | None = None,  # an item with two scores: first, last, mean, trials
+    direction: str | None = None,  # which values are better: higher or lower
+    scale: str | None = None,  # the metric's lowest and highest value, such as 1,10
+    differing: str | None = None,  # settings that may be others than the sources'
     other_metric: bool = False,  # take a table read by another metric than the sources
     against: str | None = None,  # another model's evaluation: which is better so far?
     within: float | None = None,  # points: decided too if known to ± so many
@@ -478,8 +503,9 @@ def tell_command(
     name = None
     read: dict = {}
     if log:
+        measure = {"direction": direction, "scale": scale, "differing": differing}
         answers, name, read = tell_logs(
-            live, log, format, model, repeated, other_metric
+            live, log, format, model, repeated, other_metric, measure
         )
         if not answers and asked:  # also with --give-up: a wrong file is no answer
             raise ValueError(
@@ -487,6 +513,7 @@ def tell_command(
             )
     if log or give_up:
         live.tell(answers, mark_rest_missing=give_up, model=model or name)
+        live.remember_notes(read.pop("notes", []))
         live.remember(**read)  # how the logs are read, for the next ones
     stands = None
     if against or within is not None:
@@ -670,8 +697,8 @@ class Rounds:
         part.rename(part.with_suffix(""))
         sync(part.parent)
 
-    def answers(self, paths: list[Path]) -> tuple[dict, str | None]:
-        "Answers that rounds have logged; the model, if they name it"
+    def answers(self, paths: list[Path]) -> tuple[dict, str | None, list[str]]:
+        "Answers that rounds have logged; the model, if they name it; notes"
         from benchnb.live.repair import round_answers
 
         return round_answers(self.live, paths, self.format, self.choices)
@@ -684,9 +711,10 @@ class Rounds:
             return
         folder = shlex.quote(str(self.folder))
         try:
-            answers, model = self.answers(self.whole())
+            answers, model, notes = self.answers(self.whole())
             if not answers.keys().isdisjoint(self.live.ask()):
                 self.live.tell(answers, model=self.choices.model or model)
+                self.live.remember_notes(notes, anew=True)
         except AmbiguousFile as error:
             if error.option == "repeated":  # as two runs at once may leave it
                 error.repair = self.folder
@@ -712,7 +740,7 @@ class Rounds:
             lines = file.read_bytes()
             file.write_bytes(lines[: lines.rfind(b"\n") + 1])
         with contextlib.suppress(ValueError):  # nothing can be read
-            answers, model = self.answers([part])
+            answers, model, _ = self.answers([part])
             kept = {n: x for n, x in answers.items() if x == x and n in self.live.ask()}
             self.live.tell(kept, model=self.choices.model or model)
             number = count(len(kept), "answer")
@@ -754,7 +782,7 @@ class Rounds:
     "write). What is asked is added, round by round. A run that was killed goes on "
     "with the same command; of the round it was in, the rows of {answers} are kept, "
     "{logs} are written again.",
-    rare="format model",
+    rare="format model direction scale differing",
     plugins=True,
 )
 def run_command(
@@ -764,10 +792,14 @@ def run_command(
     json: bool = False,  # print JSON instead of text
     format: str | None = None,  # format of the logs (that of the planned harness)
     model: str | None = None,  # the model's name, where the logs do not say it
+    direction: str | None = None,  # which values are better: higher or lower
+    scale: str | None = None,  # the metric's lowest and highest value, such as 1,10
+    differing: str | None = None,  # settings that may be others than the sources'
 ) -> None:
     "Run a harness, round by round, until the estimate is there"
     from benchnb.cli.report import format_report
     from benchnb.harnesses.harness import get_harness, program_harness, running_harness
+    from benchnb.harnesses.logs import Choices, choices_to_dict
     from benchnb.live.answers import log_choices
     from benchnb.live.evaluation import Evaluation
     from benchnb.live.repair import running
@@ -784,14 +816,18 @@ def run_command(
             program = get_harness("list")
             usual = live.plan.harness or "list"
         remembered = (live.plan.choices or {}).get("format")
-        choices = log_choices(live, model)
+        form = format or remembered or usual
+        measure = {"direction": direction, "scale": scale, "differing": differing}
+        fields = typed_choices(form, harness[0], measure)
+        choices = log_choices(live, model, typed=fields)
         rounds = Rounds(
             live=live,
             typed=harness,
             harness=program,
-            format=format or remembered or usual,
+            format=form,
             choices=choices,
         )
+        live.remember(**choices_to_dict(Choices(**fields)))
         if format:
             live.remember(format=format)
         if program.drives_rounds and choices.interrupted == "error":  # beside its retry
@@ -827,6 +863,7 @@ def of_bundle(
     shift: str,  # for a model outside the certificate
     model: str | None,
     repeated: str | None,
+    typed: dict,  # direction, scale, differing; None: not said
 ) -> "Evaluation":
     "A small benchmark that has been told the results"
     from benchnb.harnesses.harness import get_harness
@@ -835,15 +872,15 @@ def of_bundle(
 
     live = load_bundle(find_bundle(bundle), shift=shift)
     format = format or guess_format(results)
-    answers, name = read_answers(
-        format, [results], live, log_choices(live, model, repeated)
-    )
+    choices = log_choices(live, model, repeated, typed_choices(format, results, typed))
+    answers, name, notes = read_answers(format, [results], live, choices)
     if not answers:
         raise ValueError(
             f"nothing in {results!r} belongs to the items of {bundle!r} (it was read "
             f"as {format}: say --format if it is another)"
         )
     live.tell(answers, model=model or name)
+    live.remember_notes(notes)
     if todo := live.ask():
         hint = "" if format == "scores" else get_harness(format).missing
         raise ValueError(
@@ -861,7 +898,7 @@ def of_bundle(
     "--bundle NAME (benchnb list bundles, or a folder) it is the log or the list of "
     "results of a model, which is read in one go. Where logs leave something open, "
     "such as the metric, they are read as those of the earlier models were.",
-    rare="format model repeated level shift repair",
+    rare="format model repeated direction scale differing level shift repair",
     plugins=True,
 )
 def estimate_command(
@@ -875,6 +912,9 @@ def estimate_command(
     format: str | None = None,  # format of the results (guessed from the file)
     model: str | None = None,  # the model, where the results are of several models
     repeated: str | None = None,  # an item with two scores: first, last, mean, trials
+    direction: str | None = None,  # which values are better: higher or lower
+    scale: str | None = None,  # the metric's lowest and highest value, such as 1,10
+    differing: str | None = None,  # settings that may be others than the sources'
     level: float | None = None,  # confidence level of the intervals (as planned: 0.95)
     shift: str = "aipw",  # with --bundle, for a model unlike the sources: see plan
     repair: bool = False,  # set aside what is damaged in DIR; nothing is deleted
@@ -893,12 +933,15 @@ def estimate_command(
             "--html, --md and --repair are for the folder of an evaluation: begin one "
             f"with benchnb plan {shlex.quote(bundle)} --out my_model"
         )
+    measure = {"direction": direction, "scale": scale, "differing": differing}
+    if any(measure.values()) and not bundle:
+        raise ValueError("--direction, --scale and --differing are for --bundle")
     for path in files:
         pages.check_form(path)
     if repair:
         return print("\n".join(repair_report(dir)))
     if bundle:
-        live = of_bundle(bundle, dir, format, shift, model, repeated)
+        live = of_bundle(bundle, dir, format, shift, model, repeated, measure)
     else:
         live = Evaluation.load(dir)
         pages.check_finished(live, dir)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ITEM_FACTS', 'COST_UNITS', 'MODEL_FACTS', 'REPEATED', 'SAY', 'ScoreError', 'family', 'named_models', 'Resolved',
-           'resolve_repeats', 'Scores', 'weighted_means', 'item_means', 'fill_gaps']
+           'is_whole', 'resolve_repeats', 'Scores', 'weighted_means', 'item_means', 'fill_gaps']
 
 # %% ../../nbs/data/scores.ipynb #2e4675dd
 import hashlib
@@ -193,6 +193,14 @@ class Resolved(NamedTuple):
     values: np.ndarray  # models x items; NaN: no score
     trials: np.ndarray | None  # runs behind each score; None: not counted
     conflict: tuple[int, int] | None  # two rows that differ, where that is an error
+    graded: np.ndarray | None = None  # items with a run of partial credit; None: none
+
+
+def is_whole(
+    solved: np.ndarray,  # number of runs; NaN: none
+) -> np.ndarray:  # bool
+    "Is it a number of runs that were right, and no sum of partial credit?"
+    return ~(np.abs(solved - np.rint(solved)) > 1e-4 * np.maximum(solved, 1))
 
 
 def resolve_repeats(
@@ -215,7 +223,13 @@ def resolve_repeats(
             for counts in (score * runs, runs)
         )
         mean = np.where(trials > 0, total / np.maximum(trials, 1), np.nan)
-        return Resolved(mean.astype(dtype), trials if is_counted else None, None)
+        if not is_counted:
+            return Resolved(mean.astype(dtype), None, None)
+        is_graded = scored & ~is_whole(score * runs)
+        graded = np.bincount(item[is_graded], minlength=shape[1]) > 0
+        return Resolved(
+            mean.astype(dtype), trials, None, graded if graded.any() else None
+        )
     values: np.ndarray = np.full(shape, np.nan, dtype)
     score = score.astype(dtype)
     scored = ~pd.isna(score)

@@ -377,6 +377,8 @@ def gather(
         raise AmbiguousFile(problem, "repeated", list(REPEATED[1:]))
     facts = ITEM_FACTS, MODEL_FACTS
     items = one_fact_each(frame, codes["item"], names["item"], *facts)
+    if resolved.graded is not None:
+        items["graded"] = resolved.graded
     frame = frame.drop(columns=[c for c in items if c in frame])
     models = one_fact_each(frame, codes["model"], names["model"], *facts[::-1])
     return Scores(resolved.values, items, models, resolved.trials)

@@ -270,7 +270,9 @@ def reported_scores(
         group = "" if originals == (task,) else task
         reported.append(Reported(own, metric, originals, group, n_items))
     groups = results.get("group_subtasks")
-    for name in groups if isinstance(groups, dict) else ():
+    if not isinstance(groups, dict):
+        return reported
+    for name in groups:
         score = number("groups", name)
         if score is not None and task in tasks_of_group(groups, name):
             tasks = tuple(tasks_of_group(groups, name))

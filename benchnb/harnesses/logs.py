@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['PER_ITEM', 'ASK', 'MEASURED', 'Json', 'Failure', 'Log', 'Choices', 'choose', 'source_settings', 'store_settings',
            'choices_to_dict', 'choices_from_dict', 'store_choices', 'stored_choices', 'choices_of_sources',
-           'skip_interrupted', 'find_logs', 'join_logs', 'as_number', 'as_cost', 'as_ids', 'text_hash', 'as_hashes',
-           'read_json', 'as_word', 'get_nested', 'timestamp', 'CutShort', 'typed_lines']
+           'skip_interrupted', 'find_logs', 'join_logs', 'log_lines', 'as_number', 'as_cost', 'as_ids', 'text_hash',
+           'as_hashes', 'read_json', 'as_word', 'get_nested', 'timestamp', 'CutShort', 'typed_lines']
 
 # %% ../../nbs/harnesses/logs.ipynb #c8cd0589
 import glob
@@ -568,6 +568,8 @@ def log_table(
     if rows["cost"].notna().any():
         items["cost"] = rows.groupby("item")["cost"].mean().reindex(range(len(ids)))
         items["cost_unit"] = choices.cost
+    if resolved.graded is not None:
+        items["graded"] = resolved.graded
     if call := next(filter(None, (log.call for log in group)), None):
         items["call"] = call
     for name in MEASURED:  # in the order of preference
@@ -601,7 +603,11 @@ def join_logs(
     "One checked table from many logs"
     lines = name_systems(logs, choices.differing) or unlike_sampling(logs)
     lines += name_origins(logs)
-    lines += [note for log in logs for note in log.notes]
+    notes: dict[str, list[str]] = {}  # model -> what its logs say against themselves
+    for log in logs:
+        own = notes.setdefault(log.model, [])
+        own += [line for line in log.notes if line not in own]
+    lines += [line for own in notes.values() for line in own]
     for line in dict.fromkeys(lines):
         warnings.warn(line, stacklevel=2)
     names = list(dict.fromkeys(log.model for log in logs))
@@ -627,6 +633,8 @@ def join_logs(
         models["reconciled"] = models.index.map(
             reconciled_models(results, weighted=weights is not None)
         )
+    if any(notes.values()):
+        models["notes"] = ["; ".join(notes[name]) or None for name in names]
     for key in dict.fromkeys(key for log in logs for key in log.facts):
         facts = {log.model: log.facts[key] for log in logs if log.facts.get(key)}
         models[key] = models.index.map(facts)
@@ -638,6 +646,17 @@ def join_logs(
     except ScoreError as error:
         problem = f"{error}, or choose another metric, or say scale=LOW,HIGH"
         raise AmbiguousFile(problem, "scale", []) from error
+
+
+def log_lines(
+    scores: Scores,  # from `join_logs`
+    model: str | None = None,  # one of its models; None: all
+) -> list[str]:  # each once
+    "Where the harness's own number is another, and where the harness itself misleads"
+    models = scores.models if model is None else scores.models.loc[[model]]
+    columns = [models[x].dropna() for x in ("reconciled", "notes") if x in models]
+    lines = dict.fromkeys(str(line) for column in columns for line in column)
+    return [line for line in lines if line != "equal"]
 
 # %% ../../nbs/harnesses/logs.ipynb #ddab1681
 Json = Any  # a value of somebody's JSON, which may be anything

@@ -314,6 +314,11 @@ class Results(Stages):
             return None
         return float(np.average(scores, weights=self.items["weight"]))
 
+    @property
+    def log_notes(self) -> list[str]:
+        "Where a harness's own number is another, and where the harness itself misleads"
+        return (self.plan.choices or {}).get("notes", [])
+
     def report(
         self,
         level: float | None = None,  # of the intervals; None: as planned
@@ -347,6 +352,7 @@ class Results(Stages):
                 "as wrong"
             )
             report["notes"] = [note, *report["notes"]]
+        report["notes"] = [*self.log_notes, *report["notes"]]
         return report | {"certificate": self.plan.certificate}
 
 # %% ../../nbs/live/evaluation.ipynb #5fd553eb
@@ -482,6 +488,12 @@ class Evaluation(Results):
                 break
             self.told = told
             self._advance()
+
+    def remember_notes(self, lines: list[str], anew: bool = False) -> None:
+        "Keep what logs say against themselves; anew: in place of what is there"
+        kept = dict.fromkeys([*([] if anew else self.log_notes), *lines])
+        if kept and [*kept] != self.log_notes:
+            self.remember(notes=[*kept])
 
     def remember(self, **choices) -> None:  # how logs are read: metric, ...
         "Keep choices for the next logs"

@@ -117,12 +117,12 @@ def round_answers(
     paths: list[Path],  # of rounds
     format: str,  # of their logs
     choices: Choices,
-) -> tuple[dict, str | None]:  # answers; the model, if the logs name it
-    "Answers that rounds have logged"
+) -> tuple[dict, str | None, list[str]]:  # answers; the model, if named; notes
+    "Answers that rounds have logged, and what these say of themselves"
     if get_harness(format).tables:
         paths = [file for path in paths for file in sorted(path.glob("*.csv"))]
     if not paths:
-        return {}, None
+        return {}, None, []
     return read_answers(format, [*map(str, paths)], live, choices)
 
 # %% ../../nbs/live/repair.ipynb #2db43079
@@ -139,7 +139,7 @@ def log_faults(
         usual = harness.name if harness else live.plan.harness or "list"
         try:
             with naming(path):
-                answers, _ = round_answers(live, [path], format or usual, choices)
+                answers, *_ = round_answers(live, [path], format or usual, choices)
                 new, runs, _ = check_answers(answers)
                 may_change = dict.fromkeys({*live.told.runs, *runs}, np.nan)
                 check_unchanged(new, known_scores | may_change)

@@ -1,5 +1,5 @@
-"""What a log says of itself is read: the harness's own number, which system it is, what was
-asked, which direction is better, and which scores count."""
+"""What a log says of itself is read: the harness's own number, which system it is, what
+was asked, which direction is better, and which scores count."""
 
 import json
 import warnings
@@ -16,6 +16,7 @@ from helpers.logs import (
     write_rows,
 )
 
+from benchnb.cli.app import main
 from benchnb.harnesses.harness import import_logs
 from benchnb.harnesses.logs import Choices
 
@@ -302,3 +303,98 @@ def test_what_is_written_is_read_again_with_all_of_it(tmp_path):
     assert (
         json.loads(again.items["settings"].iloc[0]) if "settings" in again.items else 1
     )
+
+
+# In tell, estimate, reports, paired and gate ----------------------------------------
+
+
+def plan_of(folder, n_items=12, **results):
+    "An evaluation planned from logs of six models"
+    rng = np.random.default_rng(0)
+    for number in range(6):
+        answers = (rng.random(n_items) < 0.2 + 0.12 * number).astype(int).tolist()
+        write_lm_eval_run(folder / "logs", f"org/m{number}", {"t": answers}, **results)
+    table = str(folder / "s.parquet")
+    assert main(["import", "lm-eval", str(folder / "logs"), "--out", table]) == 0
+    mine = str(folder / "mine")
+    words = ["--method", "aipw", "--budget", str(n_items), "--folds", "0"]
+    assert main(["plan", table, *words, "--out", mine]) == 0
+    return mine
+
+
+def test_a_line_of_a_told_log_stands_in_every_report(tmp_path, capsys):
+    mine = plan_of(tmp_path)
+    run = {"t": [1] * 6 + [0] * 6}
+    place = write_lm_eval_run(tmp_path / "new", "org/new", run, scores={"t": 0.9})
+    assert main(["tell", mine, str(place)]) == 0
+    capsys.readouterr()
+    line = "the harness reports 90.0 points by acc, the items give 50.0"
+    assert main(["estimate", mine]) == 0
+    assert "90.0 points by acc" in capsys.readouterr().out
+    assert main(["estimate", mine, "--json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any(line in note for note in notes)
+    page = tmp_path / "r.html"
+    assert main(["estimate", mine, "--html", str(page)]) == 0
+    assert line in page.read_text()
+    other = write_lm_eval_run(tmp_path / "other", "org/other", run)
+    assert main(["paired", mine, str(other)]) == 0
+    assert "90.0 points" in capsys.readouterr().out
+    assert main(["gate", str(other), str(place), "--margin", "40", "--json"]) in (0, 3)
+    assert line in json.loads(capsys.readouterr().out)["note"]
+
+
+@pytest.mark.parametrize(
+    "about,name",
+    [
+        ({"n-shot": {"t": 5}}, "shots"),
+        ({"versions": {"t": 2.0}}, "version"),
+        ({"chat_template_sha": "ab12"}, "chat_template"),
+        ({"higher_is_better": {"t": {"acc": False}}}, "direction"),
+    ],
+)
+def test_a_tell_with_another_setting_than_the_sources_is_refused(
+    about, name, tmp_path, capsys
+):
+    mine = plan_of(tmp_path, chat_template_sha=None)
+    place = write_lm_eval_run(tmp_path / "new", "org/new", {"t": [1] * 12}, **about)
+    other = write_lm_eval_run(tmp_path / "other", "org/other", {"t": [0] * 6 + [1] * 6})
+    if name == "direction":
+        assert main(["tell", mine, str(place), "--direction", "lower"]) == 2
+        assert "direction" in capsys.readouterr().err
+        return
+    capsys.readouterr()
+    assert main(["tell", mine, str(place)]) == 2
+    assert f"--differing {name}" in capsys.readouterr().err
+    assert main(["tell", mine, str(place), "--differing", name]) == 0
+    assert main(["paired", str(other), mine]) == 0
+    capsys.readouterr()
+    if name != "chat_template":
+        assert main(["paired", str(other), str(place)]) == 2
+        assert f"--differing {name}" in capsys.readouterr().err
+        assert main(["paired", str(other), str(place), "--differing", name]) == 0
+
+
+def test_what_logs_alone_have_is_refused_where_there_are_none(tmp_path, capsys):
+    mine = plan_of(tmp_path)
+    table = tmp_path / "a.csv"
+    table.write_text("item,score\nt/0,1\nt/1,0\n")
+    for option in (["--scale", "1,10"], ["--direction", "lower"]):
+        assert main(["tell", mine, str(table), *option]) == 2
+        assert option[0] in capsys.readouterr().err
+    other = tmp_path / "b.csv"
+    other.write_text(table.read_text())
+    assert main(["paired", str(table), str(other), "--differing", "shots"]) == 2
+    assert "--differing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("measure", ["pass@2", "pass^2"])
+def test_partial_credit_has_no_pass_at_k(measure, tmp_path, capsys):
+    rows = {"old": [(1, 0)] * 30, "new": [(0.5, 0.5)] * 30}
+    for name, runs in rows.items():
+        lines = [f"t{n},{x}" for n, pair in enumerate(runs) for x in pair]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["item,score", *lines]))
+    words = [str(tmp_path / f"{name}.csv") for name in rows]
+    assert main(["gate", *words, "--measure", measure]) == 2
+    assert "partial credit" in capsys.readouterr().err
+    assert main(["gate", *words, "--measure", "mean"]) in (0, 3)
