@@ -534,6 +534,17 @@ def is_shuffled(
     return is_number and all(a < b for a, b in itertools.pairwise(ids))
 
 
+def places_are_no_ids(
+    task: str,  # whose samples were numbered after a shuffle
+) -> str:  # an error
+    "Why its samples cannot be chosen, and what to do"
+    return (
+        f"Inspect cannot be given samples of {task}: their ids are places after a "
+        "shuffle, other samples in another run; give the samples ids, or leave the "
+        "shuffle out, and import logs of such runs"
+    )
+
+
 def score_direction(
     header: dict,
     scores: SampleScores,
@@ -671,11 +682,7 @@ class Inspect(Harness):
                     f"Inspect cannot be given the id {name!r}: it has a comma or space"
                 )
         for task in subset.by_position:
-            raise ValueError(
-                f"Inspect cannot be given samples of {task}: their ids are places "
-                "after a shuffle, other samples in another run; give the samples ids, "
-                "or leave the shuffle out, and import logs of such runs"
-            )
+            raise ValueError(places_are_no_ids(task))
         for task, ids in subset.ids.items():
             words = ["inspect", "eval", task_word(subset.calls.get(task, task))]
             words += ["--model", round.model, "--sample-id"]

@@ -27,14 +27,21 @@ from ..data.sources import load_table
 from ..evaluation.method import Estimate, parameters
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import prepare_method
-from ..harnesses.inspect import named_scores, score_value
+from benchnb.harnesses.inspect import (
+    SCORER_FAILED,
+    named_scores,
+    places_are_no_ids,
+    score_value,
+)
 from benchnb.harnesses.logs import (
     Choices,
+    choices_of_sources,
     choose,
     source_settings,
     store_settings,
     text_hash,
 )
+from ..harnesses.measured import DIRECTIONS, to_unit_scale
 from .answers import names_by_id
 from .budgets import continue_draw, drawn_before, draws_in_order
 from .bundles import load_bundle
@@ -131,6 +138,29 @@ def sample_items(
     return by_sample
 
 # %% ../../nbs/live/in_inspect.ipynb #46949f2b
+def reads_as_sources(
+    items: pd.DataFrame,  # facts about the items of one task, with how they were read
+) -> Callable[[Any], float]:  # value of a scorer -> 0 to 1; NaN: not scored
+    "How a value is read as those of the sources were: words, scale, direction"
+    choices = choices_of_sources(items)
+    own = next(iter(source_settings(items).values()), {})
+    direction = choices.direction or own.get("direction", DIRECTIONS)[0]
+
+    def read(value: Any) -> float:
+        number = np.array([score_value(value, choices.values)])
+        return float(to_unit_scale(number, choices.scale, direction)[0])
+
+    return read
+
+
+def counted_value(
+    score,  # Score of Inspect
+) -> Any:  # None: the scorer itself failed, whatever value it gave
+    "The value of a score that counts"
+    is_failure = getattr(score, "reason", None) in SCORER_FAILED
+    return None if is_failure else score.value
+
+
 @dataclass
 class TaskRun:
     "What one run of a task, on one model, has asked and heard"
@@ -177,7 +207,9 @@ class Feed:
         self.against = against
         self.within = within
         self.names = {str(sample.id): name for name, sample in samples.items()}
-        self.first = fresh().ask()
+        live = fresh()
+        self.first = live.ask()
+        self.read = reads_as_sources(live.items)
 
     def task_run(self, run: str) -> TaskRun:
         "What a run has asked and heard"
@@ -192,7 +224,7 @@ class Feed:
         wanted = (self.metric,) if self.metric else ()
         if named and {*wanted} <= {*named}:
             name = choose(list(named), wanted, "metric", "the task")
-            score = score_value(named[name])
+            score = self.read(named[name])
         heard = self.task_run(run).heard
         heard.setdefault(self.names[str(id)], {})[str(epoch)] = score
 
@@ -202,7 +234,7 @@ class Feed:
         for usage in sample.model_usage.values():
             task_run.tokens += usage.total_tokens
             task_run.dollars += usage.total_cost or 0
-        scores = {name: score.value for name, score in (sample.scores or {}).items()}
+        scores = {name: counted_value(x) for name, x in (sample.scores or {}).items()}
         self.hear(run, sample.id, sample.epoch, scores)
 
     def ended(self, task_run: TaskRun) -> str:  # empty: it goes on
@@ -287,7 +319,7 @@ class InOrder(Feed):
 
     async def complete_sample(self, id, epoch, scores) -> None:
         "Hear a sample of an earlier attempt; one of this attempt is known already"
-        values = {name: score.score.value for name, score in scores.items()}
+        values = {name: counted_value(score.score) for name, score in scores.items()}
         self.hear(RUN.get(), id, epoch, values)
 
     async def complete_task(self) -> dict:  # for the log, as JSON
@@ -355,10 +387,11 @@ def full_score(
         live = fresh()
         names = sample_items(live.items, task, [sample.sample_id for sample in scores])
         heard: dict[str, dict[str, float]] = {}
+        read = reads_as_sources(live.items)
         for sample in scores:
             if name := names.get(str(sample.sample_id)):
                 runs = heard.setdefault(name, {})
-                runs[str(len(runs) + 1)] = score_value(sample.score.value)
+                runs[str(len(runs) + 1)] = read(counted_value(sample.score))
         estimate = estimate_in_order(fresh, heard) if stops else replay(live, heard)
         if live.items.reindex(columns=["hash"]).isna().all(axis=None):
             estimate.notes += (UNCHECKED,)
@@ -432,6 +465,8 @@ def task_samples(
     for number, sample in enumerate(task.dataset, 1):  # numbered as Inspect does
         sample.id = number if sample.id is None else sample.id
         by_id[str(sample.id)] = sample
+    if "by_position" in items:
+        raise ValueError(places_are_no_ids(task.name))
     names = sample_items(items, task.name, by_id)
     samples = {name: by_id[sample_id] for sample_id, name in names.items()}
     if len(missing := items.index.difference(list(samples))):
