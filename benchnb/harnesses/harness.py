@@ -58,6 +58,9 @@ class Subset:
     calls: dict[str, str] = field(default_factory=dict)  # task -> how it is called
     shots: dict[str, str] = field(default_factory=dict)  # task -> examples, if known
     by_position: tuple[str, ...] = ()  # tasks whose ids are places in a run
+    call_args: dict[str, str] = field(
+        default_factory=dict
+    )  # task -> words of a command
 
     def __len__(self) -> int:
         return sum(map(len, self.ids.values()))
@@ -97,7 +100,7 @@ def make_subset(
             raise ValueError(f"two chosen items of task {task!r} have the same id")
         ids[task] = group["id"].tolist()
         names[task] = group["name"].tolist()
-    settings = own.reindex(columns=["call", "shots", "by_position"])
+    settings = own.reindex(columns=["call", "call_args", "shots", "by_position"])
     settings.index = columns["task"]
     by_task = settings.groupby(level=0).first()
     return Subset(
@@ -107,6 +110,7 @@ def make_subset(
         calls=by_task["call"].dropna().to_dict(),
         shots=by_task["shots"].dropna().to_dict(),
         by_position=tuple(by_task.index[by_task["by_position"] == True]),  # noqa: E712
+        call_args=by_task["call_args"].dropna().to_dict(),
     )
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0005

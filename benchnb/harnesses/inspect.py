@@ -52,6 +52,7 @@ from benchnb.harnesses.logs import (
 )
 from benchnb.harnesses.measured import (
     HARM,
+    SECRET,
     Reported,
     metric_direction,
     setting_words,
@@ -534,6 +535,39 @@ def is_shuffled(
     return is_number and all(a < b for a, b in itertools.pairwise(ids))
 
 
+def asking_args(
+    header: dict,
+) -> list[str]:  # words of a command
+    "The options with which a model is asked as in this run"
+    about = as_dict(header.get("eval"))
+    words = []
+    passed = as_dict(about.get("task_args_passed"))
+    if about.get("task_registry_name") == "benchnb/small":
+        passed = {}  # of the task that chooses the samples
+    for name, value in passed.items():
+        if isinstance(value, (str, int, float)) and not SECRET.search(name.lower()):
+            text = value if isinstance(value, str) else json.dumps(value)
+            words += ["-T", f"{name}={text}"]
+    config = as_dict(about.get("config"))
+    for name in LIMITS:
+        if type(config.get(name)) in (int, float):
+            words += [f"--{name.replace('_', '-')}", str(config[name])]
+    return words
+
+
+def same_args(
+    text: str,  # from a table, which may be anybody's
+) -> list[str]:  # words of a command
+    "Options that only ask the same; any other is refused"
+    words = shlex.split(text)
+    limits = {f"--{name.replace('_', '-')}" for name in LIMITS}
+    for flag, value in zip(words[::2], words[1::2], strict=True):
+        is_limit = flag in limits and re.fullmatch(r"[\d.e+]+", value)
+        if not is_limit and not (flag == "-T" and re.match(r"\w+=", value)):
+            raise ValueError(f"the table's option {flag} {value!r} is none of a task")
+    return words
+
+
 def places_are_no_ids(
     task: str,  # whose samples were numbered after a shuffle
 ) -> str:  # an error
@@ -671,6 +705,7 @@ class Inspect(Harness):
             file = get_nested(header, "eval", "task_file")
             if isinstance(file, str) and file and "/" not in task:
                 log.call = f"{file}@{task}"
+            log.call_args = shlex.join(asking_args(header))
             return [log]
 
     def command(self, subset: Subset, round: Round) -> str:
@@ -685,6 +720,7 @@ class Inspect(Harness):
             raise ValueError(places_are_no_ids(task))
         for task, ids in subset.ids.items():
             words = ["inspect", "eval", task_word(subset.calls.get(task, task))]
+            words += same_args(subset.call_args.get(task, ""))
             words += ["--model", round.model, "--sample-id"]
             words += [",".join(glob.escape(str(name)) for name in ids)]
             lines.append(shlex.join([*words, "--log-dir", round.logs]))

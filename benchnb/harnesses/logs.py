@@ -102,6 +102,7 @@ class Log:
     trials: np.ndarray | None = None  # runs behind each score; 0: not counted
     runs: np.ndarray | None = None  # a name of each run, such as an id; None: no names
     call: str = ""  # how the harness is asked to run the task, where not by its name
+    call_args: str = ""  # more words of its command, which ask the same questions
     metric: str = ""  # by which it was read; "": unknown
     filter: str = ""  # the same, where the log has several
     direction: str = ""  # which values are better, higher or lower; "": unknown
@@ -572,6 +573,9 @@ def log_table(
         items["graded"] = resolved.graded
     if call := next(filter(None, (log.call for log in group)), None):
         items["call"] = call
+    more = {log.call_args for log in group}
+    if len(more) == 1 and (words := more.pop()):
+        items["call_args"] = words
     for name in MEASURED:  # in the order of preference
         seen = {getattr(log, name) for log in group} - {""}
         chosen = {"metric": choices.metric, "filter": choices.filter}.get(name)

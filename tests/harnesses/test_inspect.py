@@ -388,3 +388,38 @@ def test_a_run_and_its_retry_are_one(tmp_path):
     refused(lambda: read(tmp_path), "'keep' it beside its retry")
     scores, _ = read(tmp_path, interrupted="keep")
     assert means(scores) == {"m": 0.75}
+
+
+# The command -------------------------------------------------------------------------
+
+
+def test_the_new_model_is_asked_as_the_sources_were(tmp_path):
+    passed = {"fewshot": 5, "cot": True, "style": "a b", "api_key": "sk-1", "x": [1]}
+    about = {"task_args": passed, "task_args_passed": passed}
+    about["config"] = {"message_limit": 30}
+    write(tmp_path / "a.json", "CCI", model="a", **about)
+    write(tmp_path / "b.json", "CII", model="b", **about)
+    items = read(tmp_path)[0].items
+    subset = make_subset(items, [*items.index])
+    line = get_harness("inspect").command(subset, Round(tmp_path))
+    wanted = "inspect eval quiz -T fewshot=5 -T cot=true -T 'style=a b' "
+    assert line.startswith(wanted + "--message-limit 30 --model ")
+    assert "sk-1" not in line and "x=" not in line
+    items = items.assign(call_args="--solver evil.py")
+    subset = make_subset(items, [*items.index])
+    refused(lambda: get_harness("inspect").command(subset, Round(tmp_path)), "evil.py")
+
+
+def test_a_likert_scale_in_texts(tmp_path):
+    write(tmp_path / "a.json", ["1", "5", "4", "2"], entries=[reported(3.0)])
+    scores, _ = read(tmp_path, scale=(1, 5))
+    assert means(scores) == {"m": 0.5}
+    assert {*scores.models["reconciled"]} == {"equal"}
+
+
+def test_words_that_inspect_turned_into_0_are_worth_what_is_said(tmp_path):
+    write(tmp_path / "a.json", ["GOOD", "BAD"], entries=[reported(0.0)])
+    refused(lambda: read(tmp_path), "GOOD")
+    scores, _ = read(tmp_path, values=(("GOOD", 1), ("BAD", 0)))
+    assert means(scores) == {"m": 0.5}
+    assert "reports 0.0 points" in scores.models["reconciled"].iloc[0]
