@@ -136,12 +136,12 @@ def print_layout(
     "For what a plain table was taken"
     import numpy as np
 
-    from benchnb.data.tables import read_frame, rename_columns
+    from benchnb.data.tables import read_frame, rename_columns, trial_columns
 
-    columns = {*rename_columns(read_frame(path, rows=1), renamed)}
+    columns = {*trial_columns(rename_columns(read_frame(path, rows=1), renamed))}
     sides = ["an item", "a model"][:: 1 if "item" in columns else -1]
     wide = "wide table: a row is {}, a column {}".format(*sides)
-    long = {"model", "item"} <= columns
+    long = "item" in columns and bool({"model", "score"} & columns)
     print(f"read as a {'long table: a row is a score' if long else wide}")
     values = scores.values[~np.isnan(scores.values)]
     if long and (share := ((values > 0) & (values < 1)).mean()) > 0.9:

@@ -18,7 +18,13 @@ import pandas as pd
 
 from ..data.files import AmbiguousFile, naming, read_object, read_parquet
 from ..data.scores import REPEATED, SAY, Scores, resolve_repeats
-from ..data.tables import check_rows, is_parquet, long_table, read_frame
+from benchnb.data.tables import (
+    check_rows,
+    is_parquet,
+    long_table,
+    read_frame,
+    rollouts,
+)
 from benchnb.harnesses.harness import (
     doc_ids,
     get_harness,
@@ -277,7 +283,7 @@ def table_answers(
         if Path(path).is_dir():
             raise ValueError(f"{path!r} is a folder without logs: name a file")
         with naming(path, "holds no table"):
-            frame = read_frame(path).rename(columns=str)
+            frame = rollouts(read_frame(path).rename(columns=str))
         if frame.empty:
             raise ValueError(f"{path!r} has no rows: write it again, with answers")
         if not ({"item"} < {*frame} and {"score", "successes"} & {*frame}):

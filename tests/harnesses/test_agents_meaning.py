@@ -16,6 +16,7 @@ from helpers.logs import (
     write_harbor,
     write_json,
     write_promptfoo,
+    write_rows,
 )
 
 from benchnb.cli.app import main
@@ -480,3 +481,60 @@ def test_costs_of_promptfoo(tmp_path):
     for unit, cost in (("tokens", 12), ("seconds", 0.5), ("usd", 0.25)):
         scores, *_ = read("promptfoo", path, cost=unit)
         assert scores.items["cost"].tolist() == [cost]
+
+
+# Tables of tau-bench and tau2 --------------------------------------------------------
+
+
+def tau_rows(rewards, **more):
+    "Rows of tau-bench: task, trial, reward, and what the agent did"
+    return [
+        {"task_id": task, "trial": trial, "reward": reward, "info": {"source": "u"}}
+        | {"traj": [{"role": "user"}]}
+        | {name: values[task][trial] for name, values in more.items()}
+        for task, own in enumerate(rewards)
+        for trial, reward in enumerate(own)
+    ]
+
+
+def test_rows_of_one_agent_are_named(tmp_path, capsys):
+    rewards = [[1.0] * 4] * 3 + [[0.0] * 4, [0.0, 1.0, 0.0, 1.0]]
+    path = write_rows(tmp_path / "airline.jsonl", tau_rows(rewards))
+    refused(lambda: read("table", path), "does not say which model")
+    scores, *_ = read("table", path, model="agent-a")
+    assert means(scores) == {"agent-a": 0.7} and scores.trials.tolist() == [[4] * 5]
+    words = ["import", "table", str(path), "--model", "agent-a"]
+    words += ["--columns", "item=task_id,score=reward", "--repeated", "trials"]
+    assert main([*words, "--out", str(tmp_path / "f.parquet")]) == 0
+    out = capsys.readouterr().out
+    assert "read as a long table" in out and "70.0 points (agent-a)" in out
+    twice = write_rows(tmp_path / "twice.jsonl", tau_rows(rewards) * 2)
+    refused(lambda: read("table", twice, model="a"), "has two scores", "repeated")
+
+
+def test_trials_that_tau2_leaves_out_have_no_score(tmp_path):
+    ends = [["user_stop", "infrastructure_error"], ["max_steps", "user_stop"]]
+    ends += [["infrastructure_error"] * 2, ["context_window_exceeded", "agent_stop"]]
+    rewards = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
+    path = write_rows(tmp_path / "a.jsonl", tau_rows(rewards, termination_reason=ends))
+    scores, said, _ = read("table", path, model="m")
+    assert means(scores) == {"m": 0.5} and scores.trials.tolist() == [[1, 2, 0, 1]]
+    assert "termination_reason" in said and "4 rows" in said
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_tasks_of_two_domains_are_ten(by_name, tmp_path):
+    for domain, solved in (("airline", 1), ("retail", 4)):
+        lines = [f"a,{n},{int(n < solved)}" for n in range(5)]
+        head = "model,task_id,reward"
+        (tmp_path / f"{domain}.csv").write_text("\n".join([head, *lines]))
+    columns = {"item": "task_id", "score": "reward"} if by_name else {}
+    for repeated in ("trials", "error"):
+        with pytest.warns(UserWarning, match="several files"):
+            scores = import_logs(
+                "table", tmp_path, Choices(repeated=repeated), columns=columns
+            )
+        assert len(scores.items) == 10 and means(scores) == {"a": 0.5}
+        assert [*scores.items["task"].unique()] == ["airline", "retail"]
+    scores, *_ = read("table", tmp_path, task="both", repeated="trials")
+    assert len(scores.items) == 5
