@@ -151,10 +151,10 @@ def print_layout(
 
 IMPORT = (
     "FORMAT is lm-eval, inspect, helm, openllm, lighteval, eee, py-irt, opencompass, "
-    "swebench, harbor, promptfoo, measurement-db, openeval, wild, or the harness of a "
-    "package; a table is CSV, TSV, Parquet or JSONL, long or wide. It may be left "
-    "out where the files show it. PATHS are files, folders with all below them, or "
-    "patterns in quotes. An error lists what a log leaves open; nothing is guessed. "
+    "swebench, harbor, promptfoo, tau, measurement-db, openeval, wild, or the harness "
+    "of a package; a table is CSV, TSV, Parquet or JSONL, long or wide. It may be "
+    "left out where the files show it. PATHS are files, folders with all below them, "
+    "or patterns in quotes. An error lists what a log leaves open; nothing is guessed. "
     "What is chosen here is remembered in the table: the logs of a new model are read "
     "in the same way. A sample that was not scored stays unknown."
 )

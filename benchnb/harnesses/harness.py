@@ -404,6 +404,7 @@ HARNESSES = {
     "promptfoo": HarnessEntry(
         "benchnb.harnesses.promptfoo:Promptfoo", looks_inside=True
     ),
+    "tau": HarnessEntry("benchnb.harnesses.tau:Tau", looks_inside=True),
     "measurement-db": HarnessEntry(
         "benchnb.harnesses.public_collections:MeasurementDB"
     ),

@@ -13,6 +13,7 @@ from helpers.logs import (
     raised,
     refused,
     swebench_run,
+    tau_run,
     write_harbor,
     write_json,
     write_promptfoo,
@@ -538,3 +539,42 @@ def test_tasks_of_two_domains_are_ten(by_name, tmp_path):
         assert [*scores.items["task"].unique()] == ["airline", "retail"]
     scores, *_ = read("table", tmp_path, task="both", repeated="trials")
     assert len(scores.items) == 5
+
+
+def test_tau2_is_read_with_its_domains_and_marks(tmp_path):
+    outcomes = [("0", 1.0), ("0", "infrastructure_error"), ("1", 0.0), ("1", 1.0)]
+    outcomes += [("2", "infrastructure_error"), ("3", "context_window_exceeded")]
+    run = tau_run([*outcomes, ("3", 0.0)])
+    run["simulations"][4]["reward_info"] = {"reward": 0.0}  # graded, and left out
+    path = write_json(tmp_path / "m_airline.json", run)
+    assert guess_harness(path).name == "tau"
+    scores, *_ = read("tau", path)
+    assert means(scores) == {"m": 0.5} and scores.trials.tolist() == [[1, 2, 0, 1]]
+    (log,) = get_harness("tau").read(path)
+    assert [*log.failures].count(Failure.INVALID) == 3
+    write_json(tmp_path / "m_retail.json", tau_run([("0", 0.0)], "retail"))
+    scores, *_ = read("tau", tmp_path)
+    assert [*scores.items.index] == [*(f"airline/{n}" for n in range(4)), "retail/0"]
+    assert {*scores.items["metric"]} == {"reward"}
+
+
+def test_tau_bench_lists_are_read_and_agents_kept_apart(tmp_path):
+    for domain in ("airline", "retail"):
+        path = write_json(
+            tmp_path / f"{domain}.json", tau_rows([[1.0, 0.0], [0.0, 0.0]])
+        )
+    refused(lambda: read("tau", path), "which model")
+    scores, said, _ = read("tau", tmp_path, model="a")
+    assert len(scores.items) == 4 and means(scores) == {"a": 0.25}
+    assert "kept apart" in said
+    scores, *_ = read("tau", path, model="a", task="retail")
+    assert [*scores.items.index] == ["retail/0", "retail/1"]
+    (tmp_path / "efforts").mkdir()
+    for effort, reward in (("low", 0.0), ("high", 1.0)):
+        agent = {"llm": "m", "llm_args": {"reasoning_effort": effort}}
+        run = tau_run([("0", reward)], agent_info=agent)
+        write_json(tmp_path / "efforts" / f"{effort}.json", run)
+    scores, *_ = read("tau", tmp_path / "efforts")
+    assert sorted(means(scores)) == [
+        f"m (reasoning_effort={effort})" for effort in ("high", "low")
+    ]

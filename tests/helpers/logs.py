@@ -339,6 +339,24 @@ def promptfoo(folder):
     return write_promptfoo(folder / "a.json", rows)
 
 
+def tau_run(trials, domain="airline", model="m", **info):
+    "What tau2 writes: pairs of task and reward; a word ended the trial without one"
+    simulations = [
+        {"id": f"s{n}", "task_id": task, "agent_cost": 0.5, "duration": 3.0}
+        | {"reward_info": None if isinstance(x, str) else {"reward": x}}
+        | {"termination_reason": x if isinstance(x, str) else "user_stop"}
+        for n, (task, x) in enumerate(trials)
+    ]
+    about = {"agent_info": {"llm": model, "implementation": "llm_agent"}}
+    about["environment_info"] = {"domain_name": domain}
+    return {"info": about | info, "tasks": [], "simulations": simulations}
+
+
+def tau(folder):
+    outcomes = [("0", 1.0), ("1", 0.0), ("2", "infrastructure_error")]
+    return write_json(folder / "a.json", tau_run(outcomes))
+
+
 def opencompass(folder):
     rows = {"0": {"correct": True}, "1": {"correct": [False] * 2}}
     rows |= {"2": {"correct": None}, "type": "GEN"}
@@ -415,6 +433,7 @@ EXAMPLES = {
     swebench: "swebench",
     harbor: "harbor",
     promptfoo: "promptfoo",
+    tau: "tau",
     opencompass: "opencompass",
     eee: "eee",
     py_irt: "py-irt",
