@@ -66,8 +66,15 @@ def row_value(
 
 def row_failure(
     row: dict,
+    metric: str = PASSED,
 ) -> str:  # a Failure; "": it was answered
-    "Whether the provider failed; a failed assertion has an error text, too"
+    "Whether the provider or a grader failed; a failed assertion has an error text, too"
+    components = get_nested(row, "gradingResult", "componentResults")
+    for part in components if isinstance(components, list) else ():
+        own = get_nested(part, "assertion", "metric")
+        is_part = metric in (PASSED, "score", own)
+        if is_part and get_nested(part, "metadata", "graderError") is True:
+            return Failure.INVALID
     reason = row.get("failureReason")
     if reason is None and row.get("error") and not row.get("gradingResult"):
         return Failure.ERROR  # older versions do not say it
@@ -272,7 +279,7 @@ class Promptfoo(Harness):
             for part in parts.values():
                 column = Column.of(part[0], raw)
                 names, hashes = item_names(part)
-                failures = [row_failure(row) for row in part]
+                failures = [row_failure(row, metric) for row in part]
                 scores = [
                     np.nan if failure else row_value(row, metric)
                     for row, failure in zip(part, failures, strict=True)

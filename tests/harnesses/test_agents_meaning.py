@@ -578,3 +578,56 @@ def test_tau_bench_lists_are_read_and_agents_kept_apart(tmp_path):
     assert sorted(means(scores)) == [
         f"m (reasoning_effort={effort})" for effort in ("high", "low")
     ]
+
+
+# Further reports ----------------------------------------------------------------
+
+
+def test_an_outage_of_the_grader_is_no_wrong_answer(tmp_path):
+    "promptfoo itself counts them as failed tests"
+    rows = [promptfoo_row(f"q{n}", 1.0, metrics={"good": 1.0}) for n in range(4)]
+    for row, is_down in zip(rows, (False, False, True, True), strict=True):
+        part = {"assertion": {"metric": "good"}, "metadata": {"graderError": is_down}}
+        row["gradingResult"] = {"componentResults": [part]}
+        if is_down:
+            row |= {"success": False, "score": 0, "failureReason": 1}
+            row["namedScores"] = {"good": 0.0, "short": 1.0}
+    path = write_promptfoo(tmp_path / "r.json", rows, [promptfoo_sums(rows, "m")])
+    for metric in ("success", "score", "good"):
+        scores, *_ = read("promptfoo", path, metric=(metric,))
+        assert means(scores) == {"m": 1.0} and np.isnan(scores.values).sum() == 2
+    (log,) = get_harness("promptfoo").read(path, Choices(metric=("short",)))
+    assert np.nansum(log.scores) == 2  # another assertion, which was not graded
+
+
+def test_a_job_in_which_no_container_started(tmp_path):
+    error = raised("RuntimeError")
+    lost = [harbor_trial(f"t{n}", None, exception_info=error) for n in range(5)]
+    write_harbor(tmp_path / "job", lost)
+    words = ["import", "harbor", str(tmp_path), "--out", str(tmp_path / "f.parquet")]
+    assert main(words) == 2
+    write_harbor(tmp_path / "job", [*lost[:3], harbor_trial("t3"), lost[4]])
+    scores, *_ = read("harbor", tmp_path)
+    assert means(scores) == {"terminus-2 m": 1.0}
+    assert np.isnan(scores.values).sum() == 4
+
+
+def test_partial_credit_of_an_agent_that_ran_out_of_time_counts(tmp_path):
+    late = {"exception_info": raised("AgentTimeoutError", True), "reward_valid": True}
+    trials = [harbor_trial("a", 0.8, **late), harbor_trial("b", 0.0)]
+    scores, _, reconciled = read("harbor", write_harbor(tmp_path / "job", trials, 0.4))
+    assert (
+        means(scores) == {"terminus-2 m": 0.4} and min(reconciled.values()) == "equal"
+    )
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {"total_instances": 300, "failed_instances": 300, "resolved_instances": 0},
+        swebench_run([], [], 0, submitted_ids=[], error_ids=[]),
+    ],
+)
+def test_a_report_that_names_nothing_is_refused(report, tmp_path):
+    path = write_json(tmp_path / "agent.run.json", report)
+    refused(lambda: read("swebench", path), "agent.run.json", "no")
