@@ -126,6 +126,8 @@ def print_import(
         print(f"{label}: {f'{share:.0%} of the items' if share else 'none'}")
     if not figures["known"]["hash"] and "text" not in scores.items:
         print("  so whether a later log holds the same questions cannot be checked")
+    if "by_position" in scores.items:
+        print("ids are the positions of rows in the files")
 
 
 def print_layout(

@@ -9,13 +9,14 @@ __all__ = ['run_values']
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pandas as pd
 
-from ..data.files import AmbiguousFile, FileError
+from ..data.files import FileError
 from ..data.scores import Scores
 from ..data.untrusted import check_memory
 from .harness import Harness, doc_ids
@@ -23,10 +24,13 @@ from benchnb.harnesses.logs import (
     ASK,
     Choices,
     Failure,
+    Json,
     Log,
     as_cost,
     as_hashes,
     as_ids,
+    as_number,
+    as_word,
     choose,
     get_nested,
     read_json,
@@ -34,6 +38,7 @@ from benchnb.harnesses.logs import (
     timestamp,
     typed_lines,
 )
+from .measured import Reported, settle_direction, short
 
 # %% ../../nbs/harnesses/exchange.ipynb #fd1e822b
 class Outcome(msgspec.Struct):
@@ -41,6 +46,12 @@ class Outcome(msgspec.Struct):
 
     score: float | None
     is_correct: bool | None = None
+
+
+class Metadata(msgspec.Struct):
+    "Of all that a converter kept, what tells lines of one sample apart"
+
+    epoch: str | int | None = None
 
 
 class Instance(msgspec.Struct):
@@ -56,6 +67,7 @@ class Instance(msgspec.Struct):
     token_usage: dict | None = None
     performance: dict | None = None
     error: str | None = None
+    metadata: Metadata | None = None
 
 
 VERSION = re.compile(r"(.*_)?0\.[23]\.\d+")  # instance_level_eval_0.2.2 as well
@@ -75,12 +87,19 @@ def eee_rows(
         if unit == "seconds":
             cost = as_cost(get_nested(row.performance, "latency_ms")) / 1000
         (code,) = as_hashes([row.sample_hash])
+        task = row.evaluation_name
+        metric, colon, name = (row.evaluation_result_id or "").rpartition(":")
+        is_filter = bool(colon) and task.endswith(f"/{name}")  # as from lm-eval
+        epoch = row.metadata.epoch if row.metadata else None
         rows.append(
             (
                 row.model_id,
-                row.evaluation_name,
+                task.removesuffix(f"/{name}") if is_filter else task,
                 row.sample_id,
                 row.evaluation_result_id or "",
+                metric if is_filter else row.evaluation_result_id or "",
+                name if is_filter else "none",
+                "" if epoch is None else str(epoch),
                 code,
                 row.evaluation.score,
                 row.evaluation.is_correct,
@@ -89,44 +108,264 @@ def eee_rows(
             )
         )
         check_memory(500 * len(rows), "a table of so many samples")
-    names = "model task item metric hash score is_correct cost error".split()
+    names = (
+        "model task item result metric filter epoch hash score is_correct cost error"
+    )
     kinds = {"hash": np.uint64, "score": float, "is_correct": float, "cost": float}
-    return pd.DataFrame(rows, columns=names).astype(kinds)
+    return pd.DataFrame(rows, columns=names.split()).astype(kinds)
 
-# %% ../../nbs/harnesses/exchange.ipynb #e7eae28d
-def one_metric(
-    rows: pd.DataFrame,  # from eee_rows
-    choices: Choices,  # metric
-    where: str,  # the file, for messages
-) -> pd.DataFrame:  # with one metric for each sample, as value
-    "The rows of the metric that was chosen, where samples have several"
-    if rows["metric"].nunique() > 1:
-        several = rows.groupby(["model", "task", "item"])["metric"].nunique()
-        if (several > 1).any():
-            fields = {"score", "is_correct"}
-            wanted = tuple(name for name in choices.metric if name not in fields)
-            names = rows["metric"].unique().tolist()
-            rows = rows[rows["metric"] == choose(names, wanted, "metric", where)]
-    field = "is_correct" if "is_correct" in choices.metric else "score"
-    return rows.assign(value=rows[field])
+# %% ../../nbs/harnesses/exchange.ipynb #eeeresu1
+@dataclass(frozen=True)
+class Result:
+    "What the file beside the samples says of one metric"
+
+    task: str  # its evaluation_name
+    key: str  # its evaluation_result_id; "": none
+    name: str  # of the metric; "": none
+    config: dict  # metric_config
+    score: float | None
+    n_items: int | None
+    system: dict[str, str]  # settings with which the model answered
+    settings: dict[str, str]  # the same, where a task has its own
+    shots: str
+
+    @property
+    def label(self) -> str:  # "": unknown
+        "What the metric is called"
+        return self.key or self.name
+
+    @property
+    def is_unknown(self) -> bool:
+        "Does the file say that it knows no direction?"
+        return get_nested(self.config, "additional_details", "polarity") == "unknown"
+
+    @property
+    def higher(self) -> bool | None:  # None: not said
+        "Is more better?"
+        lower = self.config.get("lower_is_better")
+        return None if self.is_unknown or not isinstance(lower, bool) else not lower
+
+    def scale(self, values: np.ndarray) -> tuple[float, float] | None:  # None: 0 to 1
+        "Lowest and highest value of the samples, which need not be in percent, too"
+        low = as_number(self.config.get("min_score", np.nan))
+        high = as_number(self.config.get("max_score", np.nan))
+        levels = self.config.get("level_names")
+        if isinstance(levels, list) and len(levels) > 2:
+            low, high = 0.0, float(len(levels) - 1)
+        if low is None or high is None or not low < high or (low, high) == (0, 1):
+            return None
+        return (
+            None
+            if self.is_percent and (np.nan_to_num(values) <= 1).all()
+            else (low, high)
+        )
+
+    @property
+    def is_percent(self) -> bool:
+        "Is the score of all samples in percent?"
+        percent = self.config.get("metric_unit") == "percent"
+        ends = [
+            as_number(self.config.get(n, np.nan)) for n in ("min_score", "max_score")
+        ]
+        return ends == [0, 100] or percent
 
 
-def eee_about(
+# of a model's generation: what scenarios choose themselves; the rest is the system's
+TASK_ARGS = ("temperature", "top_p", "top_k", "max_tokens", "prompt_template")
+SYSTEM_ARGS = ("reasoning", "reasoning_effort", "thinking", "max_attempts")
+
+
+def read_result(
+    raw: Json,  # an entry of evaluation_results
+) -> Result:
+    "One entry"
+    config = get_nested(raw, "metric_config")
+    config = config if isinstance(config, dict) else {}
+    generation = get_nested(raw, "generation_config")
+    args = get_nested(generation, "generation_args")
+    args = args if isinstance(args, dict) else {}
+    more = get_nested(generation, "additional_details")
+    task = get_nested(raw, "evaluation_name")
+    task = task if isinstance(task, str) else ""
+    key = get_nested(raw, "evaluation_result_id")
+    name = config.get("metric_name")
+    count = get_nested(raw, "score_details", "uncertainty", "num_samples")
+    score = as_number(get_nested(raw, "score_details", "score"))
+    said = {n: short(x) for n, x in args.items() if x not in (None, "", {}, [])}
+    effort = get_nested(more, "reasoning_effort")
+    if isinstance(effort, str):
+        said["reasoning_effort"] = short(effort)
+    return Result(
+        task=task,
+        key=key if isinstance(key, str) else "",
+        name=name if isinstance(name, str) else "",
+        config=config,
+        score=None if score is None or np.isnan(score) else score,
+        n_items=count if isinstance(count, int) else None,
+        system={n: said[n] for n in SYSTEM_ARGS if n in said},
+        settings={f"{n} of {task}": said[n] for n in TASK_ARGS if n in said},
+        shots=as_word(get_nested(more, "num_fewshot")),
+    )
+
+
+@dataclass
+class Aggregate:
+    "The file beside the samples"
+
+    facts: dict = field(default_factory=dict)  # about the model
+    system: dict[str, str] = field(default_factory=dict)
+    results: list[Result] = field(default_factory=list)
+
+    def of(self, task: str, key: str) -> list[Result]:
+        "What it says of a task's metric; lines without a key may be of any"
+        own = [result for result in self.results if result.task == task]
+        return [result for result in own if result.key == key] if key else own
+
+
+def read_aggregate(
     path: Path,  # of the samples
-) -> dict:  # facts about the model
-    "When it was evaluated; a metric that is better when lower is refused"
+) -> Aggregate:
+    "When and how a model was evaluated, and what came out"
     beside = path.with_name(path.name.replace("_samples.jsonl", ".json"))
     raw = read_json(beside) if beside.is_file() and beside != path else {}
-    results = get_nested(raw, "evaluation_results")
-    for result in results if isinstance(results, list) else []:
-        if get_nested(result, "metric_config", "lower_is_better") is True:
-            name = get_nested(result, "evaluation_name")
-            problem = f"{name!r} of {str(path)!r} is better when lower: choose another"
-            raise AmbiguousFile(problem, "metric", [])
     text = get_nested(raw, "evaluation_timestamp")
     digits = isinstance(text, str) and text.isascii() and text.isdigit()
     date = float(text[:12]) if digits else timestamp(text)
-    return {"evaluated": date} if date and 0 < date < 4e9 else {}
+    facts = {"evaluated": date} if date and 0 < date < 4e9 else {}
+    about = get_nested(raw, "model_info")
+    places = {
+        "inference_platform": ("inference_platform",),
+        "inference_engine": ("inference_engine", "name"),
+        "quantization": ("additional_details", "quantization"),
+        "revision": ("additional_details", "revision"),
+    }
+    words = {name: as_word(get_nested(about, *at)) for name, at in places.items()}
+    results = get_nested(raw, "evaluation_results")
+    return Aggregate(
+        facts=facts,
+        system={name: short(word) for name, word in words.items() if word},
+        results=[
+            read_result(x) for x in (results if isinstance(results, list) else [])
+        ],
+    )
+
+# %% ../../nbs/harnesses/exchange.ipynb #e7eae28d
+FIELDS = ("score", "is_correct")  # of a line: what may count
+
+
+def one_metric(
+    rows: pd.DataFrame,  # from eee_rows, of one task
+    aggregate: Aggregate,
+    choices: Choices,  # metric, filter
+    where: str,  # the file, for messages
+) -> tuple[pd.DataFrame, str, Result | None]:  # with `value`; the metric; what is said
+    "The rows of the metric and filter that were chosen; an unknown metric is refused"
+    task = str(rows["task"].iloc[0])
+    sources = choices.of_sources(task, "metric")
+    wanted = choices.metric or sources
+    labels = [name for name in rows["metric"].unique() if name]
+    if not labels:
+        labels = [result.label for result in aggregate.of(task, "") if result.label]
+    labels = list(dict.fromkeys(labels))
+    aliases = {
+        result.name: result.key
+        for result in aggregate.results
+        if [r.name for r in aggregate.of(task, "")].count(result.name) == 1
+    }
+    wanted = tuple(
+        name if name in labels or aliases.get(name) not in labels else aliases[name]
+        for name in wanted
+    )
+    first = next((name for name in wanted if name in (*labels, *FIELDS)), None)
+    column = "is_correct" if first == "is_correct" and first not in labels else "score"
+    metric = ""
+    if first in FIELDS and first not in labels:
+        metric = choose(labels, (), "metric", where) if labels else ""
+    elif labels or choices.metric:
+        metric = choose(labels or ["score"], wanted, "metric", where, sources)
+    result = None
+    if (rows["metric"] != "").any():
+        rows = rows[rows["metric"] == metric]
+    elif len(labels) > 1:
+        result = unnamed_result(rows, aggregate.of(task, ""), metric, where)
+    own = choices.of_sources(task, "filter")
+    filters = list(rows["filter"].unique())
+    name = choose(filters, choices.filter, "filter", where, own)
+    rows = rows[rows["filter"] == name]
+    named = task if name == "none" else f"{task}/{name}"
+    said = aggregate.of(named, str(rows["result"].iloc[0]))
+    result = result or next(iter(said), None)
+    rows = rows.assign(value=rows[column])
+    return rows, "is_correct" if column == "is_correct" else metric, result
+
+
+def unnamed_result(
+    rows: pd.DataFrame,  # of one task, which do not say their metric
+    results: list[Result],  # of it
+    metric: str,  # that was chosen
+    where: str,  # the file, for messages
+) -> Result:
+    "The result that the lines are of, by its number"
+    mean = float(rows["score"].mean())
+    for result in results:
+        if result.label == metric and result.score is not None:
+            if abs(result.score - mean) < 1e-6:
+                return result
+            raise FileError(
+                f"{where} does not say of which metric its lines are, and their mean "
+                f"{mean:.3g} is not the {result.score:.3g} reported by {metric!r}: "
+                "their scores were lost, read the log of the harness itself"
+            )
+    raise FileError(f"{where} does not say of which metric its lines are")
+
+
+def without_reruns(
+    rows: pd.DataFrame,  # of one model and task, from one_metric
+) -> pd.DataFrame:
+    "Without errors of samples that were run again"
+    was_error = rows["error"].notna()
+    if not was_error.any() or was_error.all():
+        return rows
+    keys = pd.MultiIndex.from_frame(rows[["item", "epoch"]])
+    return rows[~(was_error & keys.isin(keys[~was_error]))]
+
+
+def over_epochs(
+    rows: pd.DataFrame,  # of one model and task, from one_metric
+) -> tuple[pd.DataFrame, np.ndarray | None]:  # runs of each row; None: not counted
+    "The mean over the epochs of a sample; a line that stands there twice counts once"
+    if (rows["epoch"] == "").any():
+        return rows, None
+    rows = rows.drop_duplicates(["item", "epoch", "value"])
+    if rows["epoch"].nunique() < 2 or rows.duplicated(["item", "epoch"]).any():
+        return rows, None
+    groups = rows.groupby("item", sort=False)
+    merged = rows.drop_duplicates("item").set_index("item")
+    cost = groups["cost"].sum(min_count=1)
+    merged = merged.assign(value=groups["value"].mean(), cost=cost)
+    return merged.reset_index(), groups.size().to_numpy()
+
+# %% ../../nbs/harnesses/exchange.ipynb #eeelog01
+def with_result(
+    log: Log,
+    result: Result,  # what is said of its metric
+) -> Log:
+    "A log with the scale, the settings and the number of its aggregate"
+    log.scale = None if log.metric == "is_correct" else result.scale(log.scores)
+    log.shots = result.shots
+    log.system = result.system | result.settings
+    if result.score is not None and log.metric != "is_correct":
+        is_percent = log.scale is None and result.is_percent
+        log.reported = [
+            Reported(
+                result.score / 100 if is_percent else result.score,
+                log.metric or "score",
+                (log.task,),
+                n_items=result.n_items,
+                rounding=5e-4,
+            )
+        ]
+    return log
 
 # %% ../../nbs/harnesses/exchange.ipynb #690b3471
 def run_values(
@@ -146,32 +385,64 @@ class EveryEvalEver(Harness):
     "Every Eval Ever"
 
     name, logs, pattern = "eee", "*_samples.jsonl file", r"_samples\.jsonl$"
-    options, units = ("metric", "interrupted"), ("tokens", "seconds")
+    options, units = ("metric", "filter", "interrupted"), ("tokens", "seconds")
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log for each model and evaluation"
         where = repr(str(path))
-        facts = eee_about(Path(path))
-        rows = one_metric(eee_rows(path, choices.cost), choices, where)
-        if failed := int(rows["error"].notna().sum()):
-            why = f"has {failed:,} samples that ended in an error"
-            if skip_interrupted(where, why, choices):
-                rows.loc[rows["error"].notna(), "value"] = np.nan
+        aggregate = read_aggregate(Path(path))
         logs = []
-        for (model, task), part in rows.groupby(["model", "task"], sort=False):
-            log = Log(
-                model=choices.model or model,
-                task=choices.task or task,
-                ids=as_ids([*part["item"]]),
-                scores=part["value"].to_numpy(),
-                hashes=part["hash"].to_numpy(),
-                cost=part["cost"].to_numpy(),
-                facts=facts,
-                file=where,
-                failures=np.where(part["error"].isna(), "", Failure.ERROR),
-            )
-            logs.append(log)
+        for _, lines in eee_rows(path, choices.cost).groupby("task", sort=False):
+            rows, metric, result = one_metric(lines, aggregate, choices, where)
+            for _, part in rows.groupby("model", sort=False):
+                log = self.model_log(part, metric, result, choices, where)
+                log.facts = aggregate.facts
+                log.system = aggregate.system | log.system
+                logs.append(log)
         return logs
+
+    def model_log(
+        self,
+        rows: pd.DataFrame,  # of one model and task, from one_metric
+        metric: str,
+        result: Result | None,  # what is said of it
+        choices: Choices,
+        where: str,  # the file, for messages
+    ) -> Log:
+        "What the lines of one model say"
+        rows = without_reruns(rows)
+        failures = np.where(rows["error"].notna(), Failure.ERROR, "").astype(object)
+        values = rows["value"].to_numpy(float, copy=True)
+        if n_failed := (failures != "").sum():
+            why = f"has {n_failed:,} samples that ended in an error"
+            if skip_interrupted(where, why, choices):
+                values[failures != ""] = np.nan
+        if result is not None and result.config.get("has_unknown_level") is True:
+            failures[values == -1] = Failure.INVALID
+            values[values == -1] = np.nan
+        rows, runs = over_epochs(rows.assign(value=values, failure=failures))
+        task = choices.task or str(rows["task"].iloc[0])
+        log = Log(
+            model=choices.model or str(rows["model"].iloc[0]),
+            task=task,
+            ids=as_ids([*rows["item"]]),
+            scores=rows["value"].to_numpy(),
+            hashes=rows["hash"].to_numpy(),
+            cost=rows["cost"].to_numpy(),
+            file=where,
+            trials=runs,
+            metric=metric,
+            direction=settle_direction(
+                metric or "score",
+                where,
+                said=result.higher if result and metric != "is_correct" else None,
+                chosen=choices.direction_on(task),
+                asks=result is not None and result.is_unknown,
+            ),
+            filter="" if rows["filter"].iloc[0] == "none" else rows["filter"].iloc[0],
+            failures=rows["failure"].to_numpy(),
+        )
+        return log if result is None else with_result(log, result)
 
     def lines(self, scores: Scores) -> Iterator[str]:
         "Lines of the schema 0.3.0, for scores that are known"

@@ -7,35 +7,41 @@ __all__ = []
 
 # %% ../../nbs/harnesses/archives.ipynb #5a73fc6b
 import os
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..data.files import AmbiguousFile, naming
+from ..data.files import AmbiguousFile, FileError, naming
 from .harness import Harness
 from benchnb.harnesses.logs import (
     ASK,
     Choices,
+    Json,
     Log,
     as_ids,
+    as_number,
+    as_word,
     choose,
     get_nested,
     read_json,
     text_hash,
 )
+from .measured import Reported, settle_direction, short
 
 # %% ../../nbs/harnesses/archives.ipynb #e31975c5
 BOOKKEEPING = (
     "num_ finish_reason_ training_ inference_ batch_size logprob max_prob "
     "prompt_truncated predicted_index estimated_num"
 ).split()
+READABLE = "_annotator_success"  # ends the name of a mark: could a judge be read?
 
 
 def helm_stats(
     entries: list[dict],  # of per_instance_stats.json
     split: str,  # test, valid or train
-) -> tuple[pd.DataFrame, list[str]]:  # instances x statistics: means; possible scores
+) -> pd.DataFrame:  # instances x statistics: means; NaN: there is none
     "Mean statistics of instances in one split, as they were asked"
     rows = [
         (entry["instance_id"], number, stat["name"]["name"], stat["mean"])
@@ -49,10 +55,143 @@ def helm_stats(
     names = ["instance", "trial", "name", "mean"]
     frame = pd.DataFrame(rows, columns=names).astype({"mean": float})
     frame = frame.drop_duplicates(["trial", "name"], keep="last")
-    ends = frame.groupby("name", sort=False)["mean"].agg(["min", "max"])
-    fit = ends.index[(ends["min"] >= 0) & (ends["max"] <= 1)].map(str)
-    scores = [name for name in fit if not name.startswith(tuple(BOOKKEEPING))]
-    return frame.pivot_table("mean", "instance", "name", sort=False), scores
+    instances = [
+        entry["instance_id"]
+        for entry in entries
+        if not entry.get("perturbation")
+        and any(stat["name"].get("split") == split for stat in entry["stats"])
+    ]
+    means = frame.pivot_table("mean", "instance", "name", sort=False)
+    return means.reindex(list(dict.fromkeys(instances)))
+
+
+def score_names(
+    frame: pd.DataFrame,  # from helm_stats
+    scale: tuple[float, float] | None = None,  # lowest and highest value; None: 0 and 1
+    wanted: tuple[str, ...] = (),  # metrics that were asked for; they may be outside
+) -> list[str]:
+    "The statistics that may be scores: no bookkeeping, and within the scale"
+    low, high = scale or (0.0, 1.0)
+    names = [
+        name
+        for name in map(str, frame.columns)
+        if not name.startswith(tuple(BOOKKEEPING)) and not name.endswith(READABLE)
+    ]
+    is_within = (frame.min() >= low) & (frame.max() <= high)
+    fit = [name for name in names if is_within[name]]
+    return [name for name in names if name in fit or name in wanted] if fit else names
+
+# %% ../../nbs/harnesses/archives.ipynb #helmnam1
+def run_names(
+    folder: Path,
+    choices: Choices = ASK,  # model, task
+) -> tuple[str, str]:
+    "Model and task of a run, without the model's name in the task"
+    raw = run_spec(folder)
+    name = str(get_nested(raw, "name") or Path(os.path.abspath(folder)).name)
+    head, _, rest = name.partition(":")
+    if not rest and "-model=" in head:
+        head, _, rest = head.replace("-model=", ":model=").partition(":")
+    parts = [part for part in rest.split(",") if part]
+    options = dict(part.partition("=")[::2] for part in parts)
+    kept = ",".join(part for part in parts if not part.startswith("model"))
+    named = options.get("model", "").replace("_", "/", 1)
+    model = choices.model or get_nested(raw, "adapter_spec", "model") or named
+    if not model:
+        problem = f"{str(folder)!r} names no model: say model='...'"
+        raise AmbiguousFile(problem, "model", [])
+    return model, choices.task or f"{head}:{kept}".rstrip(":")
+
+
+def run_spec(folder: Path) -> Json:  # {}: there is none
+    "How a run was asked for"
+    path = folder / "run_spec.json"
+    return read_json(path) if path.is_file() else {}
+
+
+def adapter_settings(
+    spec: Json,  # from run_spec
+    task: str,
+) -> tuple[dict[str, str], str, str]:  # system; examples before a question; limit
+    "What else may change a model's answers; how a task was asked"
+    adapter = get_nested(spec, "adapter_spec")
+    if not isinstance(adapter, dict):
+        return {}, "", ""
+    system = {}
+    if deployment := as_word(adapter.get("model_deployment")):
+        system["model_deployment"] = deployment
+    for name in ("temperature", "max_tokens", "instructions", "method"):
+        value = adapter.get(name)  # scenarios differ in these: a task with itself
+        if value not in (None, ""):
+            system[f"{name} of {task}"] = short(value)
+    most = as_word(adapter.get("max_eval_instances"))
+    limit = f"max_eval_instances {most}" if most else ""
+    return system, as_word(adapter.get("max_train_instances")), limit
+
+# %% ../../nbs/harnesses/archives.ipynb #helmrep1
+@cache
+def run_mean(
+    folder: str,  # of a run
+    metric: str,
+    split: str,
+    changed: int,  # when its statistics were written
+) -> float | None:  # None: there is none
+    "What HELM itself wrote of a run"
+    entries = read_json(Path(folder, "stats.json"))
+    for entry in entries if isinstance(entries, list) else []:
+        if get_nested(entry, "name") == {"name": metric, "split": split}:
+            mean = as_number(get_nested(entry, "mean"))
+            return None if mean is None or np.isnan(mean) else mean
+    return None
+
+
+@lru_cache(maxsize=64)
+def runs_beside(
+    suite: str,  # the folder of all runs
+    changed: int,  # when it was
+) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    "The runs of each scenario and model: tasks and folders"
+    runs: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for folder in sorted(Path(suite).iterdir()):
+        if (folder / "stats.json").is_file():
+            try:
+                model, task = run_names(folder)
+            except (AmbiguousFile, FileError):
+                continue
+            scenario = task.partition(":")[0]
+            runs.setdefault((scenario, model), []).append((task, str(folder)))
+    return runs
+
+
+def reported_scores(
+    folder: Path,  # of a run
+    model: str,
+    task: str,
+    metric: str,
+    split: str,
+) -> list[Reported]:
+    "HELM's mean of the run, and that of all runs of the scenario, as its tables show"
+
+    def mean(place: str) -> float | None:
+        path = Path(place, "stats.json")
+        if not path.is_file():
+            return None
+        return run_mean(place, metric, split, path.stat().st_mtime_ns)
+
+    folder = Path(os.path.abspath(folder))
+    own = mean(str(folder))
+    if own is None:
+        return []
+    reported = [Reported(own, metric, (task,))]
+    runs = runs_beside(str(folder.parent), folder.parent.stat().st_mtime_ns)
+    scenario = task.partition(":")[0]
+    beside = runs.get((scenario, model), [])
+    tasks = tuple(name for name, _ in beside)
+    means = [mean(place) for _, place in beside]
+    if task in tasks and len({*tasks}) == len(tasks) > 1 and None not in means:
+        total = sum(value for value in means if value is not None)
+        reported.append(Reported(total / len(means), metric, tasks, group=scenario))
+    return reported
 
 # %% ../../nbs/harnesses/archives.ipynb #abd26b1c
 class Helm(Harness):
@@ -68,9 +207,9 @@ class Helm(Harness):
         path = path / self.logs if path.is_dir() else path
         where = repr(str(path))
         with naming(path, "is no log of HELM"):
-            model, task = self.run_names(path.parent, choices)
+            model, task = run_names(path.parent, choices)
             entries = read_json(path)
-            frame, names = helm_stats(entries, choices.split)
+            frame = helm_stats(entries, choices.split)
             if frame.empty:
                 stats = [stat["name"] for entry in entries for stat in entry["stats"]]
                 known = sorted({*filter(None, (name.get("split") for name in stats))})
@@ -78,12 +217,19 @@ class Helm(Harness):
                 raise AmbiguousFile(problem, "split", known)
             if not all(isinstance(name, str) for name in frame.index):
                 raise ValueError("an instance_id is no text")
-            metric = choose(names, choices.metric, "metric", where)
+            own = choices.of_sources(task, "metric")
+            names = score_names(frame, choices.scale, choices.metric or own)
+            metric = choose(names, choices.metric, "metric", where, own)
+            direction = settle_direction(
+                metric, where, chosen=choices.direction_on(task)
+            )
             tokens = ["num_prompt_tokens", "num_output_tokens"]
             cost = frame.reindex(columns=tokens).sum(axis=1, min_count=2)
             state = path.parent / "scenario_state.json"
             questions = self.questions(state) if state.is_file() else {}
             hashes = [questions.get(name, 0) for name in frame.index]
+            spec = run_spec(path.parent)
+            system, shots, limit = adapter_settings(spec, task)
             log = Log(
                 model=model,
                 task=task,
@@ -92,26 +238,37 @@ class Helm(Harness):
                 hashes=np.array(hashes, np.uint64),
                 cost=cost.to_numpy(),
                 file=where,
+                metric=metric,
+                direction=direction,
+                shots=shots,
+                limit=limit,
+                system=system,
+                reported=reported_scores(
+                    path.parent, model, task, metric, choices.split
+                ),
+                notes=self.metric_notes(frame, metric, task),
             )
             return [log]
 
-    def run_names(self, folder: Path, choices: Choices) -> tuple[str, str]:
-        "Model and task of a run, without the model's name in the task"
-        spec = folder / "run_spec.json"
-        raw = read_json(spec) if spec.is_file() else {}
-        name = str(get_nested(raw, "name") or Path(os.path.abspath(folder)).name)
-        head, _, rest = name.partition(":")
-        if not rest and "-model=" in head:
-            head, _, rest = head.replace("-model=", ":model=").partition(":")
-        parts = [part for part in rest.split(",") if part]
-        options = dict(part.partition("=")[::2] for part in parts)
-        kept = ",".join(part for part in parts if not part.startswith("model"))
-        named = options.get("model", "").replace("_", "/", 1)
-        model = choices.model or get_nested(raw, "adapter_spec", "model") or named
-        if not model:
-            problem = f"{str(folder)!r} names no model: say model='...'"
-            raise AmbiguousFile(problem, "model", [])
-        return model, choices.task or f"{head}:{kept}".rstrip(":")
+    def metric_notes(self, frame: pd.DataFrame, metric: str, task: str) -> list[str]:
+        "What HELM does not say of a metric"
+        notes = []
+        if metric.startswith("air_"):
+            notes.append(
+                f"{metric} of {task}: its direction is not in the log, HELM turned it "
+                "in July 2024 (before, 1 was unsafe)"
+            )
+        for mark in map(str, frame.columns):
+            judge = mark.removesuffix(READABLE)
+            if judge == mark or metric.startswith(judge):
+                continue
+            is_lost = (frame[mark] < 1) & frame[metric].notna()
+            if judge.partition("_")[0] == metric.partition("_")[0] and is_lost.any():
+                notes.append(
+                    f"{metric} of {task}: on {is_lost.sum()} of {len(frame)} instances "
+                    f"{judge} could not be read, the other judges count alone"
+                )
+        return notes
 
     def questions(self, path: Path) -> dict[str, int]:
         "A hash of each instance's question"

@@ -8,11 +8,12 @@ __all__ = []
 # %% ../../nbs/harnesses/archives.ipynb #54201033
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from ..data.files import AmbiguousFile, naming
+from ..data.files import AmbiguousFile, FileError, naming
 from ..data.untrusted import check_memory, parquet_batches, parquet_schema
 from .harness import Harness
 from benchnb.harnesses.logs import (
@@ -21,33 +22,45 @@ from benchnb.harnesses.logs import (
     Log,
     as_hashes,
     as_ids,
+    as_number,
+    as_word,
     choose,
+    get_nested,
+    read_json,
     timestamp,
 )
+from .measured import Reported, setting_words, settle_direction
 
 # %% ../../nbs/harnesses/archives.ipynb #16abc4b3
 RECORD = re.compile(r"^(metrics?|__metric__)\.")
 NO_SCORES = re.compile(
     r"^(hash|num_|gold|pred|example|full_prompt|input|cont_|output|choice|instruction|"
     r"truncated|non_truncated|padded|non_padded|ctx|query|specifics|doc|__)"
-    r"|_(index|tokens)$"
+    r"|_(index|tokens|tokens_count)$|\."
 )
 
 
 def score_columns(
     schema,  # of a Parquet file, an Arrow schema
-) -> dict[str, str]:  # name of the metric -> column, or record.field
-    "Which columns, or fields of a record, may be scores"
+) -> tuple[dict[str, str], list[str]]:  # metric -> column or record.field; no numbers
+    "Which columns, or fields of a record of metrics, may be scores; which cannot be"
     import pyarrow.types as types
 
     columns = {}
-    for part in schema.empty_table().flatten().schema:
-        tests = (types.is_floating, types.is_integer, types.is_boolean)
+    others = []
+    tests = (types.is_floating, types.is_integer, types.is_boolean)
+    parts = schema.empty_table().flatten().schema
+    has_record = any(RECORD.match(part.name) for part in parts)
+    for part in parts:
         name = RECORD.sub("", part.name)
+        if has_record and name == part.name:
+            continue
         if any(test(part.type) for test in tests):
-            if name != part.name or not NO_SCORES.search(name):
+            if has_record or not NO_SCORES.search(name):
                 columns[name] = part.name
-    return columns
+        elif has_record:
+            others.append(name)
+    return columns, others
 
 # %% ../../nbs/harnesses/archives.ipynb #7a654b21
 TOKENS = (
@@ -55,8 +68,17 @@ TOKENS = (
     "cont_tokens",
     "__model_response__.input_tokens",
     "__model_response__.output_tokens",
+    "model_response.input_tokens",
+    "model_response.output_tokens",
 )
-HASHES = ("hashes.hash_examples", "hash_examples", "__doc__.query", "example")
+HASHES = (
+    "hashes.hash_examples",
+    "hash_examples",
+    "__doc__.query",
+    "doc.query",
+    "example",
+)
+IDS = ("__doc__.id", "doc.id")
 
 
 def leaves(
@@ -82,6 +104,127 @@ def row_facts(
     cost = np.sum(counts, axis=0) if counts else np.full(len(table), np.nan)
     return as_hashes(texts[0] if texts else [None] * len(table)), cost
 
+# %% ../../nbs/harnesses/archives.ipynb #ledresu1
+# of a model's configuration: where and how fast it runs, no part of what it is
+NEUTRAL = (
+    "model_name model revision batch_size device cache_dir model_parallel "
+    "trust_remote_code compile continuous_batching gpu_memory_utilization "
+    "tensor_parallel_size data_parallel_size pipeline_parallel_size swap_space "
+    "max_num_seqs max_num_batched_tokens base_url provider timeout concurrent_requests "
+    "parallel_calls_count org_to_bill proxies api_max_retry verbose"
+).split()
+SHOWN = "dtype quantization tokenizer subfolder".split()  # their texts are no secrets
+
+
+@lru_cache(maxsize=512)
+def read_results(
+    path: str,
+    changed: int,  # when it was
+) -> dict:
+    "The file of results"
+    raw = read_json(path)
+    return raw if isinstance(raw, dict) else {}
+
+
+def results_beside(
+    path: Path,  # of the details
+    time: str,  # in its name; "": none
+) -> dict:  # {}: there is none
+    "What was written of the run: beside the details, above, or in a tree of its own"
+    if not time:
+        return {}
+    folders = [path.parent, *list(path.parents)[1:4]]
+    for at, part in enumerate(path.parts):
+        if part == "details":
+            folders.append(Path(*path.parts[:at], "results", *path.parts[at + 1 : -2]))
+    for folder in folders:
+        file = folder / f"results_{time}.json"
+        if file.is_file():
+            return read_results(str(file), file.stat().st_mtime_ns)
+    return {}
+
+
+def model_settings(
+    results: dict,  # from results_beside
+) -> tuple[str, dict[str, str]]:  # revision, "": none; what else makes another system
+    "Which weights a name stands for, and what changes their answers"
+    general = results.get("config_general")
+    config = get_nested(general, "model_config")
+    if not isinstance(config, dict):
+        words = {
+            n: as_word(get_nested(general, n)) for n in ("model_sha", "model_dtype")
+        }
+        return "", {name: word[:12] for name, word in words.items() if word}
+    values = {name: x for name, x in config.items() if x not in ("", {}, [])}
+    generation = values.pop("generation_parameters", None)
+    values |= generation if isinstance(generation, dict) else {}
+    revision = as_word(config.get("revision"))
+    system = setting_words(values, shown=SHOWN, left_out=NEUTRAL)
+    return "" if revision == "main" else revision, system
+
+
+def metric_config(
+    results: dict,  # from results_beside
+    task: str,
+    metric: str,
+) -> tuple[bool | None, str]:  # is higher better; by what it is put together, "": mean
+    "What a task's configuration says of a metric"
+    configs = results.get("config_tasks")
+    config = next(
+        (
+            get_nested(configs, name)
+            for name in (task, task.rpartition("|")[0], task.replace("|", ":"))
+            if get_nested(configs, name) is not None
+        ),
+        None,
+    )
+    metrics = get_nested(config, "metrics")
+    for entry in metrics if isinstance(metrics, list) else []:
+        names = get_nested(entry, "metric_name")
+        if metric not in (names if isinstance(names, list) else [names]):
+            continue
+        said = get_nested(entry, "higher_is_better")
+        function = get_nested(entry, "corpus_level_fn")
+        said = said.get(metric) if isinstance(said, dict) else said
+        function = function.get(metric) if isinstance(function, dict) else function
+        kind = function if isinstance(function, str) else ""
+        is_other = kind.strip("<>").split(" ")[-1] in ("min", "max", "amin", "amax")
+        return said if isinstance(said, bool) else None, kind if is_other else ""
+    return None, ""
+
+
+def reported_scores(
+    results: dict,  # from results_beside
+    task: str,
+    metric: str,
+) -> list[Reported]:
+    "What lighteval wrote of a task, and of the groups that it is in"
+    scores = results.get("results")
+    values: dict[str, float] = {}
+    for name, row in scores.items() if isinstance(scores, dict) else ():
+        number = as_number(row.get(metric, np.nan)) if isinstance(row, dict) else None
+        if number is not None and not np.isnan(number):
+            values[name] = number
+    own = values.get(task)
+    if own is None:
+        return []
+    count = get_nested(results, "config_tasks", task, "effective_num_docs")
+    n_items = count if isinstance(count, int) and count > 0 else None
+    reported = [Reported(own, metric, (task,), n_items=n_items)]
+    single = [name for name in values if name != "all" and ":_average" not in name]
+    head, _, shots = task.partition("|")
+    average = f"{head.partition(':')[0]}:_average|{shots}"
+    inside = [
+        name
+        for name in single
+        if name.split(":")[0].split("|")[0] == head.partition(":")[0]
+        and name.partition("|")[2] == shots
+    ]
+    for group, tasks in ((average, inside), ("all", single)):
+        if group in values and len(tasks) > 1:
+            reported.append(Reported(values[group], metric, tuple(tasks), group=group))
+    return reported
+
 # %% ../../nbs/harnesses/archives.ipynb #36915a09
 _DETAILS = re.compile(
     r"^details_(?P<task>.+?)(?:_(?P<time>\d{4}-\d\d-\d\dT[\d:.\-]+))?\.parquet$"
@@ -101,36 +244,77 @@ class OpenLLM(Harness):
         ids: list = []
         facts = []
         with naming(path):
-            model, task, about = self.run_names(path, choices)
-            metrics = score_columns(parquet_schema(path))
-            metric = choose(list(metrics), choices.metric, "metric", where)
-            wanted = [metrics[metric], *TOKENS, *HASHES, "__doc__.id"]
+            model, task, time = self.run_names(path, choices)
+            results = results_beside(Path(os.path.abspath(path)), time)
+            revision, system = model_settings(results)
+            if revision and not choices.model:
+                model = f"{model}@{revision}"
+            columns, others = score_columns(parquet_schema(path))
+            metric = self.choose_metric(columns, others, task, where, choices)
+            said, function = metric_config(results, task, metric)
+            direction = settle_direction(
+                metric, where, said=said, chosen=choices.direction_on(task)
+            )
+            wanted = [columns[metric], *TOKENS, *HASHES, *IDS]
             for table in parquet_batches(path, 1024, wanted):
                 table = table.flatten()
-                scores += table[metrics[metric]].to_pylist()
-                named = "__doc__.id" in table.column_names
-                ids += table["__doc__.id"].to_pylist() if named else [None] * len(table)
+                scores += table[columns[metric]].to_pylist()
+                named = [name for name in IDS if name in table.column_names]
+                ids += table[named[0]].to_pylist() if named else [None] * len(table)
                 check_memory(200 * len(ids), "a table of so many rows")
                 facts.append(row_facts(table))
             if not scores:
                 raise ValueError("it has no rows")
-            named = all(isinstance(name, str) and name for name in ids)
-            if not named or len({*ids}) < len(ids):
-                ids = list(range(len(scores)))
+            is_named = all(isinstance(name, str) and name for name in ids)
+            by_position = not is_named or len({*ids}) < len(ids)
+            day, _, hour = time.partition("T")
+            hour = hour[:8].replace("-", ":")
+            date = timestamp(f"{day}T{hour}+00:00") if time else None
+            notes = []
+            if function:
+                notes.append(
+                    f"{metric} of {task}: lighteval takes the {function} over items, "
+                    "here it is the mean"
+                )
             log = Log(
                 model=model,
                 task=task,
-                ids=as_ids(ids),
+                ids=as_ids(list(range(len(scores))) if by_position else ids),
                 scores=np.array(scores, float),
                 hashes=np.concatenate([hashes for hashes, _ in facts]),
                 cost=np.concatenate([cost for _, cost in facts]),
-                facts=about,
+                facts={"evaluated": date} if date else {},
                 file=where,
+                metric=metric,
+                direction=direction,
+                version=as_word(get_nested(results, "versions", task)),
+                system=system,
+                reported=reported_scores(results, task, metric),
+                by_position=by_position,
+                notes=notes,
             )
             return [log]
 
-    def run_names(self, path: str | Path, choices: Choices) -> tuple[str, str, dict]:
-        "Model, task and date by the names of file and folders"
+    def choose_metric(
+        self,
+        columns: dict[str, str],  # metric -> column
+        others: list[str],  # metrics that are no numbers
+        task: str,
+        where: str,  # the file, for messages
+        choices: Choices,
+    ) -> str:
+        "The metric; one that only a whole corpus has is refused by name"
+        own = choices.of_sources(task, "metric")
+        lost = [name for name in choices.metric or own if name in others]
+        if lost and not {*(choices.metric or own)} & {*columns}:
+            raise FileError(
+                f"{lost[0]} in {where} is no number for each item (a list or a record, "
+                f"of which the whole corpus has a score): choose from {[*columns]}"
+            )
+        return choose([*columns], choices.metric, "metric", where, own)
+
+    def run_names(self, path: str | Path, choices: Choices) -> tuple[str, str, str]:
+        "Model, task and time (or nothing) by the names of file and folders"
         path = Path(os.path.abspath(path))
         name = _DETAILS.match(path.name)
         model = choices.model
@@ -147,9 +331,7 @@ class OpenLLM(Harness):
             problem = f"no folder of {str(path)!r} names a model: say model='...'"
             raise AmbiguousFile(problem, "model", [])
         task = choices.task or (name["task"] if name else path.stem)
-        day, _, hour = (name["time"] if name and name["time"] else "").partition("T")
-        date = timestamp(f"{day}T{hour[:8].replace('-', ':')}+00:00") if day else None
-        return model, task, {"evaluated": date} if date else {}
+        return model, task, (name["time"] if name and name["time"] else "")
 
 
 class LightEval(OpenLLM):

@@ -114,6 +114,7 @@ class Log:
     reported: list[Reported] = field(default_factory=list)  # by the harness itself
     by_position: bool = False  # True: an id is the number of a row in the file
     origin: str = ""  # package or data set of the items; part of ids that would clash
+    limit: str = ""  # on the items that were run, with its name; "": none or unknown
     notes: list[str] = field(default_factory=list)  # where the harness itself misleads
     failures: np.ndarray | None = None  # Failure of what is not scored; "": unknown
     counted: np.ndarray | None = None  # scores with invalid ones, if the harness counts
@@ -453,27 +454,33 @@ def log_rows(
 def match_hashes(
     rows: pd.DataFrame,  # from log_rows; changed in place
     ids: list,  # of the items; changed in place
-    votes: list[tuple[int, int]],  # item and hash, the most common pair first
 ) -> np.ndarray:  # the hash of each item; 0: none is known
     "Move rows to the item whose document they hold; each document is one item"
-    place: dict[int, int] = {}  # hash -> item
+    is_known = rows["hashes"].to_numpy() > 0
+    documents = rows.loc[is_known, ["log", "hashes", "item"]]
+    places = documents.drop_duplicates()  # a file may ask one thing twice
+    places = places.assign(nth=places.groupby(["log", "hashes"]).cumcount())
+    documents = documents.merge(places, "left")
+    votes = documents.groupby(["item", "hashes", "nth"], sort=False).size()
+    votes = votes.sort_values(ascending=False, kind="stable")
+    place: dict[tuple[int, int], int] = {}  # hash and which with it -> item
     taken: set[int] = set()
     names = [*ids]
-    for item, value in votes:
-        if value not in place and item not in taken:
-            place[value] = item
+    for item, value, nth in votes.index:
+        if (value, nth) not in place and item not in taken:
+            place[value, nth] = item
             taken.add(item)
-    for item, value in votes:
-        if value not in place:
-            place[value] = len(names)
-            names.append(f"{ids[item]}@{value:016x}"[:60])
-    hashes = rows["hashes"].to_numpy()
+    for item, value, nth in votes.index:
+        if (value, nth) not in place:
+            place[value, nth] = len(names)
+            name = f"{ids[item]}@{value:016x}"[:60]
+            names.append(f"{name}.{nth}" if nth else name)
+    keys = zip(documents["hashes"], documents["nth"], strict=True)
     items = rows["item"].to_numpy().copy()
-    for row in np.flatnonzero(hashes):
-        items[row] = place[int(hashes[row])]
+    items[is_known] = [place[key] for key in keys]
     kept, rows["item"] = np.unique(items, return_inverse=True)  # that have a row
     ids[:] = [names[item] for item in kept]
-    common = dict(zip(place.values(), place, strict=True))
+    common = {item: value for (value, _), item in place.items()}
     return np.array([common.get(item, 0) for item in kept.tolist()], np.uint64)
 
 
@@ -494,8 +501,17 @@ def check_hashes(
     if not wrong.any():
         return common
     if choices.match == "hash":
-        pairs = zip(votes["item"].tolist(), votes["hashes"].tolist(), strict=True)
-        return match_hashes(rows, ids, [*pairs])
+        return match_hashes(rows, ids)
+    if all(log.by_position for log in group):
+        seen_in = rows[hashes > 0].groupby("hashes")["log"].nunique()
+        if (rows.loc[wrong, "hashes"].map(seen_in) > 1).mean() >= 0.5:
+            warnings.warn(
+                f"task {group[0].task or 'all'}: ids are the positions of rows, and "
+                "some files have other documents at them: items are matched by their "
+                "documents",
+                stacklevel=2,
+            )
+            return match_hashes(rows, ids)
     first = rows[wrong].iloc[0]
     odd = group[int(first["log"])]
     count = (wrong & (rows["log"] == first["log"])).sum()
@@ -544,6 +560,13 @@ def log_table(
     hashes = check_hashes(rows, ids, group, choices)
     own = choices.tasks.get(task or "all", {})
     check_settings(group, own, choices.differing, bool(choices.metric))
+    limits = list(dict.fromkeys(log.limit for log in group if log.limit))
+    if len(limits) > 1:
+        warnings.warn(
+            f"task {task or 'all'} was run with {' and '.join(limits[:3])}: compare "
+            "models on the items that they have in common",
+            stacklevel=2,
+        )
     model = np.array([places[log.model] for log in group])[rows["log"]]
     item = rows["item"].to_numpy()
     score = rows["scores"].to_numpy()

@@ -257,12 +257,15 @@ DIRECTIONS = ("higher", "lower")  # is better
 LOWER = re.compile(
     r"(^|[_\W])([wct]er|word_error\w*|\w*error(_rate)?|\w*perplexity|ppl|\w*loss|nll"
     r"|toxic\w*|toxicity\w*|bits_per_byte|\w*brier\w*|ece|\w*distance|mae|mse|rmse"
+    r"|\w*difference|stereotyp\w*|bpb"
     r"|bias\w*|hallucination\w*|harm(ful)?\w*|violation\w*|refusal_rate)([_\W]|$)"
 )
 HIGHER = re.compile(
     r"(^|[_\W])(acc\w*|accuracy|\w*match|em|f1\w*|bleu\w*|rouge\w*|chrf\w*|pass\w*"
     r"|rewards?|\w*correct(ness)?|is_resolved|resolved|mc[12]|ndcg\w*|recall\w*"
-    r"|precision|bertscore|includes|choice|mcc|likelihood|score|\w*_at_\d+)([_\W]|$)"
+    r"|precision|bertscore|includes|choice|mcc|likelihood|score|\w*_at_\d+"
+    r"|[pq]?q?em|math_equiv\w*|rr|\w*similarity|[\w@]*@[nk\d]\S*|faithfulness|bleurt"
+    r"|\w*judge|\w*critique|test_avg)([_\W]|$)"
 )
 
 

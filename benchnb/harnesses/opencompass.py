@@ -6,6 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/harnesses/archives.ipynb #f4d0986f
+import re
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +24,13 @@ from benchnb.harnesses.logs import (
     choose,
     get_nested,
     read_json,
+    text_hash,
 )
+from .measured import Reported
 
 # %% ../../nbs/harnesses/archives.ipynb #1c10561f
 RIGHT = ("correct", "is_correct", "cascade_correct")
+PERCENT = 1e-4  # a number in percent that was rounded to two digits, as a share
 
 
 def detail_rows(
@@ -43,6 +48,28 @@ def detail_rows(
     return rows
 
 
+def example_names(
+    rows: dict[str, dict],  # from detail_rows
+) -> list[str] | None:  # None: the file has none, or has one twice
+    "The names of the questions; their numbers in the data set are in them"
+    names = [row.get("example_abbr") for row in rows.values()]
+    fit = [name for name in names if isinstance(name, str) and name]
+    return fit if len({*fit}) == len(names) else None
+
+
+def question_hash(
+    row: dict,  # from detail_rows
+) -> int:  # 0: its text is not there
+    "A number for a question: the end of its prompt, and the right answer"
+    prompt = row.get("prompt")
+    if isinstance(prompt, list):
+        parts = [get_nested(part, "prompt") for part in prompt]
+        prompt = "\n".join(part for part in parts if isinstance(part, str))
+    if not isinstance(prompt, str) or not prompt.strip():
+        return 0
+    return text_hash(f"{str(row.get('references'))[:200]}\n{prompt.strip()[-700:]}")
+
+
 def share_right(
     verdict: Json,  # True, False, None, or a list over replicas
 ) -> tuple[float, int]:  # share of right answers, NaN: none known; replicas
@@ -58,6 +85,76 @@ def share_right(
             known.append(number)
     return (float(np.mean(known)), len(known)) if known else (np.nan, 1)
 
+# %% ../../nbs/harnesses/archives.ipynb #ocrepor1
+@lru_cache(maxsize=64)
+def read_summary(
+    path: str,
+    changed: int,  # when it was
+) -> dict[str, dict[str, tuple[str, float]]]:  # model -> data set or group -> metric, x
+    "The table of a summary, in percent; its lines have commas, also in the text file"
+    table: dict[str, dict[str, tuple[str, float]]] = {}
+    header: list[str] = []
+    for line in Path(path).read_text("utf-8", "replace").splitlines():
+        cells = [cell.strip() for cell in line.split(",")]
+        if cells[:4] == ["dataset", "version", "metric", "mode"]:
+            header = cells
+        elif header and len(cells) == len(header):
+            for model, cell in zip(header[4:], cells[4:], strict=True):
+                if re.fullmatch(r"\d+(\.\d+)?", cell):
+                    row = table.setdefault(model, {})
+                    row.setdefault(cells[0], (cells[2], float(cell)))
+    return table
+
+
+def summary_beside(
+    path: Path,  # of a result: .../results/MODEL/DATASET.json
+) -> dict[str, dict[str, tuple[str, float]]]:  # {}: there is none
+    "The newest summary of the run"
+    folder = path.absolute().parent.parent.parent / "summary"
+    files = [*folder.glob("summary_*.csv"), *folder.glob("summary_*.txt")]
+    if not files:
+        return {}
+    newest = max(files, key=lambda file: (file.stem, file.suffix == ".csv"))
+    return read_summary(str(newest), newest.stat().st_mtime_ns)
+
+
+def group_parts(
+    rows: dict[str, tuple[str, float]],  # of one model, from read_summary
+    group: str,
+) -> list[str]:  # []: not known
+    "The data sets whose plain mean a group is; a summary does not name them"
+    parts = [
+        name
+        for name, (metric, _) in rows.items()
+        if name != group and group in name and not metric.endswith("_average")
+    ]
+    mean = float(np.mean([rows[name][1] for name in parts])) if parts else np.nan
+    is_mean = len(parts) > 1 and abs(mean - rows[group][1]) < 0.011
+    return parts if is_mean else []
+
+
+def reported_scores(
+    raw: Json,  # a result file
+    path: Path,
+    task: str,
+    means: float,  # that its details give
+) -> list[Reported]:
+    "The file's own accuracy, and the plain means of groups that a summary has"
+    reported = []
+    names = [n for n in raw if re.match(r"(accuracy|score)( \(|$)", n)]
+    own = as_number(raw[names[0]]) if names else None
+    if own is not None and own == own:
+        is_share = own <= 1 and abs(own - means) < PERCENT
+        score = own if is_share else own / 100
+        reported.append(Reported(score, names[0], (task,), rounding=PERCENT))
+    rows = summary_beside(path).get(path.absolute().parent.name, {})
+    for group, (kind, value) in rows.items():
+        if kind == "naive_average" and task in (parts := group_parts(rows, group)):
+            reported.append(
+                Reported(value / 100, kind, tuple(parts), group=group, rounding=PERCENT)
+            )
+    return reported
+
 # %% ../../nbs/harnesses/archives.ipynb #f2975fd3
 class OpenCompass(Harness):
     "OpenCompass"
@@ -72,20 +169,32 @@ class OpenCompass(Harness):
         with naming(path, "is no result of OpenCompass"):
             raw = read_json(path)
             rows = detail_rows(raw)
+            task = choices.task or path.stem
             names = [n for n in RIGHT if any(n in row for row in rows.values())]
             if not names:
                 kind = get_nested(raw, "type") or get_nested(raw, "details", "type")
                 kind = kind or "these"
                 raise ValueError(f"{kind} details have no 'correct', only texts")
-            name = choose(names, choices.metric, "metric", where)
+            own = choices.of_sources(task, "metric")
+            name = choose(names, choices.metric, "metric", where, own)
             verdicts = [share_right(row.get(name)) for row in rows.values()]
             runs = np.array([replicas for _, replicas in verdicts])
+            scores = np.array([score for score, _ in verdicts])
+            is_scored = ~np.isnan(scores)
+            mean = float(scores[is_scored].mean()) if is_scored.any() else np.nan
+            examples = example_names(rows)
+            hashes = [question_hash(row) for row in rows.values()]
             log = Log(
                 model=choices.model or path.absolute().parent.name,
-                task=choices.task or path.stem,
-                ids=as_ids([*rows]),
-                scores=np.array([score for score, _ in verdicts]),
+                task=task,
+                ids=as_ids(examples or [*rows]),
+                scores=scores,
+                hashes=np.array(hashes, np.uint64),
                 file=where,
                 trials=runs if runs.max() > 1 else None,
+                metric=name,
+                direction="higher",
+                reported=reported_scores(raw, path, task, mean),
+                by_position=examples is None,
             )
             return [log]

@@ -118,8 +118,10 @@ def test_a_whole_datastore(tmp_path):
 
 def test_a_metric_that_is_better_when_lower(tmp_path):
     path = write_eee(tmp_path, "acme/small", "sums", [1, 0], lower=True)
-    with pytest.raises(AmbiguousFile, match="better when lower"):
+    with pytest.raises(AmbiguousFile, match="lower is better for 'score'"):
         get_harness("eee").read(path)
+    scores = import_logs("eee", path, Choices(direction="lower"))
+    assert scores.values.tolist() == [[0, 1]]
 
 
 def test_blanks_and_the_other_versions(tmp_path):

@@ -221,7 +221,12 @@ def test_a_shifted_file_of_the_leaderboard_is_found_out(tmp_path):
     path = write_details(tmp_path, "o/c", "arc", [1, 0, 1])
     frame = pd.read_parquet(path).iloc[1:]
     frame.to_parquet(path, index=False)
-    refused(lambda: import_logs("openllm", tmp_path), "arc/0", "another document")
+    with pytest.warns(UserWarning, match="matched by their documents"):
+        scores = import_logs("openllm", tmp_path)
+    values = scores.values.tolist()
+    assert values[:2] == [[1, 0, 1]] * 2 and values[2][1:] == [0, 1]
+    assert np.isnan(values[2][0])
+    assert scores.items["by_position"].all()
     name = path.rename(tmp_path / path.name)
     refused(lambda: read_openllm(name), "no folder", "model='...'")
 

@@ -202,6 +202,98 @@ def write_details(folder, model, task, scores, dialect="first"):
     return path
 
 
+def write_helm_run(folder, name, model, stats, mean=None, split="test", **adapter):
+    "A run with statistics of your own: a dict of values each, None: not there"
+    name = f"{name}{',' if ':' in name else ':'}model={model.replace('/', '_')}"
+    place = Path(folder, name)
+    while place.exists():
+        place = place.with_name(f"{place.name}_")
+    place.mkdir(parents=True)
+
+    def stat(metric, value):
+        about = {"name": {"name": metric, "split": split}, "count": 0}
+        return about if value is None else about | {"count": 1, "mean": value}
+
+    size = max(map(len, stats.values()))
+    rows = [
+        {
+            "instance_id": f"id{n}",
+            "train_trial_index": 0,
+            "stats": [
+                stat(metric, values[n])
+                for metric, values in stats.items()
+                if n < len(values)
+            ],
+        }
+        for n in range(size)
+    ]
+    write_json(place / "per_instance_stats.json", rows)
+    spec: dict = {"name": name}
+    spec["adapter_spec"] = {"model": model, "model_deployment": model} | adapter
+    write_json(place / "run_spec.json", spec)
+    means = {
+        metric: np.mean([value for value in values if value is not None])
+        for metric, values in stats.items()
+    } | (mean or {})
+    write_json(
+        place / "stats.json",
+        [stat(metric, float(value)) for metric, value in means.items()],
+    )
+    return place
+
+
+def write_lighteval(folder, model, tasks, time=TIME, ids=None, config=None, **results):
+    "Details of lighteval 0.13 and its results; tasks: name -> metric -> scores"
+    means = {}
+    for task, metrics in tasks.items():
+        size = len(next(iter(metrics.values())))
+        numbers = list(ids or range(size))
+        rows = [{name: x[n] for name, x in metrics.items()} for n in range(size)]
+        docs = [
+            {"query": document(task, number)["question"], "id": str(number)}
+            for number in numbers
+        ]
+        answer = {"input_tokens": [1, 2, 3], "output_tokens": [[4]]}
+        answers = [answer | {"truncated_tokens_count": 0} for _ in range(size)]
+        place = Path(folder, "details", model, time)
+        place.mkdir(parents=True, exist_ok=True)
+        columns = {"doc": docs, "metric": rows, "model_response": answers}
+        pq.write_table(pa.table(columns), place / f"details_{task}_{time}.parquet")
+        plain = {n: x for n, x in metrics.items() if not isinstance(x[0], dict)}
+        means[task] = {name: float(np.mean(x)) for name, x in plain.items()}
+    about = {"config_general": {"model_config": {"model_name": model} | (config or {})}}
+    about |= {"results": means | results.pop("means", {})}
+    place = Path(folder, "results", model)
+    place.mkdir(parents=True, exist_ok=True)
+    write_json(place / f"results_{time}.json", about | results)
+
+
+def write_opencompass(folder, model, task, rows, **more):
+    "A result file of OpenCompass; its accuracy is the mean of `correct`"
+    place = Path(folder, "results", model)
+    place.mkdir(parents=True, exist_ok=True)
+    values = [row["correct"] for row in rows if row.get("correct") is not None]
+    raw = {"accuracy": 100 * float(np.mean(values))} if values else {}
+    return write_json(place / f"{task}.json", raw | {"details": rows} | more)
+
+
+def write_eee_file(folder, rows, results, name="u1", **about):
+    "Samples of Every Eval Ever and the file beside them"
+    path = write_rows(Path(folder, f"{name}_samples.jsonl"), rows)
+    raw = {"schema_version": "0.3.0", "evaluation_results": results}
+    write_json(path.with_name(f"{name}.json"), raw | about)
+    return path
+
+
+def eee_result(task, score, key=None, lower=False, samples=None, args=None, **config):
+    "An entry of evaluation_results"
+    details = {"score": score, "uncertainty": {"num_samples": samples}}
+    entry = {"evaluation_name": task, "score_details": details}
+    entry["metric_config"] = {"lower_is_better": lower} | config
+    entry |= {"generation_config": {"generation_args": args}} if args else {}
+    return entry | ({"evaluation_result_id": key} if key else {})
+
+
 def right_or_wrong(models, items, seed=0):
     "A matrix of 0 and 1 with good and bad models"
     rng = np.random.default_rng(seed)
