@@ -15,6 +15,7 @@ from ..data.files import naming
 from ..data.untrusted import check_memory, parquet_batches, parquet_schema
 from .harness import Harness
 from .logs import ASK, Choices, Log, as_ids, choose
+from .measured import settle_direction
 
 # %% ../../nbs/harnesses/archives.ipynb #9a90b80c
 class Collection(Harness):
@@ -57,6 +58,15 @@ class Collection(Harness):
             if (bad := rows[["model", "task", "item"]].isna().any(axis=1)).any():
                 raise ValueError(f"row {bad.argmax()} names no model, task or item")
             for (model, task), part in rows.groupby(["model", "task"], sort=False):
+                metric = str(part["metric"].iloc[0]) if "metric" in part else ""
+                direction = ""
+                if metric:
+                    direction = settle_direction(
+                        metric,
+                        repr(str(path)),
+                        chosen=choices.direction_on(str(choices.task or task)),
+                        asks=False,
+                    )
                 log = Log(
                     model=str(choices.model or model),
                     task=str(choices.task or task),
@@ -64,6 +74,9 @@ class Collection(Harness):
                     scores=part["score"].to_numpy(),
                     cost=part["cost"].to_numpy() if "cost" in part else None,
                     file=repr(str(path)),
+                    metric=metric,
+                    direction=direction,
+                    filter=str(part["filter"].iloc[0]) if "filter" in part else "",
                 )
                 logs.append(log)
         return logs
@@ -104,7 +117,7 @@ class MeasurementDB(Collection):
         if several or choices.filter:
             names = condition.unique().tolist()
             chosen = choose(names, choices.filter, "filter", repr(str(path)))
-            rows = rows[condition == chosen]
+            rows = rows[condition == chosen].assign(filter=chosen)
         if (beside := path.with_name("subjects.parquet")).is_file():
             with naming(beside, "is no list of subjects"):
                 names = self.frame(beside, ["subject_id", "display_name"]).dropna()
@@ -144,4 +157,4 @@ class OpenEval(Collection):
         metric = choose(names, choices.metric, "metric", repr(str(path)))
         score = rows["values"].map(lambda part: part.get(metric, np.nan))
         task = path.name.rpartition(".")[0].partition("-0")[0]
-        return rows.assign(score=score, task=task)
+        return rows.assign(score=score, task=task, metric=metric)
