@@ -308,7 +308,9 @@ def test_rule_and_cascade_are_two_metrics(tmp_path, capsys):
     rows = [{"cascade_correct": [True]}, {"cascade_correct": [True]}]
     write_opencompass(tmp_path / "2", "b", "m", rows, accuracy=100.0)
     both = [tmp_path / "1", tmp_path / "2"]
-    refused(lambda: import_logs("opencompass", both), "'correct'", "'cascade_correct'")
+    refused(
+        lambda: import_logs("opencompass", both), "correct in", "cascade_correct in"
+    )
     out = str(tmp_path / "o.parquet")
     assert main(["import", "opencompass", str(both[1]), "--out", out]) == 0
     assert "metric: cascade_correct" in capsys.readouterr().out
