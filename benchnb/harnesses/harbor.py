@@ -273,6 +273,9 @@ class Harbor(Harness):
 
     name, logs, pattern = "harbor", "result.json", r"^results?\.json$"
     options = ("metric",)
+    cannot = {
+        "direction": "a reward is better when it is higher",
+    }
     units, signs = COST_UNITS, r"^results?\.json$"
     dataset, agent = "terminal-bench@2.0", "AGENT"  # of Harbor's registry; the scaffold
 

@@ -12,7 +12,7 @@ __all__ = ['BLANK', 'ALWAYS', 'HARNESSES', 'doc_ids', 'Subset', 'make_subset', '
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -150,6 +150,7 @@ class Harness:
     may_add = ""  # options of the printed command that a user may add, in words
     drives_rounds = False  # True: one process goes through all rounds
     in_process: str | None = None  # module:function that runs its command in here
+    cannot: dict[str, str] = {}  # property that its logs cannot have -> why
 
     @property
     def runs_items(self) -> bool:
@@ -171,6 +172,10 @@ class Harness:
     def example(self, folder: Path) -> Path:
         "Write a small log of right, wrong and unscored items, for check_harness"
         raise NotImplementedError
+
+    def variants(self) -> dict[str, Callable[[Path], Path]]:  # property -> its writer
+        "Logs with a property that check_harness tries, each in a folder of its own"
+        return {}
 
     def lines(self, scores: Scores) -> Iterator[str]:
         "A table as lines of a file that others read"
@@ -202,6 +207,13 @@ class TableFile(Harness):
 
     name, logs, pattern = "table", "table", TABLE.pattern
     options, units, tables = ("repeated",), (), True
+    cannot = {
+        "validity": "a cell has a score or none",
+        "own number": "a table holds items only",
+        "model": "a name is all that is written of it",
+        "metric": "a column is called score, and no more",
+        "direction": "a score is better when it is higher",
+    }
 
 
 class ItemList(TableFile):

@@ -415,6 +415,9 @@ class LMEval(Harness):
     logs = "samples_*.jsonl"
     pattern = r"^samples_.*\.jsonl?$"
     options = ("metric", "filter", "interrupted")
+    cannot = {
+        "validity": "lm-eval writes no mark: a document without the metric is unscored",
+    }
     units = ()
     signs = r"samples_"
     program = "lm_eval"

@@ -249,6 +249,9 @@ class Promptfoo(Harness):
     logs = "results.json"
     pattern = r"^(?!\.).*\.json$"
     options = ("metric",)
+    cannot = {
+        "direction": "to pass is better, and so is a higher score",
+    }
     units = COST_UNITS
 
     def holds(self, raw: object) -> bool:

@@ -215,6 +215,10 @@ def are_predictions(
 class SWEBench(Harness):
     "SWE-bench's harness, sb-cli, and submissions to its leaderboard"
 
+    cannot = {
+        "model": "a report has no setting, its file's name is the agent",
+        "direction": "to resolve an instance is better",
+    }
     name, logs = "swebench", "report"
     pattern = r"^(?!\.|resolved_by_).*\.json$|preds\.jsonl$"
     units, signs = (), r"report\.json$|^results\.json$|preds\.jsonl?$"

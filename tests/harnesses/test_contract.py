@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from helpers.logs import EXAMPLES, inspect_log, lm_eval, write_eval
 from helpers.small import files_in
+from helpers.variants import VARIANTS
 
 from benchnb import harnesses
 from benchnb.cli.app import main
@@ -46,7 +47,11 @@ def lenient(writer):
 def test_every_harness_keeps_the_contract(writer):
     if writer.__name__ == "wide":
         pytest.skip("a wide table has no unscored item here")
-    check_harness(get_harness(EXAMPLES[writer]), writer, lenient(writer))
+    name = EXAMPLES[writer]
+    result = check_harness(
+        get_harness(name), writer, lenient(writer), variants=VARIANTS[name]
+    )
+    assert all(result.values())
 
 
 def test_every_harness_has_an_example():
@@ -71,7 +76,8 @@ def test_the_list_says_of_each_harness_what_its_class_says(name):
 @named
 def test_much_damage(writer):
     times = int(os.environ.get("BENCHNB_EXAMPLES") or 1) * 500
-    check_harness(get_harness(EXAMPLES[writer]), writer, lenient(writer), times)
+    name = EXAMPLES[writer]
+    check_harness(get_harness(name), writer, lenient(writer), times, VARIANTS[name])
 
 
 def test_deep_nesting_in_a_line(tmp_path):
@@ -146,6 +152,23 @@ from benchnb.harnesses.logs import ASK, Log
 
 class Quiz(Harness):
     name, logs, pattern, program = "quiz", "quiz_*.csv", r"^quiz_.*[.]csv$", "quiz"
+    cannot = {
+        "validity": "a row has a score or none",
+        "own number": "only items are written",
+        "model": "the file's name is all that is written of it",
+        "metric": "right or wrong, there is no other",
+        "direction": "right is better",
+    }
+
+    def variants(self):
+        def item(folder):
+            (folder / "quiz_m.csv").write_text("a,1\\nb,0\\nc,1\\n")
+            (folder / "quiz_n.csv").write_text("c,1\\na,1\\n")
+
+        def runs(folder):
+            (folder / "quiz_m.csv").write_text("a,1\\na,0\\nb,0\\n")
+
+        return {"item": item, "runs": runs}
 
     def read(self, path, choices=ASK):
         with naming(path, "is no log of quiz"), open(path) as file:
