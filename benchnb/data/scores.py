@@ -476,13 +476,21 @@ def describe_scores(scores: Scores) -> dict[str, str]:  # label -> text
         "items": f"{scores.shape[1]:,}",
         "tasks": ", ".join(tasks),
     }
-    performance = scores.performance().dropna()
-    if len(performance):
+    scored = ~np.isnan(scores.values)
+    common = np.flatnonzero(scored.all(axis=0))  # other items are no comparison
+    is_unequal = len(common) < scored.any(axis=0).sum() and len(scores) > 1
+    compared = scores.select(items=common) if is_unequal and len(common) else scores
+    performance = compared.performance().dropna()
+    if is_unequal and not len(common):
+        description["scores"] = "no item has a score of every model"
+    elif len(performance):
         worst = performance.idxmin()
         best = performance.idxmax()
         description["scores"] = " to ".join(
             f"{performance[model]:.3f} ({model})" for model in (worst, best)
         )
+        if is_unequal:
+            description["scores"] += f", on the {len(common):,} items of all models"
     missing = np.isnan(scores.values).mean()
     description["not evaluated"] = f"{missing:.1%}" if missing else "none"
     return description

@@ -14,10 +14,13 @@ from helpers.logs import EXAMPLES, inspect_log, lm_eval, write_eval
 from helpers.small import files_in
 from helpers.variants import VARIANTS
 
+from tools import matrix
+
 from benchnb import harnesses
 from benchnb.cli.app import main
 from benchnb.data.sources import load
-from benchnb.harnesses.checks import check_harness, outcome
+from benchnb.evaluation.checks import BrokenRule
+from benchnb.harnesses.checks import PROPERTIES, check_harness, outcome
 from benchnb.harnesses.harness import (
     HARNESSES,
     Harness,
@@ -52,6 +55,25 @@ def test_every_harness_keeps_the_contract(writer):
         get_harness(name), writer, lenient(writer), variants=VARIANTS[name]
     )
     assert all(result.values())
+
+
+def test_the_matrix_of_harnesses_and_properties_is_whole_and_on_the_page():
+    assert {*VARIANTS} == {*HARNESSES} == {*matrix.WRITERS}
+    for name in HARNESSES:
+        cannot = get_harness(name).cannot
+        assert {*cannot} <= {*PROPERTIES} and all(map(str.split, cannot.values()))
+        assert not {*cannot} & {*VARIANTS[name]}
+    table = matrix.matrix()
+    assert table == matrix.on_page(), "python -m tools.matrix writes it"
+    assert "|  |" not in table
+
+
+def test_a_harness_that_passes_over_a_property_is_found_out():
+    class Silent(get_harness("lm-eval").__class__):
+        cannot = {}
+
+    with pytest.raises(BrokenRule, match="nothing is said of 'validity'"):
+        check_harness(Silent, lm_eval, damages=1, variants=VARIANTS["lm-eval"])
 
 
 def test_every_harness_has_an_example():
