@@ -14,7 +14,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -521,6 +521,7 @@ def read_tables(
     columns: Mapping[str, str] | None = None,  # a name here -> the name in the files
     columns_are: str | None = None,  # of a wide table: items or tasks; None: items
     model: str | None = None,  # of rows that name none
+    convert: Callable[[np.ndarray], np.ndarray] | None = None,  # values to scores
 ) -> Scores:
     "One checked table from plain tables"
     rows, wide, columns = [], False, columns or {}
@@ -551,6 +552,9 @@ def read_tables(
         if "trial" in joined and repeated == "error":
             run = ["model", "item", "trial"]
             repeated = "error" if joined[run].duplicated().any() else "trials"
+        if convert is not None:
+            values = pd.to_numeric(joined["score"], errors="coerce")
+            joined["score"] = convert(values.to_numpy(float))
         scores = gather(joined, repeated, f" in {where!r}" if paths else "")
         if wide and not columns_are:
             check_cells(scores.values)

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
@@ -35,6 +36,7 @@ from benchnb.harnesses.logs import (
     read_json,
     store_choices,
 )
+from .measured import to_unit_scale
 
 # %% ../../nbs/harnesses/harness.ipynb #8f8bcb5f
 def doc_ids(
@@ -274,8 +276,9 @@ def check_options(
     choices: Choices,
 ) -> None:
     "Refuse a choice that the logs of this harness leave no room for"
+    unused = ("match", "cost", "differing") if harness.tables else ()
     for name in (own.name for own in fields(Choices)):
-        if name in (*ALWAYS, *harness.options):
+        if name in {*ALWAYS, *harness.options} - {*unused}:
             continue
         if getattr(choices, name) != getattr(ASK, name):
             raise ValueError(
@@ -297,8 +300,17 @@ def import_logs(
     check_options(harness, choices)
     files = find_logs(paths, harness.belongs, harness.logs)
     if harness.tables:
+        convert = None
+        if choices.scale is not None or choices.direction is not None:
+            way = choices.direction or "higher"
+            convert = partial(to_unit_scale, scale=choices.scale, direction=way)
         scores = read_tables(
-            files, choices.repeated, choices.task, model=choices.model, **columns
+            files,
+            choices.repeated,
+            choices.task,
+            model=choices.model,
+            convert=convert,
+            **columns,
         )
         scores.items = store_choices(scores.items, choices)
         return scores

@@ -17,6 +17,8 @@ from helpers.logs import (
 )
 
 from benchnb.cli.app import main
+from benchnb.data.scores import describe_scores
+from benchnb.data.sources import load_table
 from benchnb.harnesses.harness import import_logs
 from benchnb.harnesses.logs import Choices
 
@@ -398,3 +400,36 @@ def test_partial_credit_has_no_pass_at_k(measure, tmp_path, capsys):
     assert main(["gate", *words, "--measure", measure]) == 2
     assert "partial credit" in capsys.readouterr().err
     assert main(["gate", *words, "--measure", "mean"]) in (0, 3)
+
+
+# Tables -----------------------------------------------------------------------------
+
+
+def test_a_table_of_a_judge_has_a_scale(tmp_path, capsys):
+    table = tmp_path / "judge.csv"
+    table.write_text("model,item,score\nm,a,1\nm,b,10\nm,c,5.5\nm,d,\n")
+    out = str(tmp_path / "o.parquet")
+    words = ["import", "table", str(table), "--out", out]
+    assert main(words) == 2
+    capsys.readouterr()
+    assert main([*words, "--scale", "1,10"]) == 0
+    scores = load_table(out)
+    assert scores.values[0, :3].tolist() == [0, 1, 0.5]
+    assert main([*words, "--scale", "1,10", "--direction", "lower"]) == 0
+    assert load_table(out).values[0, :3].tolist() == [1, 0, 0.5]
+    for option in (["--differing", "shots"], ["--metric", "acc"], ["--match", "hash"]):
+        assert main([*words, "--scale", "1,10", *option]) == 2
+        assert option[0][2:] in capsys.readouterr().err
+
+
+def test_a_range_of_scores_is_over_the_items_of_all_models(tmp_path):
+    rows = [f"full,{n},{int(n < 7)}" for n in range(10)]
+    rows += [f"part,{n},{int(n < 5)}" for n in range(6)]
+    table = tmp_path / "a.csv"
+    table.write_text("\n".join(["model,item,score", *rows]))
+    text = describe_scores(load_table(str(table)))["scores"]
+    assert text == "0.833 (part) to 1.000 (full), on the 6 items of all models"
+    rows = ["a,1,1", "a,2,0", "b,3,1", "b,4,1"]
+    table.write_text("\n".join(["model,item,score", *rows]))
+    text = describe_scores(load_table(str(table)))["scores"]
+    assert text == "no item has a score of every model"
