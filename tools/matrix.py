@@ -21,6 +21,7 @@ WRITERS = {
     "harbor": "harbor 0.26.0, run",
     "swebench": "swebench 5.0.2, run",
     "promptfoo": "promptfoo 0.123.1, run",
+    "tau": "tau2, its source",
     "eee": "every_eval_ever 0.3.0, run",
     "lighteval": "lighteval 0.13.0, its source",
     "helm": "crfm-helm 0.5.16, its source",

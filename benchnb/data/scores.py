@@ -200,7 +200,9 @@ def is_whole(
     solved: np.ndarray,  # number of runs; NaN: none
 ) -> np.ndarray:  # bool
     "Is it a number of runs that were right, and no sum of partial credit?"
-    return ~(np.abs(solved - np.rint(solved)) > 1e-4 * np.maximum(solved, 1))
+    with np.errstate(invalid="ignore"):  # what is too large is refused later, by name
+        rest = np.abs(solved - np.rint(solved))
+    return ~(rest > 1e-4 * np.maximum(solved, 1))
 
 
 def resolve_repeats(

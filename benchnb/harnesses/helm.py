@@ -200,6 +200,9 @@ class Helm(Harness):
     name, logs = "helm", "per_instance_stats.json"
     pattern = signs = r"^per_instance_stats\.json$"
     options = ("metric", "split")
+    cannot = {
+        "validity": "HELM writes no mark: a statistic without a value is unscored",
+    }
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log; a run may be named by its folder"

@@ -234,6 +234,12 @@ _DETAILS = re.compile(
 class OpenLLM(Harness):
     "The Open LLM Leaderboard"
 
+    cannot = {
+        "validity": "a row has a score or none",
+        "own number": "its results lie in another data set",
+        "model": "the folder's name is all that is written of it",
+        "direction": "its metrics are accuracies",
+    }
     name, logs, options = "openllm", "details_*.parquet", ("metric",)
     pattern = signs = r"^details_.*\.parquet$"
 
@@ -337,4 +343,7 @@ class OpenLLM(Harness):
 class LightEval(OpenLLM):
     "lighteval, whose files are the same"
 
+    cannot = {
+        "validity": "lighteval writes no mark: a row has a score or none",
+    }
     name = "lighteval"

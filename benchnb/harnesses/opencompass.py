@@ -161,6 +161,11 @@ class OpenCompass(Harness):
 
     name, logs, pattern = "opencompass", "result", r"^[^.].*\.json$"
     options, units = ("metric",), ()
+    cannot = {
+        "validity": "OpenCompass writes no mark: a row without verdict is unscored",
+        "model": "results hold no settings, the folder's name is the model",
+        "direction": "a row says whether it is correct",
+    }
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log, of results/MODEL/DATASET.json"

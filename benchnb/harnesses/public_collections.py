@@ -85,6 +85,13 @@ class Collection(Harness):
 class Wild(Collection):
     "WILD"
 
+    cannot = {
+        "validity": "a row has a score or none",
+        "own number": "only responses are published",
+        "model": "a name is all that is written of it",
+        "metric": "a column is called score, and no more",
+        "direction": "a score is better when it is higher",
+    }
     name, logs = "wild", "file of WILD"
     tokens = ["input_tokens", "output_tokens"]
     columns = ["model", "task", "item_id", "score", *tokens]
@@ -101,6 +108,13 @@ class MeasurementDB(Collection):
     name, logs = "measurement-db", "file of responses of measurement-db"
     pattern = r"^(?!subjects\.|items\.|benchmarks\.)[^.].*(?<!_traces)\.parquet$"
     options, units = ("filter",), ()
+    cannot = {
+        "validity": "a row has a response or none",
+        "own number": "only responses are published",
+        "model": "a subject's name is all that is written of it",
+        "metric": "a response is right or wrong",
+        "direction": "right is better",
+    }
     columns = ["subject_id", "item_id", "benchmark_id", "test_condition", "response"]
 
     def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -132,6 +146,12 @@ class OpenEval(Collection):
 
     name, logs = "openeval", "file of responses of OpenEval"
     options, units = ("metric",), ()
+    cannot = {
+        "validity": "a row has a score or none",
+        "own number": "only responses are published",
+        "model": "a name is all that is written of it",
+        "direction": "no direction is published: names of metrics say it",
+    }
     columns = ["response_id", "model.name", "scores.metric", "scores.value"]
 
     def rows(self, frame: pd.DataFrame) -> pd.DataFrame:

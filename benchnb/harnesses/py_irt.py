@@ -37,6 +37,13 @@ class Subject(msgspec.Struct):
 class PyIRT(Harness):
     "py-irt"
 
+    cannot = {
+        "validity": "a response is there or not",
+        "own number": "only responses are written",
+        "model": "a subject's name is all that is written of it",
+        "metric": "a response is right or wrong",
+        "direction": "right is better",
+    }
     name, logs, units = "py-irt", "file of py-irt", ()
     pattern = r"\.(jsonl|jsonlines)$"
 

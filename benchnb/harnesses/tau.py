@@ -64,6 +64,10 @@ def simulation_cost(
 class Tau(Harness):
     "tau-bench and tau2"
 
+    cannot = {
+        "own number": "a file holds trials, and no score of them",
+        "direction": "a reward is better when it is higher",
+    }
     name = "tau"
     logs = "JSON file"
     pattern = r"^(?!\.).*\.json$"

@@ -18,6 +18,7 @@ from .logs import (
     promptfoo_row,
     promptfoo_sums,
     swebench_run,
+    tau_run,
     write_details,
     write_eee_file,
     write_eval,
@@ -335,6 +336,32 @@ def eee_runs(folder):
     write_rows(folder / "m_samples.jsonl", rows)
 
 
+# tau-bench and tau2 ------------------------------------------------------------------
+
+
+def tau_validity(folder):
+    trials = [("0", 1.0), ("1", "infrastructure_error"), ("2", 0.0)]
+    write_json(folder / "a.json", tau_run(trials))
+
+
+def tau_model(folder):
+    for number, score in ((0, 0.0), (1, 1.0)):
+        agent = {"llm": "m", "llm_args": {"temperature": number}}
+        raw = tau_run([("0", score)], agent_info=agent)
+        write_json(folder / f"{number}.json", raw)
+
+
+def tau_item(folder):
+    trials = [("0", 1.0), ("1", 0.0), ("2", 1.0), ("3", 0.0)]
+    write_json(folder / "a.json", tau_run(trials))
+    other = tau_run([trials[n] for n in (3, 0, 2)], model="n")
+    write_json(folder / "b.json", other)
+
+
+def tau_runs(folder):
+    write_json(folder / "a.json", tau_run([("0", 1.0), ("0", 0.0), ("1", 1.0)]))
+
+
 # Plain rows --------------------------------------------------------------------------
 
 ORDER = [("m", "a", 1), ("m", "b", 0), ("m", "c", 1), ("n", "c", 1), ("n", "a", 1)]
@@ -435,6 +462,12 @@ VARIANTS = {
         "model": promptfoo_model,
         "item": promptfoo_item,
         "runs": promptfoo_runs,
+    },
+    "tau": {
+        "validity": tau_validity,
+        "model": tau_model,
+        "item": tau_item,
+        "runs": tau_runs,
     },
     "helm": {
         "own number": helm_number,
