@@ -1,5 +1,5 @@
-"""python -m tools.matrix: the table of harnesses and properties on the page Harnesses, from
-what the tests try and what the classes declare"""
+"""python -m tools.matrix: the table of harnesses and properties on the page Harnesses,
+from what the tests try and what the classes declare"""
 
 import json
 import sys

@@ -14,8 +14,6 @@ from helpers.logs import EXAMPLES, inspect_log, lm_eval, write_eval
 from helpers.small import files_in
 from helpers.variants import VARIANTS
 
-from tools import matrix
-
 from benchnb import harnesses
 from benchnb.cli.app import main
 from benchnb.data.sources import load
@@ -31,6 +29,7 @@ from benchnb.harnesses.harness import (
 )
 from benchnb.harnesses.logs import Choices
 from benchnb.live.evaluation import Evaluation
+from tools import matrix
 
 metrics = ("acc", "choice", "exact_match", "correct")
 LENIENT = {
