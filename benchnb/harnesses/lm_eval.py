@@ -462,6 +462,12 @@ class LMEval(Harness):
         call = task_source(run.results, run.task) if len(parts) == 1 else ""
         kind = get_nested(run.results, "configs", run.task, "output_type")
         notes = []
+        named = {"pretrained", "model", "path", "peft"} & {*model_args(run.results)}
+        if run.results and not named and re.fullmatch("[a-z0-9]{8}", run.model):
+            notes.append(
+                f"lm-eval named {run.model} by its seed, since no model was named: "
+                "another model may have the same name (model=NAME gives it one)"
+            )
         limit = get_nested(run.results, "config", "limit")
         whole = get_nested(run.results, "n-samples", run.task, "original")
         if limit is not None and isinstance(whole, int) and there < whole:

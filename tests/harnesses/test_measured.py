@@ -176,6 +176,8 @@ def test_two_models_that_a_seed_named_alike_are_told_by_their_folders(tmp_path):
         about = {"config": {"model": "dummy", "model_args": "", "random_seed": 0}}
         write_lm_eval_run(tmp_path / name, "qwertyui", {"t": answers}, **about)
     refused(lambda: read(tmp_path), "qwertyui", "two scores")
+    (line,) = read(tmp_path / "a")[1]
+    assert "named qwertyui by its seed" in line
 
 
 # What was asked ---------------------------------------------------------------------
