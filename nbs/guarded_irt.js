@@ -216,7 +216,7 @@ function predictScore(bank, weights, items, seen) {
   return { score, perItem, variance: between + sumOf(left.map((w, item) => w * w * (perItem[item] - squares[item]))) };
 }
 
-// the mean over several numbers of dimensions (pooled_prediction)
+// the mean over several numbers of dimensions (pool_predictions)
 function averagePrediction(fitted, items, seen) {
   const parts = fitted.banks.map((bank) => predictScore(bank, fitted.weights, items, seen)), count = parts.length;
   const score = sumOf(parts.map((part) => part.score)) / count;

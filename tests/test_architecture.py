@@ -14,7 +14,7 @@ import benchnb
 from benchnb.cli.app import main as command
 from benchnb.data.sources import load
 from benchnb.evaluation.compare import compare
-from benchnb.evaluation.registry import LIBRARY, find_class, get_method
+from benchnb.evaluation.registry import LIBRARY_METHODS, find_class, get_method
 from benchnb.live.evaluation import Evaluation
 from tools.run import ROOT
 
@@ -220,18 +220,18 @@ def test_an_evaluation_with_a_harness_imports_no_other(logged, tmp_path):
 
 COMPLETE = """
 import importlib, pkgutil, benchnb.methods, benchnb.bento
-from benchnb.evaluation.registry import LIBRARY, _METHODS
+from benchnb.evaluation.registry import LIBRARY_METHODS, _METHODS
 for part in (benchnb.methods, benchnb.bento):
     for module in pkgutil.iter_modules(part.__path__, part.__name__ + "."):
         importlib.import_module(module.name)
-print(*sorted(set(_METHODS) - set(LIBRARY)))
+print(*sorted(set(_METHODS) - set(LIBRARY_METHODS)))
 """
 
 
 @pytest.mark.slow
 def test_the_list_of_methods_is_right_and_complete():
     "Whatever a chapter of methods or tasks registers is in the list"
-    for name in LIBRARY:
+    for name in LIBRARY_METHODS:
         cls = find_class(name)
         assert cls.name == name and cls.__module__.startswith("benchnb.")
     assert python("-c", COMPLETE).split() == []

@@ -21,9 +21,9 @@ from helpers.harnesses import copy_sources, wheel_unpacked
 
 import benchnb
 from benchnb.cli.app import COMMANDS, ORDER, as_flag, make_app, user_error_text
-from benchnb.data.files import INSTALL_FROM, SITE, pip_install
-from benchnb.evaluation.method import allowed_values
-from benchnb.evaluation.registry import LIBRARY, find_class
+from benchnb.data.files import INSTALL_FROM, SITE, pip_install_command
+from benchnb.evaluation.method import format_allowed_values
+from benchnb.evaluation.registry import LIBRARY_METHODS, find_class
 from tools.project import INSTALL, texts, with_address
 from tools.run import ROOT, notebooks
 
@@ -104,11 +104,11 @@ def test_help_of_a_public_name_says_what_is_given_and_what_returns(name):
 
 
 def test_help_of_a_method_and_of_an_evaluation():
-    for name in LIBRARY:
+    for name in LIBRARY_METHODS:
         text = pydoc.render_doc(find_class(name), renderer=pydoc.plaintext)
         for part in fields(find_class(name)):
             if declared := part.metadata.get("param"):
-                assert f"{declared.meaning} ({allowed_values(declared)})" in text
+                assert f"{declared.meaning} ({format_allowed_values(declared)})" in text
     text = pydoc.render_doc(benchnb.Evaluation, renderer=pydoc.plaintext)
     assert text.count("Parameters\n") > 5
     help_it = "import benchnb; help(benchnb.compare)"
@@ -369,7 +369,7 @@ def test_an_address_that_is_not_there_is_named_nowhere():
 
 def test_a_release_changes_one_constant(monkeypatch):
     monkeypatch.setattr("benchnb.data.files.INSTALL_FROM", "")
-    assert pip_install("llm") == 'pip install "benchnb[llm]"'
+    assert pip_install_command("llm") == 'pip install "benchnb[llm]"'
     for path in texts():
         assert "benchnb @ git+" not in (text := with_address(path)), path
         if ".ipynb" in path.name:

@@ -14,7 +14,7 @@ from benchnb.harnesses.swebench import report_scores
 from benchnb.live.bundles import find_bundle, load_bundle
 from benchnb.stats.intervals import effective_size, wilson_interval
 from benchnb.stats.irt import IRT
-from benchnb.stats.irt_posterior import pooled_prediction
+from benchnb.stats.irt_posterior import pool_predictions
 from tools.demonstration import BUNDLE, demonstration, report_data
 from tools.run import ROOT
 
@@ -190,7 +190,7 @@ def test_part_of_the_list_and_other_tasks(table, reports, javascript):
         other, javascript(call, [told(row) for row in other]), strict=True
     ):
         asked = np.flatnonzero(~np.isnan(row))
-        model = pooled_prediction(banks, asked[np.newaxis], row[np.newaxis, asked])
+        model = pool_predictions(banks, asked[np.newaxis], row[np.newaxis, asked])
         half = reports["fitted"]["z"] * method.se_inflation_ * np.sqrt(model.variance)
         ends = model.score + half * [0, -1, 1]
         ends = np.clip(ends, 0, 1)

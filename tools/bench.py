@@ -179,10 +179,10 @@ def questions(number, exemplars=5):
 
 def model_for(context, asks, **size):
     "A random model that knows these words"
-    from benchnb.bento.local_model import small_model
+    from benchnb.bento.local_model import make_small_model
 
     texts = [context, *(query for query, _ in asks), "A B C D"]
-    return small_model(texts, positions=2048, spread=0.05, **size)
+    return make_small_model(texts, positions=2048, spread=0.05, **size)
 
 
 def transfer(number=400, device="cpu", **size):
@@ -250,10 +250,10 @@ def server():
 
 def networks(count=100):
     "Small networks on records of BBH's size together; the note: one by one"
-    from benchnb.bigbench.records import RecordFeatures, made_records
+    from benchnb.bigbench.records import RecordFeatures, make_synthetic_records
     from benchnb.bigbench.regressors import MLP, fit_networks
 
-    records = made_records(families=25, sizes=3, tasks=27, shots=(0, 3))
+    records = make_synthetic_records(families=25, sizes=3, tasks=27, shots=(0, 3))
     x, y = RecordFeatures().fit_transform(records), records["score"].to_numpy()
     rngs = [np.random.default_rng(seed) for seed in range(count)]
     part = np.stack([rng.permutation(len(x)) % 10 for rng in rngs])  # 0: dev, 1: test

@@ -52,7 +52,7 @@ FILTERING = "collaborative_filtering"  # a method by its name
 CALLS = {  # what needs something inside
     "CollaborativeFiltering": "POT",
     "transport_plan": "POT",
-    "synthetic_items": "POT",
+    "transport_answers": "POT",
     "shell": "a terminal",
     "read_parquet": "Arrow",
     "to_parquet": "Arrow",

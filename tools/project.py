@@ -54,12 +54,12 @@ def texts():
 
 def with_address(path):
     "The text of a file, with the present address of this library"
-    from benchnb.data.files import pip_install
+    from benchnb.data.files import pip_install_command
 
     quote = '\\"' if ".ipynb" in path.name else '"'  # inside JSON
 
     def line(found):
-        return pip_install(found[2] or "").replace('"', quote)
+        return pip_install_command(found[2] or "").replace('"', quote)
 
     return INSTALL.sub(line, path.read_text("utf-8"))
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .prompts import Asked, Reader
-from ..data.files import naming, pip_install
+from .prompts import EncodedQuestion, Reader
+from ..data.files import naming, pip_install_command
 from ..evaluation.method import check_parameters, param
 
 # %% ../../nbs/bento/api_model.ipynb #c3b0a5d1
@@ -227,7 +227,9 @@ class Endpoint(CompletionsClient, Reader):
             try:
                 from transformers import AutoTokenizer
             except ImportError as error:
-                raise ImportError(f"tokenizers need: {pip_install('llm')}") from error
+                raise ImportError(
+                    f"tokenizers need: {pip_install_command('llm')}"
+                ) from error
             with naming(name, "has no tokenizer, or a damaged one"):
                 self.tokenizer = AutoTokenizer.from_pretrained(str(name))
         self.echoes = False  # does only an echo of the prompt give log-probabilities?
@@ -300,7 +302,7 @@ class Endpoint(CompletionsClient, Reader):
     def by_next_token(
         self,
         prefix: list[int],
-        asked: list[Asked],  # questions whose answers are one token each
+        asked: list[EncodedQuestion],  # questions whose answers are one token each
     ) -> list[np.ndarray]:  # for each question the log-probabilities of its options
         "One prompt for each question: what would come next?"
         fields = ONE_TOKEN | {"logprobs": self.top}
@@ -324,7 +326,7 @@ class Endpoint(CompletionsClient, Reader):
     def by_echo(
         self,
         prefix: list[int],
-        asked: list[Asked],
+        asked: list[EncodedQuestion],
     ) -> list[np.ndarray]:  # for each question options x 2: log-probability, tokens
         "One prompt for each option: how likely is its end?"
         pairs = [(prefix + a.ids + tail, len(tail)) for a in asked for tail in a.tails]

@@ -24,7 +24,7 @@ from benchnb.bigbench.matrix_completion import (
     evaluate_predictions,
 )
 from .records import RecordFeatures
-from ..data.files import pip_install
+from ..data.files import pip_install_command
 
 # %% ../../nbs/bigbench/regressors.ipynb #2dfde782
 class FeaturePredictor(Predictor):
@@ -99,7 +99,7 @@ def import_torch():
     try:
         import torch
     except ImportError as error:
-        raise ImportError(f"the network needs: {pip_install('llm')}") from error
+        raise ImportError(f"the network needs: {pip_install_command('llm')}") from error
     return torch
 
 

@@ -13,7 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from .recovery import check_size, random_subsets, task_positions
+from benchnb.bigbench.recovery import (
+    check_subset_size,
+    draw_distinct_subsets,
+    encode_tasks,
+)
 from .regressors import MLP
 from ..data.files import resource_path
 from ..evaluation.journal import Journal
@@ -69,7 +73,7 @@ def best_of(
     seed: int = 0,
 ) -> SearchResult:  # the best of them
     "Best of n random subsets (section 5.2 e)"
-    subsets = random_subsets(total, size, count, seed)
+    subsets = draw_distinct_subsets(total, size, count, seed)
     scores = np.asarray(objective(subsets))
     best = int(np.argmax(scores))
     return SearchResult(subsets[best], float(scores[best]))
@@ -84,7 +88,7 @@ def beam_search(
     seed: int = 0,
 ) -> list[SearchResult]:  # the best subset of 1, 2, ..., size tasks
     "Randomised beam search (appendix C.4)"
-    check_size(total, size)
+    check_subset_size(total, size)
     rng = np.random.default_rng(seed)
     kept: list[tuple[int, ...]] = [()]
     best = []
@@ -123,7 +127,7 @@ def simulated_annealing(
     changed: float = 0.0,  # share of the tasks that a step replaces; at least one task
 ) -> SearchResult:  # the best subset of all chains
     "Simulated annealing (appendix C.4)"
-    now = random_subsets(total, size, chains, seed)
+    now = draw_distinct_subsets(total, size, chains, seed)
     rng = np.random.default_rng(seed)
     rows = np.arange(len(now))
     scores = objective(now)
@@ -175,7 +179,7 @@ def task_vectors(
     network = MLP(seed=seed, **settings).fit(records, records["score"])
     features = network.features_
     weights = network.regressor_.weights[0][0]
-    names, position = task_positions(records, unit)
+    names, position = encode_tasks(records, unit)
     labels = features.get_feature_names_out()
     inputs = np.array([str(f).startswith(("task_", "subtask_")) for f in labels])
     mean = np.zeros((len(names), inputs.sum()))
@@ -205,7 +209,7 @@ def kmeans_subset(
     "The task nearest to each centre, among the valuable ones (section 5.2 f, g)"
     from sklearn.cluster import KMeans
 
-    check_size(len(vectors), size)
+    check_subset_size(len(vectors), size)
     centres = KMeans(size, n_init=10, random_state=seed).fit(vectors).cluster_centers_
     distance = ((vectors[:, None] - centres) ** 2).sum(axis=2)
     if value is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fastcore.meta import delegates
 
-from .app import command, print_json, read_choices
+from .app import command, make_log_choices, print_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,10 +77,10 @@ def split_format(
             raise ValueError(f"name the files: benchnb import {format} PATHS --out F")
         return format, paths, False
     if not Path(format).exists():
-        from benchnb.data.files import unknown_name
+        from benchnb.data.files import unknown_name_error
 
         hint = f"there are {', '.join(list_harnesses())}; and no file has this name"
-        raise unknown_name("harness", format, list_harnesses(), hint)
+        raise unknown_name_error("harness", format, list_harnesses(), hint)
     paths = [format, *paths]
     harness = guess_harness(format)
     if harness is None:
@@ -95,7 +95,7 @@ def print_import(
     figures: dict,  # from import_figures
 ) -> None:
     "What was read, as text"
-    from benchnb.data.untrusted import escaped
+    from benchnb.data.untrusted import escape_control_characters
     from benchnb.harnesses.logs import MEASURED, choices_of_sources, choices_to_dict
 
     n_common = figures["common_items"]
@@ -109,7 +109,7 @@ def print_import(
         if len(line + model) < 78:
             print(f"{line} ({model})")
         else:
-            print(f"{line}\n  {escaped(model)}")
+            print(f"{line}\n  {escape_control_characters(model)}")
     read = choices_to_dict(choices_of_sources(scores.items))
     if choices := [f"{n} {x}" for n, x in read.items() if n not in MEASURED]:
         print(f"read with: {', '.join(choices)}")
@@ -117,7 +117,7 @@ def print_import(
     if lines == ["equal"]:
         print("harness's own numbers: equal")
     for line in [line for line in lines if line != "equal"][:5]:
-        print(escaped(f"harness's own number: {line}"))
+        print(escape_control_characters(f"harness's own number: {line}"))
     for name in filter(scores.items.__contains__, MEASURED):
         print(f"{name}: {', '.join(scores.items[name].dropna().unique())}")
     costs = f"costs in {figures['cost_unit']}" if figures["cost_unit"] else "costs"
@@ -169,7 +169,7 @@ IMPORT = (
     rare="split reducer value interrupted match cost direction scale "
     "differing columns columns_are skip_empty jobs",
 )
-@delegates(read_choices)
+@delegates(make_log_choices)
 def import_command(
     format: str,  # of the logs: lm-eval, inspect, swebench, ...; or already a file
     paths: list[str] | None = None,  # files, folders or patterns
@@ -183,7 +183,7 @@ def import_command(
     **kwargs,
 ) -> None:
     "Turn the logs of a harness, or any table, into a table of scores"
-    from benchnb.data.files import check_place
+    from benchnb.data.files import check_writable
     from benchnb.harnesses.harness import get_harness, import_logs
     from benchnb.harnesses.logs import choices_to_dict, find_logs
 
@@ -191,13 +191,13 @@ def import_command(
     harness = get_harness(format)
     if Path(out).suffix.lower() != ".parquet":
         raise ValueError(f"--out {out!r} must end in .parquet")
-    check_place(out)
+    check_writable(out)
     renamed = {}
     if columns:
-        from benchnb.data.tables import read_columns
+        from benchnb.data.tables import parse_columns
 
-        renamed = read_columns(columns)
-    choices = read_choices(**kwargs)
+        renamed = parse_columns(columns)
+    choices = make_log_choices(**kwargs)
     files: list[str | Path] = [*paths]
     scores = import_logs(
         format, files, choices, jobs, True, columns=renamed, columns_are=columns_are
@@ -284,14 +284,14 @@ def fetch_command(
 # %% ../../nbs/cli/data.ipynb #241e273f
 def method_facts(name: str) -> dict:  # name, subset, what, needs, parameters
     "What is known about a method"
-    from benchnb.evaluation.method import allowed_values, parameters
+    from benchnb.evaluation.method import format_allowed_values, get_parameters
     from benchnb.evaluation.registry import get_method
 
     method = get_method(name)
-    values = {key: {"default": value} for key, value in parameters(method).items()}
+    values = {key: {"default": value} for key, value in get_parameters(method).items()}
     for part in fields(method):
         if declared := part.metadata.get("param"):
-            allowed = allowed_values(declared)
+            allowed = format_allowed_values(declared)
             values[part.name] |= {"meaning": declared.meaning, "allowed": allowed}
     return {
         "name": name,
@@ -330,7 +330,7 @@ def print_methods(
     "All methods as a table that is as wide as the terminal"
     import pandas as pd
 
-    from benchnb.data.render import line_width, render
+    from benchnb.data.render import format_table, line_width
 
     frame = pd.DataFrame(methods)[["name", "subset"]]
     needs = [f" (needs {', '.join(x['needs'])})" * bool(x["needs"]) for x in methods]
@@ -339,7 +339,7 @@ def print_methods(
     frame["what it does"] = [textwrap.wrap(text, max(room, 20)) for text in texts]
     frame = frame.explode("what it does")  # a row for each line
     frame.loc[frame.index.duplicated(), ["name", "subset"]] = ""
-    print(render(frame))
+    print(format_table(frame))
 
 # %% ../../nbs/cli/data.ipynb #listmet6
 def show_methods(name: str | None, json: bool) -> None:
@@ -360,7 +360,7 @@ def list_data(json: bool) -> None:
     "The named data sets, and where each would come from"
     import pandas as pd
 
-    from benchnb.data.render import render
+    from benchnb.data.render import format_table
     from benchnb.data.sources import data_sets
 
     table = data_sets().rename_axis("name")
@@ -373,17 +373,17 @@ def list_data(json: bool) -> None:
         rows += [("", "", ""), (where, "", "")]
         rows += zip("  " + part.index, sizes, part["what"], strict=True)
     frame = pd.DataFrame(rows, columns=["name", "models x items", "what"])
-    print(render(frame, right=["models x items"]))
+    print(format_table(frame, right=["models x items"]))
 
 # %% ../../nbs/cli/data.ipynb #d40b8d4f
 def bundle_facts() -> "pd.DataFrame":  # a row for each
     "The small benchmarks that ship"
     import pandas as pd
 
-    from benchnb.live.bundles import read_bundle, shipped
+    from benchnb.live.bundles import list_shipped_bundles, read_bundle
 
     rows = []
-    for name, place in shipped().items():
+    for name, place in list_shipped_bundles().items():
         bundle = read_bundle(place)
         rows.append(
             {
@@ -400,12 +400,12 @@ def bundle_facts() -> "pd.DataFrame":  # a row for each
 # %% ../../nbs/cli/data.ipynb #listbun2
 def list_bundles(json: bool) -> None:
     "The small benchmarks that ship, and how to make others"
-    from benchnb.data.render import render
+    from benchnb.data.render import format_table
 
     frame = bundle_facts()
     if json:
         return print_json(frame)
-    print(render(frame.drop(columns="folder")))
+    print(format_table(frame.drop(columns="folder")))
     print("\nestimate: benchnb estimate --bundle NAME results.json")
     print("or item by item: benchnb plan NAME --out my_model\n")
     print("another one, from the results of earlier models (see benchnb list data):")
@@ -423,7 +423,7 @@ def list_papers(
 ) -> None:
     "The papers' tables: published, reproduced, verdict"
     from benchnb.papers.published import (
-        cells_json,
+        cells_to_json,
         format_cells,
         published_cells,
         table_cells,
@@ -436,7 +436,7 @@ def list_papers(
 
         folder = measure(paper, trials=trials, n_jobs=jobs)
     cells = table_cells(paper, folder)
-    print(cells_json(cells) if json else format_cells(cells, all=all))
+    print(cells_to_json(cells) if json else format_cells(cells, all=all))
 
 # %% ../../nbs/cli/data.ipynb #217aacf7
 KINDS = {
@@ -451,13 +451,13 @@ def counts() -> dict[str, int]:  # kind -> how many
     "How many there are of each kind"
     from benchnb.data.sources import SOURCES
     from benchnb.evaluation import registry
-    from benchnb.live.bundles import shipped
+    from benchnb.live.bundles import list_shipped_bundles
     from benchnb.papers.published import PAPERS
 
     return {
         "methods": len(registry.list_methods()),
         "data": len(SOURCES),
-        "bundles": len(shipped()),
+        "bundles": len(list_shipped_bundles()),
         "papers": len(PAPERS),
     }
 
@@ -493,9 +493,9 @@ def list_command(
             print(f"{number:4}  {kind:8} {KINDS[kind]}")
         return print("\nbenchnb list KIND shows them")
     if kind not in KINDS:
-        from benchnb.data.files import unknown_name
+        from benchnb.data.files import unknown_name_error
 
-        raise unknown_name("list", kind, KINDS, f"there are {', '.join(KINDS)}")
+        raise unknown_name_error("list", kind, KINDS, f"there are {', '.join(KINDS)}")
     if name and kind not in ("methods", "papers"):
         raise ValueError(f"{kind} takes no name: benchnb list {kind} shows all")
     if kind == "methods":

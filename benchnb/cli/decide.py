@@ -22,10 +22,10 @@ import pandas as pd
 from benchnb.cli.app import (
     check_outputs,
     command,
-    count,
-    in_points,
+    count_in_words,
+    make_log_choices,
+    points_to_share,
     print_json,
-    read_choices,
     read_scores,
     split_commas,
 )
@@ -33,13 +33,18 @@ from .report import next_command
 from .score import run_program
 from benchnb.data.files import (
     AmbiguousFile,
-    check_place,
+    check_writable,
     naming,
     read_object,
-    unknown_name,
+    unknown_name_error,
     write_text,
 )
-from ..data.render import labelled_line, points, render, score_with_interval
+from benchnb.data.render import (
+    format_points,
+    format_table,
+    labelled_line,
+    score_with_interval,
+)
 from ..data.scores import Scores, is_whole
 from ..data.sources import load_table
 from ..data.tables import read_frame
@@ -53,23 +58,23 @@ from benchnb.harnesses.logs import (
     stored_choices,
 )
 from benchnb.live.answers import (
-    errors_name_format,
+    choices_for_evaluation,
     guess_format,
-    imported_table,
-    log_choices,
-    table_answers,
+    name_format_in_errors,
+    read_answer_tables,
+    read_imported_table,
     with_typed,
 )
-from ..live.comparison import Outcome, margin_text
+from ..live.comparison import Outcome, format_margin
 from ..live.evaluation import Evaluation
 from benchnb.live.gate import (
     GateResult,
-    common_tasks,
+    compute_pass_k,
     gate,
-    repeated_score,
+    gate_on_common_tasks,
 )
-from ..live.paired import paired_runs
-from ..live.race import learned_capital, race, standing_race
+from ..live.paired import compare_evaluations
+from ..live.race import judge_live_race, learn_capital, race
 from ..live.store import holds_evaluation
 from ..live.told import check_answers
 
@@ -101,7 +106,7 @@ def reading_of(
     "How logs are to be read: as the first place that remembers it was read"
     measure = {"direction": direction, "scale": scale, "differing": differing}
     said: dict = {name: value for name, value in measure.items() if value is not None}
-    read = read_choices(**said)
+    read = make_log_choices(**said)
     typed = {name: getattr(read, name) for name in said}
     if typed and all(holds_evaluation(x) or is_scores(x) for x in places):
         raise ValueError(
@@ -109,8 +114,8 @@ def reading_of(
         )
     for place in places:
         if holds_evaluation(place):
-            return log_choices(Evaluation.load(place), typed=typed)
-        if (table := imported_table(place)) and stored_choices(table.items):
+            return choices_for_evaluation(Evaluation.load(place), typed=typed)
+        if (table := read_imported_table(place)) and stored_choices(table.items):
             return with_typed(choices_of_sources(table.items), typed)
     return replace(Choices(), **typed)
 
@@ -144,10 +149,10 @@ def read_run(
     "One of the two models"
     if holds_evaluation(place):
         return Evaluation.load(place)
-    if table := imported_table(place):
+    if table := read_imported_table(place):
         return one_model(table, place)
     format = format or guess_format(place)
-    with errors_name_format(format, [place]):
+    with name_format_in_errors(format, [place]):
         return read_logs_of(place, format, choices)
 
 # %% ../../nbs/cli/decide.ipynb #e718520f
@@ -166,7 +171,7 @@ def read_logs_of(
     with naming(files[0]):
         is_list = harness.tables and "item" in read_frame(files[0], rows=1)
     if is_list:
-        answers = table_answers([*map(str, files)], None, choices)[0]
+        answers = read_answer_tables([*map(str, files)], None, choices)[0]
         if not answers:
             raise ValueError(f"{place!r} has no rows: write item and score in each")
         return one_row(answers)
@@ -243,7 +248,7 @@ def paired_command(
     run_a = read_run(a, format, choices)
     run_b = read_run(b, format, choices)
     check_documents(run_a.items, run_b.items, choices.differing)
-    result = paired_runs(
+    result = compare_evaluations(
         _evaluation_or_scores(run_a), _evaluation_or_scores(run_b), level
     )
     sentence = result.sentence(a, b)
@@ -273,7 +278,7 @@ def paired_command(
 def _evaluation_or_scores(
     run: Evaluation | Scores,  # one row
 ) -> Evaluation | dict[str, float]:  # item -> score
-    "A run as `paired_runs` takes it"
+    "A run as `compare_evaluations` takes it"
     if isinstance(run, Evaluation):
         return run
     return dict(zip(run.items.index, map(float, run.values[0]), strict=True))
@@ -315,7 +320,7 @@ def scored_by(
                 "of runs that are right or wrong: leave --measure out (the mean), or "
                 "write 1 for what solves a task and 0 for the rest"
             )
-        rates = repeated_score(rates, trials, int(match[2]), match[1] == "^")
+        rates = compute_pass_k(rates, trials, int(match[2]), match[1] == "^")
     return dict(zip(run.items.index, rates, strict=True))
 
 # %% ../../nbs/cli/decide.ipynb #6cb24aa0
@@ -379,7 +384,7 @@ def gate_runs(
     result = replace(
         result,
         note=". ".join(notes),
-        common=common_tasks(old, new, level, total),
+        common=gate_on_common_tasks(old, new, level, total),
         waiting=sum(name in new for name in left),
     )
     return result, left
@@ -407,7 +412,7 @@ def what_next(
     next_tasks = f"Next: the new version must run the tasks that `{line}` prints"
     if not result.waiting:
         return next_tasks
-    tasks = count(result.waiting, "task")
+    tasks = count_in_words(result.waiting, "task")
     verb = "is" if result.waiting == 1 else "are"
     return f"{next_tasks}; {tasks} that you ran {verb} not among the first"
 
@@ -474,13 +479,14 @@ def markdown(
         both = result.common
         difference = score_with_interval(both.difference, *both.interval)
         lines.append(
-            f"| all tasks that both have | {both.tasks:,} | {points(both.old)} | "
-            f"{points(both.new)} | {difference.replace(' points', '')} |"
+            f"| all tasks that both have | {both.tasks:,} | "
+            f"{format_points(both.old)} | "
+            f"{format_points(both.new)} | {difference.replace(' points', '')} |"
         )
-    low, high = (points(end) for end in result.interval)
+    low, high = (format_points(end) for end in result.interval)
     lines.append(
         f"| the gate looked at | {result.items:,} of {result.total:,} | "
-        f"{points(result.old)} | {points(result.new)} | {low} to {high} |"
+        f"{format_points(result.old)} | {format_points(result.new)} | {low} to {high} |"
     )
     if notes := ". ".join(filter(None, [result.note, more])):
         lines.append(f"\n{notes}")
@@ -636,7 +642,7 @@ def gate_command(
         raise ValueError("--next only prints tasks: leave out what reports or runs")
     if Path(old).resolve() == Path(new).resolve():
         raise ValueError(f"both versions are {old!r}: name two runs")
-    largest_loss = in_points("margin", margin)
+    largest_loss = points_to_share("margin", margin)
     choices = reading_of((old, new), direction, scale, differing)
     if choices.repeated == "error":  # several runs of a task are runs, no mistake
         choices = replace(choices, repeated="trials")
@@ -644,7 +650,7 @@ def gate_command(
     page = os.environ.get("GITHUB_STEP_SUMMARY")  # other steps write there too
     check_outputs(old, new, junit=junit, summary=summary)
     if page and not summary:
-        check_place(page)
+        check_writable(page)
     runs: dict[str, Scores] = {}
     old_scores: dict[str, float] = {}
 
@@ -706,8 +712,8 @@ def race_folders(
             raise ValueError(
                 "--learn needs the sources: plan with --batch from a table"
             )
-        enough = learned_capital(source, len(runs), within, level)
-    status = standing_race(runs, within, level, enough)
+        enough = learn_capital(source, len(runs), within, level)
+    status = judge_live_race(runs, within, level, enough)
     stays = [name for name in runs if status.beaten[name] is None]
     if json:
         asks = {name: runs[name].ask() for name in stays if not status.decided}
@@ -717,9 +723,11 @@ def race_folders(
     items = [*status.answered.values()]
     state = [f"out: {by} is better" if by else "in" for by in status.beaten.values()]
     frame = pd.DataFrame({"candidate": places, "items": items, "": state})
-    print(f"{render(frame)}\n")
+    print(f"{format_table(frame)}\n")
     if status.decided:
-        sentence = f"{status.winner} is the best, or within {margin_text(within)} of it"
+        sentence = (
+            f"{status.winner} is the best, or within {format_margin(within)} of it"
+        )
         basis = " by a heuristic" if learn else ""
         return print(labelled_line("winner", f"{sentence} ({level:.0%}{basis})"))
     commands = {name: runs[name].command() for name in stays}
@@ -729,7 +737,7 @@ def race_folders(
             "differ, or plan anew with a larger --budget"
         )
         return print(labelled_line("open", advice))
-    print(f"not decided: {count(stays, 'candidate')} to go on with\n")
+    print(f"not decided: {count_in_words(stays, 'candidate')} to go on with\n")
     for name, run_line in commands.items():
         if run_line:
             print(f"{run_line}\n{next_command(runs[name], name, True)}")
@@ -760,7 +768,7 @@ def race_command(
     seed: int = 0,  # seed of the order of the items, on a table
 ) -> None:
     "Find the best of several candidates with as few runs as possible"
-    margin = in_points("within", within)
+    margin = points_to_share("within", within)
     if models is None:
         return race_folders(places, margin, level, learn, json)
     if len(places) != 1:
@@ -769,11 +777,11 @@ def race_command(
     names = split_commas(models) or []
     for name in {*names} - {*table.models.index}:
         first = f"the first one is {table.models.index[0]!r}"
-        raise unknown_name("model", name, table.models.index, first)
+        raise unknown_name_error("model", name, table.models.index, first)
     enough = None
     if learn:
         rest = table.select(models=~table.models.index.isin(names))
-        enough = learned_capital(rest, len(names), margin, level)
+        enough = learn_capital(rest, len(names), margin, level)
     result = race(table.select(models=names), margin, level, seed=seed, enough=enough)
     if json:
         return print_json(result.values())
@@ -781,4 +789,4 @@ def race_command(
     frame = frame.sort_values("items", ascending=False, kind="stable")
     frame[""] = (frame["items"] < frame["items"].max()).map({True: "out", False: ""})
     frame.loc[frame["candidate"] == result.winner, ""] = "won"
-    print(f"{render(frame)}\n\n{labelled_line('winner', result.sentence())}")
+    print(f"{format_table(frame)}\n\n{labelled_line('winner', result.sentence())}")

@@ -27,12 +27,12 @@ from .app import command
 from benchnb.data.files import (
     INSTALL_FROM,
     SITE,
-    new_folder,
+    create_whole_folder,
     resource_path,
-    unknown_name,
+    unknown_name_error,
     write_text,
 )
-from ..evaluation.registry import LIBRARY, installed_methods
+from ..evaluation.registry import LIBRARY_METHODS, installed_methods
 from ..harnesses.logs import get_nested
 from ..live.store import check_new
 
@@ -93,7 +93,7 @@ def new_command(
         if text is not None
     }
     data["source"] = TEMPLATE_SOURCE
-    with new_folder(folder) as place:  # it appears whole or not at all
+    with create_whole_folder(folder) as place:  # it appears whole or not at all
         run_copy(str(resource_path("project")), place, data, defaults=True, quiet=True)
     print(
         f"written: {folder} (the package {data['package']}, and its method my_method)"
@@ -123,7 +123,9 @@ def find_chapter(
     chapters: Collection[str],
 ) -> str:
     "The chapter of this name"
-    module = LIBRARY.get(name, name).partition(":")[0]  # of a method: module:class
+    module = LIBRARY_METHODS.get(name, name).partition(":")[
+        0
+    ]  # of a method: module:class
     ending = "/" + module.removesuffix(".ipynb").replace(".", "/").strip("/")
     matches = [chapter for chapter in chapters if f"/{chapter}".endswith(ending)]
     outside = [chapter for chapter in matches if not chapter.startswith("course/")]
@@ -135,7 +137,9 @@ def find_chapter(
     if not matches:
         last_words = [chapter.rpartition("/")[2] for chapter in chapters]
         hint = "take the last word of a page's address, or a method's name"
-        raise unknown_name("chapter", name, [*chapters, *last_words, *LIBRARY], hint)
+        raise unknown_name_error(
+            "chapter", name, [*chapters, *last_words, *LIBRARY_METHODS], hint
+        )
     return matches[0]
 
 # %% ../../nbs/cli/fork.ipynb #78f5c662
@@ -145,7 +149,9 @@ def new_names(
 ) -> dict[str, str]:  # registered name -> that of the copy
     "The methods of a chapter, and what they are called in a copy of it"
     module = chapter.replace("/", ".")
-    own = [n for n, where in LIBRARY.items() if where.partition(":")[0] == module]
+    own = [
+        n for n, where in LIBRARY_METHODS.items() if where.partition(":")[0] == module
+    ]
     copied = name.removeprefix("my_")
     stem = copied if copied in own else posixpath.basename(chapter)
     return {n: n.replace(stem, name) if stem in n else f"{name}_{n}" for n in own}
@@ -156,7 +162,7 @@ def check_new_names(
     module: str,  # one of them
 ) -> None:
     "Refuse a name that a method or a module has already"
-    methods = {*LIBRARY, *installed_methods()}
+    methods = {*LIBRARY_METHODS, *installed_methods()}
     for name in names:
         if name.lower() in methods:
             raise ValueError(f"{name!r} is a method already: give another --name")
@@ -276,7 +282,7 @@ def copy_command(
 ) -> None:
     "Copy a chapter into a notebook of your own, to change its method"
     book = read_chapters()
-    typed_method = chapter if chapter in LIBRARY else None
+    typed_method = chapter if chapter in LIBRARY_METHODS else None
     chapter = find_chapter(chapter, [name for name in book if name != "index"])
     default = f"my_{typed_method or posixpath.basename(chapter)}"
     name = name or default
@@ -344,6 +350,6 @@ def _print_entry_points(
     settings = tomllib.loads(project.read_text()) if project.is_file() else {}
     package = str(get_nested(settings, "tool", "nbdev", "lib_path") or "PACKAGE")
     for method, copied in methods.items():
-        cls = LIBRARY[method].partition(":")[2]
+        cls = LIBRARY_METHODS[method].partition(":")[2]
         print(f'         {copied} = "{package}.{name}:{cls}"')
     return Path(folder, package, f"{name}.py")

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchnb.cli.app import (
-    about_sources,
-    about_table,
     check_outputs,
     command,
-    count,
-    in_points,
-    named_method,
+    count_in_words,
+    describe_sources,
+    describe_table,
+    get_method_with_transfer,
     open_table,
+    points_to_share,
     print_json,
     read_budget,
     read_scores,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from benchnb.data.costs import Amount
-    from benchnb.data.render import Table
+    from benchnb.data.render import TextTable
     from benchnb.data.scores import Scores
 
 # %% ../../nbs/cli/small_benchmark.ipynb #16444dc8
@@ -46,17 +46,20 @@ def print_tasks(
     transfer: str | None = None,  # a transfer matrix, to choose by it, too
 ) -> None:
     "Which tasks to keep, how accurate they are, and which can be dropped"
-    from benchnb.data.render import render
-    from benchnb.evaluation.compare import plus_minus
+    from benchnb.data.render import format_table
+    from benchnb.evaluation.compare import format_mean_and_error
     from benchnb.evaluation.recommend import recommend_tasks
 
     advice = recommend_tasks(table, number, trials, seed, True, transfer)
     if json:
         return print_json(advice | {"likeness": asdict(table.likeness())})
-    print(about_sources(table))
+    print(describe_sources(table))
     tasks = len(advice["keep"]) + len(advice["drop"])
-    print(f"{count(len(table), 'model')}, {count(tasks, 'task')},", end=" ")
-    print(count(advice["trials"], "trial"), end="; ")
+    print(
+        f"{count_in_words(len(table), 'model')}, {count_in_words(tasks, 'task')},",
+        end=" ",
+    )
+    print(count_in_words(advice["trials"], "trial"), end="; ")
     least = advice["held_out"]
     most = advice["most_held_out"]
     held = f"{least} to {most} models" if most > least else f"{most} models"
@@ -71,14 +74,14 @@ def print_tasks(
         pairs = zip(errors[name], errors[f"{name}_se"], strict=True)
         errors[name] = [f"{mean:.2f} ± {error:.2f}" for mean, error in pairs]
     pairs = zip(errors["kendall"], errors["kendall_se"], strict=True)
-    errors["kendall"] = [plus_minus(mean, error, 3) for mean, error in pairs]
+    errors["kendall"] = [format_mean_and_error(mean, error, 3) for mean, error in pairs]
     heads = {
         "kendall": "rank agreement",
         "random": "at random",
         "transfer": "by transfer",
     }
     frame = errors[["tasks", "chosen", "kendall", *names[1:]]].rename(columns=heads)
-    print(render(frame, right=[*frame][1:]))
+    print(format_table(frame, right=[*frame][1:]))
     print("\nchosen: tasks whose results resemble those of all others the most")
     warning = ": one pair says little" if most == 2 else ""
     print(f"rank agreement: Kendall's tau, of {held} at a time{warning}")
@@ -98,21 +101,21 @@ def forecast_score(
     "How many items, and how many sources, are enough for one model's score"
     import pandas as pd
 
-    from benchnb.data.costs import in_words
-    from benchnb.data.render import render
+    from benchnb.data.costs import format_amount
+    from benchnb.data.render import format_table
     from benchnb.evaluation import planning
-    from benchnb.evaluation.compare import plus_minus
+    from benchnb.evaluation.compare import format_mean_and_error
 
     goal = f"a score to ± {100 * half_width:g} points"
     if mae is not None:
         goal = f"a mean error of {100 * mae:g} points"
     items = planning.items_needed(curve, half_width, mae)["text"]
     yield f"\nitems for {goal}"
-    yield str(render(items.rename("items").rename_axis("method").reset_index()))
+    yield str(format_table(items.rename("items").rename_axis("method").reset_index()))
 
     def errors_in_points(frame):
         pairs = zip(100 * frame["mae"], 100 * frame["mae_se"], strict=True)
-        return [plus_minus(mean, se, 2) for mean, se in pairs]
+        return [format_mean_and_error(mean, se, 2) for mean, se in pairs]
 
     enough = planning.sources_needed(fewer)
     frame = pd.DataFrame(
@@ -123,7 +126,7 @@ def forecast_score(
         }
     )
     yield f"\nsource models that are enough, with {fewer['budget'].iloc[0]} items"
-    yield str(render(frame))
+    yield str(format_table(frame))
     sources = curve.iloc[0]["sources"]
     if sources < 19:
         yield "\nA 95% interval that comes from errors on left-out sources needs 19 of"
@@ -134,29 +137,29 @@ def forecast_score(
     unit = curve["cost_unit"].iloc[0]
     frame = spend[["method", "spend", "items"]].assign(
         method=spend["method"].mask(spend["method"].duplicated(), ""),
-        spend=[in_words(value, unit) for value in spend["spend"]],
+        spend=[format_amount(value, unit) for value in spend["spend"]],
         error=errors_in_points(spend),
         difference=100 * spend["visible"],
     )
     cost = "money" if unit == "usd" else unit
     yield f"\nerror against {cost} spent on one model, in points of 100"
-    yield str(render(frame, {"difference": "{:.1f}"}, right=["spend", "error"]))
+    yield str(format_table(frame, {"difference": "{:.1f}"}, right=["spend", "error"]))
     yield "difference: the smallest between two models, run one by one, that shows with"
     yield "a probability of 80% (95% intervals)"
 
 
 def forecast_difference(
     needed: "pd.DataFrame",  # from items_for_difference
-) -> "Table":
+) -> "TextTable":
     "How many items tell two models apart"
-    from benchnb.data.render import render
+    from benchnb.data.render import format_table
 
     heads = {"own": "each its own items", "shared": "the same items"}
     frame = needed.rename(columns=heads).rename_axis("method").reset_index()
     more = "more than " + frame.pop("most").map("{:,.0f}".format)
     for head in heads.values():
         frame[head] = frame[head].map("{:,.0f}".format).where(frame[head].notna(), more)
-    return render(frame, right=heads.values())
+    return format_table(frame, right=heads.values())
 
 # %% ../../nbs/cli/small_benchmark.ipynb #recfore4
 def methods_to_forecast(
@@ -166,9 +169,9 @@ def methods_to_forecast(
     jobs: int = 1,  # processors
 ) -> str:  # names with commas
     "Random items, AIPW, and the method that recommend recommends"
-    from benchnb.evaluation.recommend import candidates, is_safe, recommend
+    from benchnb.evaluation.recommend import is_safe, list_candidates, recommend
 
-    safe = [name for name in candidates(table) if is_safe(name)]
+    safe = [name for name in list_candidates(table) if is_safe(name)]
     advice = recommend(table, budget, safe, seed=seed, n_jobs=jobs, progress=True)
     best = advice.method
     return ",".join(dict.fromkeys(("random", "aipw", best)))
@@ -190,13 +193,13 @@ def print_items(
     json: bool,  # as an object
 ) -> None:
     "How many items and source models are enough"
-    from benchnb.cli.study import method_names
+    from benchnb.cli.study import split_method_names
     from benchnb.evaluation import planning
     from benchnb.stats.sample_size import check_share, half_width_of_error
 
     few = min(50, max(1, table.shape[1] // 2))
     names = methods or methods_to_forecast(table, few, seed, jobs)
-    chosen = method_names(names, table)
+    chosen = split_method_names(names, table)
     likeness = asdict(table.likeness())
 
     def over_budgets(curve):
@@ -212,13 +215,15 @@ def print_items(
         )
 
     if difference is not None:
-        error = planning.wanted_error(difference, power)
+        error = planning.error_for_power(difference, power)
         curve = over_budgets(planning.power_curve)
         needed = planning.items_for_difference(curve, table, error)
         if json:
             return print_json({"error": error, "items": needed, "likeness": likeness})
         print(f"items to find a difference of {100 * difference:g} points with a power")
-        print(f"of {power:.0%}, at a level of 95% ({count(trials, 'trial')})\n")
+        print(
+            f"of {power:.0%}, at a level of 95% ({count_in_words(trials, 'trial')})\n"
+        )
         return print(forecast_difference(needed))
     if half is not None:
         half_width = half
@@ -247,7 +252,7 @@ def print_items(
         return print_json(values | {"likeness": likeness})
     first = curve.iloc[0]
     print(f"{split} split, about {first['sources']} sources and", end=" ")
-    print(f"{first['targets']} models held out, {count(trials, 'trial')}")
+    print(f"{first['targets']} models held out, {count_in_words(trials, 'trial')}")
     print(*forecast_score(curve, fewer, half_width, mae), sep="\n")
 
 # %% ../../nbs/cli/small_benchmark.ipynb #b8aa478e
@@ -307,7 +312,7 @@ def print_advice(
         )
     else:
         asked = f"{paid} items" if isinstance(paid, int) else str(paid)
-        tests = count(advice.trials, "trial")
+        tests = count_in_words(advice.trials, "trial")
         print(f"{asked}, {tests} of each test ({MIN_TRIALS} of {', '.join(INSTANT)});")
         print("± is the standard error\n")
         method = shlex.quote(advice.method)
@@ -359,7 +364,9 @@ def recommend_command(
 
     check_outputs(scores, out=out)
     wanted = {"plus_minus": plus_minus, "difference": difference, "mae": mae}
-    goals = {name: in_points(name, x) for name, x in wanted.items() if x is not None}
+    goals = {
+        name: points_to_share(name, x) for name, x in wanted.items() if x is not None
+    }
     questions = [*goals]
     if budget is not None and not tasks:
         questions.append("budget")
@@ -378,9 +385,9 @@ def recommend_command(
     if isinstance(paid, int) and not tasks:
         check_budget(paid, table.shape[1])
     if not json:
-        print(about_table(scores, table))
+        print(describe_table(scores, table))
         if not tasks:
-            print(about_sources(table), flush=True)
+            print(describe_sources(table), flush=True)
     if tasks:
         if isinstance(paid, Amount):
             raise ValueError(f"--tasks keeps a number of tasks, not {budget}")
@@ -445,11 +452,11 @@ def publish_command(
     "Write a small benchmark for others: items and estimator, no sources"
     from dataclasses import asdict
 
-    from benchnb.cli.score import calibrate, check_folds, expectation
+    from benchnb.cli.score import calibrate_with_progress, check_folds, expectation
     from benchnb.evaluation.simulate import prepare_method
     from benchnb.live import bundles
-    from benchnb.live.audit import without_items
-    from benchnb.live.certificate import certify, measured_text
+    from benchnb.live.audit import drop_items
+    from benchnb.live.certificate import certify, format_measured
     from benchnb.live.store import check_new
     from benchnb.stats.irt import MIN_SOURCES
 
@@ -462,36 +469,40 @@ def publish_command(
         )
     paid = read_budget(budget)
     if method is not None or transfer is not None:
-        bundles.check_fixed(named_method(method, transfer))
+        bundles.check_has_fixed_items(get_method_with_transfer(method, transfer))
     table = read_scores(scores, dollars=dollars)
     whole = table.shape[1]
     if without is not None:
-        table = without_items(table, without)
+        table = drop_items(table, without)
     if not json:
-        print(about_table(scores, table), flush=True)
+        print(describe_table(scores, table), flush=True)
         if without is not None:
             print(f"without {whole - table.shape[1]:,} items of {without}", flush=True)
         if len(table) < MIN_SOURCES:
-            print(f"{about_sources(table)}\n", flush=True)
+            print(f"{describe_sources(table)}\n", flush=True)
     if method is None and transfer is None:
         from benchnb.evaluation.recommend import default_method
 
         method, note = default_method(table)
         if note and not json:
             print(f"{note}\n", flush=True)
-    fresh = named_method(method, transfer)
-    fitted = prepare_method(named_method(method, transfer).fit(table), paid, seed)
+    fresh = get_method_with_transfer(method, transfer)
+    fitted = prepare_method(
+        get_method_with_transfer(method, transfer).fit(table), paid, seed
+    )
     errors = certificate = None
     if folds:
-        errors = calibrate(fresh, table, fitted.budget_, folds, fitted.seed_, json)
+        errors = calibrate_with_progress(
+            fresh, table, fitted.budget_, folds, fitted.seed_, json
+        )
     if errors is not None:
         parts = min(folds, len(table))
         certificate = certify(fitted, table, errors, parts, progress=True)
     files = {}
     if harness:
-        from benchnb.live.in_lm_eval import task_file
+        from benchnb.live.in_lm_eval import make_task_file
 
-        files = task_file(fitted, out)
+        files = make_task_file(fitted, out)
     subset = bundles.publish(
         fitted, out, title, with_sources, errors, certificate, files
     )
@@ -499,7 +510,7 @@ def publish_command(
         values = {"method": method, "items": len(subset), "subset": subset.hash}
         return print_json(values | {"written": out})
     if certificate is not None:
-        text = f"certificate: {measured_text(asdict(certificate))}"
+        text = f"certificate: {format_measured(asdict(certificate))}"
         print(textwrap.fill(text, 79), end="\n\n")
     print(textwrap.fill(expectation(bundles.load_bundle(out)), 79), end="\n\n")
     print(f"written: {out}, subset {subset.hash}")
@@ -528,9 +539,9 @@ def audit_command(
 ) -> None:
     "Which items are dead, copied, answered against ability, memorised or flaky"
     from benchnb.data.files import replace_file
-    from benchnb.data.render import render
+    from benchnb.data.render import format_table
     from benchnb.data.untrusted import write_csv
-    from benchnb.live.audit import audit, left_out
+    from benchnb.live.audit import audit, measure_without_classes
     from benchnb.stats.irt import MIN_SOURCES
 
     check_outputs(scores, out=out)
@@ -540,17 +551,17 @@ def audit_command(
         raise ValueError(f"--first is a number of items, got {first}")
     table = read_scores(scores)
     items = audit(table, after, level, similar)
-    effects = left_out(table, items)
+    effects = measure_without_classes(table, items)
     if out:
         rows = items.reset_index()
         replace_file(out, lambda draft: write_csv(rows, draft, index=False))
     if json:
         return print_json({"without": effects, "items": items})
-    print(about_table(scores, table), end="\n\n")
+    print(describe_table(scores, table), end="\n\n")
     if len(table) < MIN_SOURCES:
-        print(f"{about_sources(table)}\n")
-    print(render(effects.round(3).reset_index(), right=[*effects]))
+        print(f"{describe_sources(table)}\n")
+    print(format_table(effects.round(3).reset_index(), right=[*effects]))
     head = items[["classes", "solved", "r", "r_error"]].head(first).round(3)
-    print(f"\nto read first:\n{render(head.reset_index(), right=[*head][1:])}")
+    print(f"\nto read first:\n{format_table(head.reset_index(), right=[*head][1:])}")
     flagged = f"{(items['classes'] != '').sum():,} of {len(items):,} items have a class"
     print(f"\n{flagged}, written: {out}" if out else f"\n{flagged}")

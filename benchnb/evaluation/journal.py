@@ -11,7 +11,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from ..data.files import check_place
+from ..data.files import check_writable
 
 # %% ../../nbs/evaluation/compare.ipynb #ce93ed7c
 _REMEDIES = {  # SQLite's error codes
@@ -35,7 +35,7 @@ class Journal:
         self.done: dict[str, Any] = {}
         self._base: sqlite3.Connection | None = None
         if self.path is not None:
-            check_place(self.path)
+            check_writable(self.path)
             if self.path.exists():
                 self._open(self.path)
 

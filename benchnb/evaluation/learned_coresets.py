@@ -14,15 +14,15 @@ import numpy as np
 
 from ..data.scores import Scores, fill_gaps, item_means
 from benchnb.evaluation.left_out import (
-    enough_to_calibrate,
+    has_enough_to_calibrate,
     held_out_errors,
     held_out_radius,
-    hold_out,
+    assign_held_out,
 )
 from .method import Coreset, Estimate, Flag, IntervalKind, param
-from ..stats.gam import Curve, fit_curve, level_filled
+from ..stats.gam import GAMCurve, fill_gaps_by_level, fit_best_gam
 from ..stats.genetic_search import draw_subsets
-from ..stats.item_filters import kept_items
+from ..stats.item_filters import filter_items
 from ..stats.medoids import Medoids
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ class LearnedCoreset(Coreset):
         assert self._copies is not None  # folds is not 0
         values = self._source.values[rows]
         copies = self._copies[rows]
-        enough = enough_to_calibrate(copies, self.level)
+        enough = has_enough_to_calibrate(copies, self.level)
         if not enough or len(values) < 2 * self.folds:
             return np.inf
-        parts = hold_out(values, self.folds, rng, groups=copies)
+        parts = assign_held_out(values, self.folds, rng, groups=copies)
         by_source = held_out_errors(len(values), parts, errors)
         return held_out_radius(by_source, self.level, copies)
 
@@ -161,7 +161,7 @@ class PatternCoreset(LearnedCoreset):
         pattern = self.learn(values, truth, rng)
         self.coreset_ = pattern.items
         self.pattern_ = list(pattern)
-        filled = level_filled(values, item_means(values))[:, pattern.items]
+        filled = fill_gaps_by_level(values, item_means(values))[:, pattern.items]
         self.best_ = float(filled.mean(axis=1).max())
         self.few_ = len(values) if len(values) < self.least_sources else 0
 
@@ -198,7 +198,7 @@ def features(
     bank: "IRT | None",  # an item response model of these items; None: no ability
 ) -> np.ndarray:  # models x 1 or 2: (ability,) mean of the answers
     "What the curve predicts from: the ability, and the mean of the answers"
-    mean = level_filled(answers, easiness).mean(axis=1, keepdims=True)
+    mean = fill_gaps_by_level(answers, easiness).mean(axis=1, keepdims=True)
     if bank is None:
         return mean
     return np.hstack([bank.abilities(answers).theta, mean])
@@ -210,7 +210,7 @@ class Candidate(NamedTuple):
     items: np.ndarray  # item positions, ascending
     easiness: np.ndarray  # their means over the sources
     bank: "IRT | None"  # an item response model of these items; None: no ability
-    curve: Curve
+    curve: GAMCurve
     loss: float  # left-out RMSE
     notes: tuple[str, ...]  # fallbacks
 
@@ -236,7 +236,7 @@ class RandomCurve(LearnedCoreset):
         budget: int,  # items that must be left
     ) -> tuple[np.ndarray, np.ndarray, list]:  # items kept, models kept, notes
         "What the filters leave of the sources"
-        kept = kept_items(self._source, need=budget)
+        kept = filter_items(self._source, need=budget)
         return kept.items, kept.models, [kept.note] if kept.note else []
 
     def choose(
@@ -264,7 +264,7 @@ class RandomCurve(LearnedCoreset):
         "Fit the curve of a coreset"
         easiness = item_means(values)[items]
         inputs = features(values[:, items], easiness, bank)
-        curve, loss, note = fit_curve(inputs, truth, self.splines)
+        curve, loss, note = fit_best_gam(inputs, truth, self.splines)
         notes = (() if bank is None else bank.notes) + ((note,) if note else ())
         return Candidate(items, easiness, bank, curve, loss, notes)
 
@@ -299,7 +299,7 @@ class RandomCurve(LearnedCoreset):
         "The curve at this model's features"
         if np.isnan(seen).all():
             return Estimate(np.nan)
-        curve = Curve(*self.curve_)
+        curve = GAMCurve(*self.curve_)
         inputs = features(seen[np.newaxis], self.easiness_, self.bank())
         score = float(np.clip(curve(inputs)[0], 0, 1))
         outside = (inputs[0] < curve.low - 1e-9) | (inputs[0] > curve.high + 1e-9)

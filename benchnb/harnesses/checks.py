@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.scores import COST_UNITS, Scores
-from ..evaluation.checks import BrokenRule, rule
+from ..evaluation.checks import BrokenRule, check_rule
 from benchnb.harnesses.harness import (
     Harness,
     Round,
@@ -76,13 +76,17 @@ def outcome(
 def reads(harness: Harness, path: Path, choices: Choices) -> Scores:
     "The example is found and read: right, wrong and unscored"
     fit = harness.belongs(path.name)
-    rule(fit, f"{path.name!r} is none of its logs", "write pattern")
+    check_rule(fit, f"{path.name!r} is none of its logs", "write pattern")
     scores = read_example(harness, path, choices)
     values = {"nan" if x != x else float(x) for x in scores.values.ravel()}
     wanted = "1 for right, 0 for wrong and NaN for one that was never scored"
-    rule({0.0, 1.0, "nan"} <= values, f"an item is not {wanted}", f"it has {values}")
+    check_rule(
+        {0.0, 1.0, "nan"} <= values, f"an item is not {wanted}", f"it has {values}"
+    )
     again = read_example(harness, path, choices)
-    rule(again.fingerprint() == scores.fingerprint(), "it reads otherwise twice", "")
+    check_rule(
+        again.fingerprint() == scores.fingerprint(), "it reads otherwise twice", ""
+    )
     return scores
 
 
@@ -110,10 +114,14 @@ def survives_corruption(
         answer = f"on {data[:60]!r} it says {str(result)[:200]!r}"
         if number < len(NO_LOGS):
             named = isinstance(result, str) and path.name in result
-            rule(named, f"what is no log is not refused: {answer}", "name the file")
+            check_rule(
+                named, f"what is no log is not refused: {answer}", "name the file"
+            )
         if isinstance(result, str):
             short = 0 < len(result) < 12_000 and "\n" not in result
-            rule(short, f"an error is not one line: {answer}", "shorten what it quotes")
+            check_rule(
+                short, f"an error is not one line: {answer}", "shorten what it quotes"
+            )
     path.write_bytes(whole)
 
 # %% ../../nbs/harnesses/harness.ipynb #chcd0008
@@ -129,12 +137,14 @@ def runs_what_was_chosen(
     names = dict(zip(subset.flat, sum(subset.names.values(), []), strict=True))
     for short, name in names.items():
         times = sum(word in (short, name) for word in words)
-        rule(times == 1, f"{name!r} stands {times} times in {text!r}", "once, please")
+        check_rule(
+            times == 1, f"{name!r} stands {times} times in {text!r}", "once, please"
+        )
     extra = {str(items.index[-1]), make_subset(items, items.index[-1:]).flat[0]}
-    rule(not extra & {*words}, f"{extra} was not chosen", "write the chosen only")
+    check_rule(not extra & {*words}, f"{extra} was not chosen", "write the chosen only")
     again = subset_files(make_subset(items, chosen[::-1] * 2), harness, place)[1]
     why = "the order of choice changes what is run"
-    rule(text == again[harness.items.format("")], why, "use the subset as it is")
+    check_rule(text == again[harness.items.format("")], why, "use the subset as it is")
     for odd in ("$(touch x) y", "a; touch x", "it's"):
         facts = items.iloc[:1].assign(doc_id=odd).set_axis([odd])
         try:
@@ -144,7 +154,7 @@ def runs_what_was_chosen(
         for line in command.splitlines():
             split = [word for word in shlex.split(line) if odd.split()[0] in word]
             bare = odd.split()[0] in line and not any(odd in word for word in split)
-            rule(not bare, f"{odd!r} is bare in {line!r}", "use shlex.join")
+            check_rule(not bare, f"{odd!r} is bare in {line!r}", "use shlex.join")
 
 # %% ../../nbs/harnesses/harness.ipynb #chcd0014
 def marks_of_validity(harness: Harness, place: Path, choices: Choices) -> None:
@@ -156,8 +166,10 @@ def marks_of_validity(harness: Harness, place: Path, choices: Choices) -> None:
         logs = [log for file in files for log in harness.read(file, choices)]
     named = any(failure != "" for log in logs for failure in np.asarray(log.failures))
     is_missing = np.isnan(scores.values).any() and not np.isnan(scores.values).all()
-    rule(is_missing, "a score that does not count is counted", "read the mark")
-    rule(named, "a score that does not count has no reason", "fill in Log.failures")
+    check_rule(is_missing, "a score that does not count is counted", "read the mark")
+    check_rule(
+        named, "a score that does not count has no reason", "fill in Log.failures"
+    )
 
 
 def own_number(harness: Harness, place: Path, choices: Choices) -> None:
@@ -165,17 +177,19 @@ def own_number(harness: Harness, place: Path, choices: Choices) -> None:
     models = read_example(harness, place, choices).models
     lines = [*models["reconciled"].dropna()] if "reconciled" in models else []
     wrong = [line for line in lines if line != "equal"]
-    rule(bool(wrong), "a wrong aggregate is not found", "fill in Log.reported")
-    rule(not any("\n" in line for line in wrong), "it is not one line", "shorten it")
+    check_rule(bool(wrong), "a wrong aggregate is not found", "fill in Log.reported")
+    check_rule(
+        not any("\n" in line for line in wrong), "it is not one line", "shorten it"
+    )
 
 
 def settings_of_model(harness: Harness, place: Path, choices: Choices) -> None:
     "Two systems of one name are two models, or refused by the setting's name"
     result = outcome(harness, place, choices)
     if isinstance(result, str):
-        rule("differing" in result, f"it says {result!r}", "name the setting")
+        check_rule("differing" in result, f"it says {result!r}", "name the setting")
     else:
-        rule(len(result) == 2, "two systems are one model", "fill in Log.system")
+        check_rule(len(result) == 2, "two systems are one model", "fill in Log.system")
 
 
 def order_of_items(harness: Harness, place: Path, choices: Choices) -> None:
@@ -183,31 +197,37 @@ def order_of_items(harness: Harness, place: Path, choices: Choices) -> None:
     result = outcome(harness, place, choices)
     if isinstance(result, str) and "match" in result:
         result = outcome(harness, place, replace(choices, match="hash"))
-    rule(not isinstance(result, str), f"it says {result!r}", "or name match='hash'")
+    check_rule(
+        not isinstance(result, str), f"it says {result!r}", "or name match='hash'"
+    )
     assert isinstance(result, Scores)  # the rule says it
-    rule(len(result) == 2, "two equal models are not two", "write two models")
+    check_rule(len(result) == 2, "two equal models are not two", "write two models")
     first, second = result.values
     both = ~np.isnan(first) & ~np.isnan(second)
     differ = int((first[both] != second[both]).sum())
     gone = len(first) - int(both.sum())
-    rule(differ == 0, f"{differ} items of equal models differ", "place is no id")
-    rule(gone == 1, f"{gone} items are not common, of one that is gone", "match ids")
+    check_rule(differ == 0, f"{differ} items of equal models differ", "place is no id")
+    check_rule(
+        gone == 1, f"{gone} items are not common, of one that is gone", "match ids"
+    )
 
 
 def name_of_metric(harness: Harness, place: Path, choices: Choices) -> None:
     "The metric is named, and one that is not there is refused"
     items = read_example(harness, place, choices).items
     is_named = "metric" in items and items["metric"].notna().all()
-    rule(is_named, "the metric has no name", "fill in Log.metric")
+    check_rule(is_named, "the metric has no name", "fill in Log.metric")
     result = outcome(harness, place, replace(choices, metric=("no such metric",)))
-    rule(isinstance(result, str), "any metric is accepted", "choose(), or options")
+    check_rule(
+        isinstance(result, str), "any metric is accepted", "choose(), or options"
+    )
 
 
 def lower_is_better(harness: Harness, place: Path, choices: Choices) -> None:
     "A metric that is better when lower is refused until somebody says so"
     result = outcome(harness, place, choices)
     asks = isinstance(result, str) and "direction" in result
-    rule(asks, "less is better, and it is taken as more", "settle_direction()")
+    check_rule(asks, "less is better, and it is taken as more", "settle_direction()")
     read_example(harness, place, replace(choices, direction="lower"))
 
 
@@ -216,7 +236,7 @@ def repeated_runs(harness: Harness, place: Path, choices: Choices) -> None:
     result = outcome(harness, place, replace(choices, repeated="error"))
     counted = isinstance(result, Scores) and bool((result.values == 0.5).any())
     asks = isinstance(result, str) and "repeated" in result
-    rule(asks or counted, f"two runs are {result!r}", "keep both rows")
+    check_rule(asks or counted, f"two runs are {result!r}", "keep both rows")
     read_example(harness, place, replace(choices, repeated="trials"))
 
 
@@ -242,7 +262,7 @@ def check_properties(
         reason = harness.cannot.get(name, "")
         is_declared = name in variants or bool(reason)
         remedy = "write a log for `variants`, or the reason for `cannot`"
-        rule(is_declared, f"nothing is said of {name!r}", remedy)
+        check_rule(is_declared, f"nothing is said of {name!r}", remedy)
         if name in variants:
             with tempfile.TemporaryDirectory() as folder:
                 place = variants[name](Path(folder)) or Path(folder)
@@ -261,17 +281,23 @@ def check_harness(
     "Try every rule of the contract; the first that is broken is an error"
     harness = harness() if isinstance(harness, type) else harness
     fit = re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", harness.name)
-    rule(bool(fit), f"the name {harness.name!r} is no word", "lower case, with dashes")
+    check_rule(
+        bool(fit), f"the name {harness.name!r} is no word", "lower case, with dashes"
+    )
     known = {field.name for field in fields(Choices)}
-    rule({*harness.options} <= known, "options has no such choice", f"among {known}")
-    rule({*harness.units} <= {*COST_UNITS}, "units are unknown", f"among {COST_UNITS}")
+    check_rule(
+        {*harness.options} <= known, "options has no such choice", f"among {known}"
+    )
+    check_rule(
+        {*harness.units} <= {*COST_UNITS}, "units are unknown", f"among {COST_UNITS}"
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = example(Path(folder)) if example else harness.example(Path(folder))
         before = {f: f.is_dir() or f.read_bytes() for f in Path(folder).rglob("*")}
         scores = reads(harness, path, choices)
         survives_corruption(harness, path, choices, damages)
         after = {f: f.is_dir() or f.read_bytes() for f in Path(folder).rglob("*")}
-        rule(after == before, "reading changes files", "write nothing")
+        check_rule(after == before, "reading changes files", "write nothing")
         if harness.runs_items:
             runs_what_was_chosen(harness, scores.items)
     logs = harness.variants() if variants is None else variants

@@ -22,7 +22,7 @@ from pkgutil import resolve_name
 import numpy as np
 import pandas as pd
 
-from ..data.files import replace_file, unknown_name
+from ..data.files import replace_file, unknown_name_error
 from ..data.render import progress_bar
 from ..data.scores import Scores
 from ..data.tables import TABLE, read_tables
@@ -465,7 +465,7 @@ def get_harness(
         places = list_harnesses()
         if name not in places:
             hint = f"there are {', '.join(places)}"
-            raise unknown_name("harness", name, places, hint)
+            raise unknown_name_error("harness", name, places, hint)
         place = places[name]
     try:
         return resolve_name(place)()
@@ -502,7 +502,7 @@ def running_harness(
     "A harness that can run these items; one that numbers them otherwise is refused"
     if not is_harness(name):
         runs = running_harnesses()
-        raise unknown_name("harness", name, runs, f"there are {', '.join(runs)}")
+        raise unknown_name_error("harness", name, runs, f"there are {', '.join(runs)}")
     harness = get_harness(name)  # of the others none is imported
     if not harness.runs_items:
         problem = f"{name} runs no items, its logs are only read"

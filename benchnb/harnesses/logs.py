@@ -27,14 +27,14 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from ..data.files import AmbiguousFile, FileError, naming, reason
+from ..data.files import AmbiguousFile, FileError, naming, shorten_error
 from benchnb.data.scores import (
     COST_UNITS,
-    REPEATED,
+    REPEATED_CHOICES,
     SAY,
     ScoreError,
     Scores,
-    named_models,
+    model_facts_from_names,
     resolve_repeats,
 )
 from benchnb.data.untrusted import (
@@ -188,7 +188,7 @@ class Choices:
 
     def __post_init__(self):
         allowed = {
-            "repeated": REPEATED,
+            "repeated": REPEATED_CHOICES,
             "cost": COST_UNITS,
             "match": ("id", "hash"),
             "interrupted": ("error", "keep", "skip"),
@@ -586,7 +586,7 @@ def log_table(
             f"model {logs[0].model!r} has two scores on item {task}/"
             f"{ids[item[twice[0]]]} ({first:g} and {second:g}, in {files}): {SAY}"
         )
-        raise AmbiguousFile(problem, "repeated", list(REPEATED[1:]))
+        raise AmbiguousFile(problem, "repeated", list(REPEATED_CHOICES[1:]))
     items = pd.DataFrame({"task": task or "all", "doc_id": list(map(str, ids))})
     items["hash"] = [f"{code:016x}" if code else None for code in hashes.tolist()]
     if rows["cost"].notna().any():
@@ -652,7 +652,7 @@ def join_logs(
     items = pd.concat([part[1] for part in parts])
     counts = [part[2] for part in parts if part[2] is not None]
     trials = np.concatenate(counts, axis=1) if len(counts) == len(parts) else None
-    models = named_models(np.array(names, object))
+    models = model_facts_from_names(np.array(names, object))
     results = reconcile(logs)
     if (weights := item_weights(results, items)) is not None:
         items["weight"] = weights
@@ -831,7 +831,7 @@ def _slow_line(
         raise
     except Exception as error:  # a parser can raise anything
         if is_json:
-            raise FileError(f"{problem} {what}: {reason(error)}") from error
+            raise FileError(f"{problem} {what}: {shorten_error(error)}") from error
         is_cut = not line.endswith(b"\n")
         kind_of_error = CutShort if is_cut else FileError
-        raise kind_of_error(f"{problem} JSON: {reason(error)}") from error
+        raise kind_of_error(f"{problem} JSON: {shorten_error(error)}") from error

@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 from ..data.costs import Amount
-from ..data.files import naming, new_folder, read_object, write_text
-from ..data.render import points, render
+from ..data.files import create_whole_folder, naming, read_object, write_text
+from ..data.render import format_points, format_table
 from ..data.scores import Scores, item_means
 from ..evaluation.guard import Guard, set_level
 from benchnb.evaluation.left_out import (
@@ -33,7 +33,7 @@ from benchnb.evaluation.method import (
     Method,
     check_budget,
     check_fitted,
-    parameters,
+    get_parameters,
 )
 from ..evaluation.registry import load_method, save_method
 from ..evaluation.simulate import AskTellSession, prepare_method
@@ -44,12 +44,12 @@ from benchnb.harnesses.harness import (
     subset_files,
 )
 from . import budgets
-from .certificate import outside_certificate
-from .report import make_report, rounded, without_empty
+from .certificate import flag_outside_certificate
+from .report import drop_empty_interval, make_report, round_for_json
 from .store import State, Store, check_new, read_state
 from benchnb.live.told import (
     Plan,
-    Told,
+    ToldAnswers,
     check_answers,
     check_expected,
     errors_scored_zero,
@@ -65,7 +65,7 @@ class Stages:
     folder: Path | None  # None: in memory
     source: Scores | None  # the table that the method was fitted on, if it is at hand
     store: Store | None  # that keeps it in the folder; None: in memory
-    told: Told
+    told: ToldAnswers
     stages: list[Method]  # prepared; the first one is as it was planned
     conversation: AskTellSession  # of the last stage
     finished: AskTellSession | None  # of the stage before it
@@ -76,7 +76,7 @@ class Stages:
         self,
         method: Method,  # prepared
         plan: Plan,
-        told: Told,
+        told: ToldAnswers,
         folder: Path | None,
         source: Scores | None,
     ):
@@ -163,7 +163,7 @@ class Stages:
         "Begin a stage with a larger budget, if a width is wanted and not reached"
         if self.plan.width is None:
             return False
-        goal = f"± {points(self.plan.width / 2)} points"
+        goal = f"± {format_points(self.plan.width / 2)} points"
         low, high = self.own_estimate.interval
         if np.isnan(low):
             name = self.method.name
@@ -177,7 +177,7 @@ class Stages:
             self.method.budget_, width, wanted=self.plan.width, total=total, most=most
         )
         has_begun = self.folder is not None and self._stage_path(larger).is_dir()
-        if most < total and not has_begun and not budgets.draws_in_order(self.method):
+        if most < total and not has_begun and not budgets.has_nested_draws(self.method):
             larger = min(larger, left)
         if larger <= self.method.budget_:
             if width > self.plan.width and most < total:
@@ -208,9 +208,9 @@ class Stages:
             if source is None:
                 larger = copy.deepcopy(first)
             else:
-                larger = type(first)(**parameters(first)).fit(source)
-            if budgets.draws_in_order(first):
-                before = budgets.drawn_before(self.method)
+                larger = type(first)(**get_parameters(first)).fit(source)
+            if budgets.has_nested_draws(first):
+                before = budgets.get_drawn_before(self.method)
                 drawn = max(before, self.method.coreset_, key=len)
                 budgets.continue_draw(larger, drawn)
             return prepare_method(larger, budget, self.plan.seed)
@@ -228,7 +228,7 @@ def _spent_budget_reason(
             f"{left} items of the budget are left, too few for a new choice, and "
             f"{goal} was not reached"
         )
-    return f"{reason}: the interval is ± {points(width / 2)} points"
+    return f"{reason}: the interval is ± {format_points(width / 2)} points"
 
 # %% ../../nbs/live/evaluation.ipynb #dcf6bcf5
 class Results(Stages):
@@ -243,7 +243,7 @@ class Results(Stages):
         "The result, its interval and flags; of the last stage that is complete"
         conversation, notes = self._last_complete()
         estimate = self.guard(conversation, level)(conversation)
-        return without_empty(replace(estimate, notes=(*estimate.notes, *notes)))
+        return drop_empty_interval(replace(estimate, notes=(*estimate.notes, *notes)))
 
     def _last_complete(self) -> tuple[AskTellSession, list[str]]:
         "The conversation of the last complete stage, and notes on the one after it"
@@ -254,7 +254,7 @@ class Results(Stages):
         left = f"items that are still to be told: {len(todo)}"
         if self.finished is None or self.plan.width is None:
             raise ValueError(f"{left}: ask() names them")
-        goal = f"± {points(self.plan.width / 2)} points"
+        goal = f"± {format_points(self.plan.width / 2)} points"
         return self.finished, [f"{goal} is not reached yet; {left}"]
 
     def guard(
@@ -266,7 +266,7 @@ class Results(Stages):
         outside = None
         certificate = self.plan.certificate
         if certificate and certificate.get("measured"):
-            outside = outside_certificate(certificate)
+            outside = flag_outside_certificate(certificate)
         return Guard(
             policy=self.plan.shift,
             item_easiness=self._item_easiness(),
@@ -299,7 +299,7 @@ class Results(Stages):
         source = self.sources()
         if source is None:
             return None
-        fresh = type(self.method)(**parameters(self.method))
+        fresh = type(self.method)(**get_parameters(self.method))
         errors = left_out_errors(fresh, source, budget, seed=self.plan.seed)
         if self.store:
             with self.store.changing():
@@ -338,13 +338,13 @@ class Results(Stages):
         reasons = [str(told.failures.get(name, "")) for name in report["unscored"]]
         kinds = [kind for kind in dict.fromkeys(reasons) if kind]
         report["failures"] = {kind: reasons.count(kind) for kind in kinds}
-        report["exact"] = rounded(self.full_score())
+        report["exact"] = round_for_json(self.full_score())
         report["exact_rank"] = None
         used = self.answers
         if report["exact"] is not None:
             scores = method.source_scores_[:, 0]
             rank = rank_among(report["exact"], scores[~np.isnan(scores)])
-            report["exact_rank"] = rounded(float(rank))
+            report["exact_rank"] = round_for_json(float(rank))
             used = told.results
         if errors := errors_scored_zero(told.failures) & used.keys():
             note = (
@@ -376,7 +376,7 @@ class Evaluation(Results):
         if settings.harness is not None:
             running_harness(settings.harness)
         prepared = _prepare(method, budget, settings)
-        super().__init__(method, prepared, Told(), folder=None, source=source)
+        super().__init__(method, prepared, ToldAnswers(), folder=None, source=source)
         self.errors = {} if errors is None else {method.budget_: errors}
         if prepared.width is not None:
             fixed = source is None and folder is not None
@@ -389,7 +389,7 @@ class Evaluation(Results):
         check_new(folder)
         self.folder = folder
         files = self._missing_input()[1] if self.plan.harness and self.ask() else {}
-        with new_folder(folder) as unfinished:
+        with create_whole_folder(folder) as unfinished:
             for path, content in files.items():
                 write_text(unfinished / path.name, content)
             if (self.plan.width or self.plan.batch) and self.source is not None:
@@ -597,11 +597,11 @@ class Evaluation(Results):
         todo = self.ask()
         rows = {"told": f"{len(self.answers):,} of {len(self.items):,} items"}
         if not todo:
-            card = render(rows, title="Evaluation: finished")
+            card = format_table(rows, title="Evaluation: finished")
             return card._repr_html_() + self.estimate()._repr_html_()
         rows[f"next: {len(todo):,}"] = ", ".join(todo[:8]) + ", ..." * (len(todo) > 8)
         notes = ["then tell({item: score, ...})"]
-        return render(rows, title="Evaluation", notes=notes)._repr_html_()
+        return format_table(rows, title="Evaluation", notes=notes)._repr_html_()
 
 
 def _prepare(
@@ -620,7 +620,7 @@ def _prepare(
         most = total if budget is None else check_budget(budget, total)
         plan = replace(plan, most=most)
         budget = budgets.pilot_budget(width, most, total)
-        if most < min(total, 2 * budget + 1) and not budgets.draws_in_order(method):
+        if most < min(total, 2 * budget + 1) and not budgets.has_nested_draws(method):
             budget = most  # a second choice would not fit
     if budget is not None:
         prepare_method(method, budget, plan.seed)

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..data.files import unfinished
+from ..data.files import fill_beside
 from ..data.sources import load_table
-from ..evaluation.method import Estimate, parameters
+from ..evaluation.method import Estimate, get_parameters
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import prepare_method
 from benchnb.harnesses.inspect import (
@@ -43,10 +43,10 @@ from benchnb.harnesses.logs import (
 )
 from ..harnesses.measured import DIRECTIONS, to_unit_scale
 from .answers import names_by_id
-from .budgets import continue_draw, drawn_before, draws_in_order
+from .budgets import continue_draw, get_drawn_before, has_nested_draws
 from .bundles import load_bundle
 from .evaluation import Evaluation
-from .report import log_metrics, rounded
+from .report import estimate_to_metrics, round_for_json
 from .stopping import status_vs
 from .store import holds_evaluation
 
@@ -72,7 +72,7 @@ def in_one_order(
 ) -> Evaluation:  # whose larger draws go on where the smaller ones end
     "The same evaluation; a random draw is made once, of all items that it may ask"
     method = live.stages[0]
-    if not draws_in_order(method):
+    if not has_nested_draws(method):
         return live
     drawn = method.coreset_
     continue_draw(method, drawn)
@@ -84,7 +84,7 @@ def in_one_order(
     source = live.sources()
     errors = live.left_out(method.budget_)
     if source is not None:  # a method of a folder was saved without it
-        method = type(method)(**parameters(method)).fit(source)
+        method = type(method)(**get_parameters(method)).fit(source)
         continue_draw(method, drawn)
     continue_draw(method, prepare_method(method, most, seed).coreset_)
     if first is not None:
@@ -282,7 +282,7 @@ def estimate_in_order(
 ) -> Estimate:
     "The estimate from the items of a list that were run; a gap among them is unscored"
     live = fresh()
-    order = live.items.index[drawn_before(live.method)]
+    order = live.items.index[get_drawn_before(live.method)]
     last = max(np.flatnonzero(order.isin(list(heard))), default=0) + 1
     answers = {name: heard.get(name, math.nan) for name in order[:last]}
     if live.tell(answers).ask():  # it was stopped
@@ -396,7 +396,7 @@ def full_score(
         if live.items.reindex(columns=["hash"]).isna().all(axis=None):
             estimate.notes += (UNCHECKED,)
         ESTIMATE.set(estimate)
-        return log_metrics(estimate)
+        return estimate_to_metrics(estimate)
 
     return compute
 
@@ -406,7 +406,9 @@ def log_facts(
     reason: str,  # why the run ended
 ) -> dict:  # as JSON has it
     "What a run found, and why it ended, for the metadata of a log"
-    numbers = {name: rounded(x) for name, x in log_metrics(estimate).items()}
+    numbers = {
+        name: round_for_json(x) for name, x in estimate_to_metrics(estimate).items()
+    }
     caveats = {"flags": sorted(map(str, estimate.flags)), "notes": list(estimate.notes)}
     return {"reason": reason, **numbers, **caveats}
 
@@ -432,7 +434,7 @@ async def note_outcome(
     if not path.is_file():
         await write(log.location)  # on a server
         return
-    with unfinished(path) as copied:
+    with fill_beside(path) as copied:
         shutil.copy2(path, copied)
         await write(copied)
         os.replace(copied, path)
@@ -570,7 +572,7 @@ def small(
         if against or margin:
             status_vs(live, against, margin)  # refused where it cannot be decided
         may_stop = any((live.plan.width, against, margin, tokens, dollars))
-        stops = draws_in_order(live.method) and may_stop
+        stops = has_nested_draws(live.method) and may_stop
         if stops:
             fresh(first=1)  # refused where the method has no sources to draw anew
         items = store_settings(live.items, Choices((metric,) if metric else ()))
@@ -592,7 +594,7 @@ def small(
         if not stops:
             feed = Feed(fresh, samples, metric, tokens=tokens, dollars=dollars)
             return task_with(original, name=original.name, dataset=feed.source())
-        order = live.items.index[drawn_before(live.method)]
+        order = live.items.index[get_drawn_before(live.method)]
         return task_with(
             original,
             name=original.name,

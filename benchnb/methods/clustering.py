@@ -17,7 +17,7 @@ from ..evaluation.learned_coresets import MedoidCoreset
 from ..evaluation.method import param
 from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
-from ..stats.medoids import Medoids, distinct_columns
+from ..stats.medoids import Medoids, group_identical_columns
 from ..stats.text import text_embeddings
 
 # %% ../../nbs/methods/clustering.ipynb #4a9dcae9
@@ -56,7 +56,7 @@ def k_means_items(
     rng = np.random.default_rng(rng)
     if not 1 <= k <= points.shape[1]:
         raise ValueError(f"cannot choose k={k} items from {points.shape[1]}")
-    kinds, labels = distinct_columns(points)  # one item of each kind, and copies
+    kinds, labels = group_identical_columns(points)  # one item of each kind, and copies
     distance = np.zeros(len(labels))
     if len(kinds) > k:
         means = KMeans(k, n_init=n_init, random_state=int(rng.integers(2**31 - 1)))

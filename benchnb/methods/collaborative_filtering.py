@@ -16,13 +16,13 @@ import pandas as pd
 
 from ..data.scores import Scores, fill_gaps
 from ..evaluation.method import Estimate, Flag, IntervalKind, Method, param
-from ..evaluation.per_task import shares, short_notes
+from ..evaluation.per_task import split_budget, describe_short_tasks
 from ..evaluation.registry import register
 from ..evaluation.simulate import drive_generator
 from ..stats.balanced_sampling import regression_estimate
-from ..stats.conformal import blend
+from ..stats.conformal import blend_estimates
 from ..stats.intervals import conformal_radius
-from ..stats.transport import synthetic_items
+from ..stats.transport import transport_answers
 
 # %% ../../nbs/methods/collaborative_filtering.ipynb #79a71df3
 def importance(
@@ -282,7 +282,7 @@ class CollaborativeFiltering(Method):
         answers = seen[own]
         synthetic = (0.0, 0.0)
         if borrowed.size and len(items):
-            made, made_answers = synthetic_items(
+            made, made_answers = transport_answers(
                 self.values_[:, asked[borrowed]],
                 rest,
                 seen[borrowed],
@@ -341,7 +341,7 @@ class CollaborativeFiltering(Method):
             largest = np.argsort(-sizes[weighted], kind="stable")[:budget]
             number[weighted[largest]] = 1
         else:  # tasks without weight get what the others leave
-            number[weighted] = shares(budget, sizes[weighted], self.least)
+            number[weighted] = split_budget(budget, sizes[weighted], self.least)
             others = np.flatnonzero(mass <= 0)
             room = np.minimum(np.cumsum(sizes[others]), budget - number.sum())
             number[others] = np.diff(room, prepend=0)
@@ -361,7 +361,7 @@ class CollaborativeFiltering(Method):
         weighted = np.bincount(self.task_, self.weights_) > 0
         sizes = np.bincount(self.task_)[weighted]
         self.numbers_ = numbers
-        self.notes_ = list(short_notes(numbers[weighted], sizes, self.least))
+        self.notes_ = list(describe_short_tasks(numbers[weighted], sizes, self.least))
         if len(self.values_) == 1:
             self.notes_.append("a single source model tells no items apart: use more")
         fixed = (self.similar, self.unimportance, self.quantile)  # None: to be chosen
@@ -397,7 +397,9 @@ class CollaborativeFiltering(Method):
         self.gap_ = conformal_radius(chosen.by_line - chosen.by_tasks, self.level)
         errors = chosen.by_tasks
         if self.total == "calibrated":
-            self.share_, self.bias_, errors = blend(chosen.by_tasks, chosen.by_line)
+            self.share_, self.bias_, errors = blend_estimates(
+                chosen.by_tasks, chosen.by_line
+            )
         self.radius_ = conformal_radius(errors, self.level)
         if np.isinf(self.radius_):
             need = int(np.ceil(self.level / (1 - self.level)))

@@ -16,7 +16,7 @@ from ..data.scores import item_means
 from ..evaluation.learned_coresets import PatternCoreset
 from ..evaluation.method import param
 from ..evaluation.registry import register
-from ..stats.gam import level_filled
+from ..stats.gam import fill_gaps_by_level
 
 # %% ../../nbs/methods/disco.ipynb #ca0bae1c
 def disagreement(
@@ -104,7 +104,7 @@ class Signatures(NamedTuple):
         answers: np.ndarray,  # to these items, models x n, NaN: unscored
     ) -> np.ndarray:  # scores, shape (models,)
         "The forest's prediction, or the score of the most similar source"
-        x = (level_filled(answers, self.easiness) - self.mean) @ self.axes
+        x = (fill_gaps_by_level(answers, self.easiness) - self.mean) @ self.axes
         if self.forest:
             return Forest._make(self.forest)(x)
         models = x / (np.linalg.norm(x, axis=1, keepdims=True) + 1e-9)
@@ -137,7 +137,7 @@ class Disco(PatternCoreset):
         ties = rng.random(len(worth))
         items = np.sort(np.lexsort((ties, -np.round(worth, 9)))[: self.budget_])
         easiness = item_means(values)[items]
-        answers = level_filled(values[:, items], easiness)
+        answers = fill_gaps_by_level(values[:, items], easiness)
         usable = ~np.isnan(answers).any(axis=1)
         answers = answers[usable]
         truth = truth[usable]

@@ -18,15 +18,15 @@ from ..data.scores import Scores, item_means
 from ..evaluation.learned_coresets import Candidate, RandomCurve
 from ..evaluation.method import param
 from ..evaluation.registry import register
-from ..stats.gam import fit_curve, level_filled, spline_basis
+from ..stats.gam import fit_best_gam, fill_gaps_by_level, spline_basis
 from benchnb.stats.genetic_search import (
-    Settings,
-    as_masks,
+    SearchSettings,
+    to_masks,
     draw_subsets,
     genetic_search,
     subset_means,
 )
-from ..stats.item_filters import not_redundant, redundancy
+from ..stats.item_filters import drop_redundant, item_redundancy
 from ..stats.text import text_embeddings
 
 # %% ../../nbs/methods/essence_bench.ipynb #340036c5
@@ -58,7 +58,7 @@ def curve_tables(
 ) -> np.ndarray:  # float32, judges x 2,001
     "For each judging part a curve fitted to the others, on random subsets"
     drawn = draw_subsets(filled.shape[1], size, subsets, rng)
-    masks = as_masks(drawn, filled.shape[1])
+    masks = to_masks(drawn, filled.shape[1])
     means = subset_means(masks, filled.astype(np.float32)).astype(float)
     tables = []
     for judge in judges:
@@ -66,7 +66,7 @@ def curve_tables(
         most = max(1, 4000 // others.sum())  # subsets: more points gain nothing
         x = means[:most, others]
         y = np.tile(truth[others], len(x))
-        curve, _, _ = fit_curve(x.reshape(-1, 1), y, splines)
+        curve, _, _ = fit_best_gam(x.reshape(-1, 1), y, splines)
         tables.append(curve(GRID[:, np.newaxis]))
     return np.array(tables, dtype=np.float32)
 
@@ -217,10 +217,10 @@ class EssenceBench(RandomCurve):
         super().fit(source)
         return self
 
-    def settings(self) -> Settings:
+    def settings(self) -> SearchSettings:
         "The genetic search's settings"
         elite = min(10, self.population - 1)
-        return Settings(self.population, self.generations, elite)
+        return SearchSettings(self.population, self.generations, elite)
 
     def eligible(
         self,
@@ -239,8 +239,8 @@ class EssenceBench(RandomCurve):
             if texts is not None and texts.notna().any():
                 missing = f"{texts.isna().sum()} items without a text"
             notes = [*notes, f"{missing}: rank redundancy alone"]
-        most = redundancy(self._source.values[models][:, items], points)
-        kept, note = not_redundant(most, self.text, self.rank, budget)
+        most = item_redundancy(self._source.values[models][:, items], points)
+        kept, note = drop_redundant(most, self.text, self.rank, budget)
         return items[kept], models, [*notes, note] if note else notes
 
     def fitness(
@@ -321,7 +321,7 @@ class EssenceBench(RandomCurve):
                 return candidate
             few = f"fewer than {MIN_JUDGES} sources: random items, no search"
             return candidate._replace(notes=(few, *candidate.notes))
-        filled = level_filled(values[usable], item_means(values[usable]))
+        filled = fill_gaps_by_level(values[usable], item_means(values[usable]))
         best = self.refined_search(filled, truth[usable], budget, rng)
         return self.candidate(values, truth, best, None)
 
@@ -363,4 +363,4 @@ def _subset_fitness(
 ) -> float:
     "The fitness of one subset, by every judge"
     positions = np.searchsorted(pool, subset)
-    return fitness(as_masks(positions[np.newaxis], len(pool)))[0]
+    return fitness(to_masks(positions[np.newaxis], len(pool)))[0]

@@ -24,7 +24,7 @@ from benchnb.evaluation.method import (
 )
 from ..evaluation.registry import register
 from ..stats.intervals import normal_quantile, wilson_interval
-from ..stats.irt import IRT, fit_irt, plain_bank
+from ..stats.irt import IRT, fit_irt, make_plain_bank
 
 # %% ../../nbs/methods/faq.ipynb #d84fcb3e
 def update_factors(
@@ -144,7 +144,7 @@ class FAQ(Method):
         values = source.values.astype(float)
         self.n_sources_ = int((~np.isnan(values).all(axis=1)).sum())
         if self.too_few_sources:
-            bank = plain_bank(values)
+            bank = make_plain_bank(values)
         else:
             bank = fit_irt(
                 values,

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from ..data.scores import Scores, item_means
 from ..data.splits import release_years
-from ..evaluation.left_out import held_out_errors, hold_out
+from ..evaluation.left_out import held_out_errors, assign_held_out
 from benchnb.evaluation.method import (
     Estimand,
     Estimate,
@@ -27,19 +27,23 @@ from benchnb.evaluation.method import (
     param,
 )
 from ..evaluation.registry import register
-from ..evaluation.simulate import ItemDialogue, drive_generator, single_target
+from benchnb.evaluation.simulate import (
+    ItemDialogue,
+    drive_generator,
+    narrow_to_one_target,
+)
 from benchnb.stats.balanced_sampling import (
     local_pivotal_sample,
     model_assisted_estimate,
 )
 from ..stats.gam import leave_one_out_errors
-from ..stats.intervals import inclusion_probabilities, run_variance
-from ..stats.irt import IRT, MIN_SOURCES, attenuated, fit_dimensions
+from ..stats.intervals import proportional_probabilities, run_variance
+from ..stats.irt import IRT, MIN_SOURCES, average_probabilities, fit_dimensions
 from ..stats.irt_fit import pair_products, quadratic_pairs
 from benchnb.stats.irt_posterior import (
     Posterior,
     Prediction,
-    pooled_prediction,
+    pool_predictions,
     sample_posterior,
     wide_prior_precision,
 )
@@ -71,7 +75,7 @@ def item_space(
     "A space in which items that models like the sources answer alike are neighbours"
     theta = np.random.default_rng(0).standard_normal((60, model.slopes.shape[1]))
     theta[:, 0] = 1.2 * theta[:, 0] + 1.2
-    p_correct = attenuated(model, theta)[0].T.astype(float) / np.sqrt(60)
+    p_correct = average_probabilities(model, theta)[0].T.astype(float) / np.sqrt(60)
     p_correct -= p_correct.mean(axis=0)
     components = np.linalg.eigh(p_correct.T @ p_correct)[1][:, ::-1][:, :3]
     space = np.column_stack([2 * strong, p_correct @ components])
@@ -132,7 +136,9 @@ def greedy_choice(
     "Equation (4) and its updates, for all points of some models side by side"
     slopes = model.slopes.astype(np.float32)
     weights = np.asarray(model.weights, np.float32)
-    p_correct, attenuation = attenuated(model, points)  # models x points x items
+    p_correct, attenuation = average_probabilities(
+        model, points
+    )  # models x points x items
     variance = p_correct * (1 - p_correct)
     own_gain = weights**2 * variance.mean(axis=1)
     np.put_along_axis(own_gain, asked, -np.inf, axis=1)
@@ -418,7 +424,7 @@ class GuardedIRT(Method):
         self._models = fit_banks(values, self.weights_, trials, start)
         self.banks_ = [list(model.arrays().items()) for model in self._models]
         self.space_ = item_space(self._models[-1], self.strong_)
-        for fit, held in hold_out(values, self.folds, most=100, strength=scores):
+        for fit, held in assign_held_out(values, self.folds, most=100, strength=scores):
             if fit.sum() > max(DIMS_AVERAGED):  # else nearly all are near-copies
                 start = _select_sources(self._models, fit)
                 models = fit_banks(values[fit], self.weights_, trials[fit], start)
@@ -482,7 +488,7 @@ class GuardedIRT(Method):
         seen: np.ndarray,  # their scores
     ) -> ScoreEstimate:  # not calibrated
         "The average prediction of the models for one target"
-        prediction = pooled_prediction(
+        prediction = pool_predictions(
             models,
             items=asked[np.newaxis],
             seen=seen[np.newaxis],
@@ -513,7 +519,7 @@ class GuardedIRT(Method):
         "Draw the first part and the reserve; calibrate the interval"
         super().prepare(budget, rng)
         size = np.sqrt(self.strong_ * (1 - self.strong_)) + 0.5
-        probabilities = inclusion_probabilities(self.weights_ * size, budget)
+        probabilities = proportional_probabilities(self.weights_ * size, budget)
         at_once = self.static or self.too_few_sources
         count = budget if at_once else max(1, round(self.first * budget))
         first, reserve = draw_with_reserve(probabilities, self.space_, count, rng)
@@ -549,7 +555,7 @@ class GuardedIRT(Method):
         dialogue = self.choose_in_rounds(models, answer(first), trials)
         asked, seen = drive_generator(dialogue, answer)
         runs = np.take_along_axis(trials, asked, axis=1)
-        return pooled_prediction(models, asked, seen, runs)
+        return pool_predictions(models, asked, seen, runs)
 
     def standardized_errors(
         self,
@@ -609,7 +615,7 @@ class GuardedIRT(Method):
         models = self.models()
         first = np.tile(self.first_, (len(values), 1))
         seen = values[:, self.first_]
-        start = pooled_prediction(models, first, seen, trials[:, self.first_]).score
+        start = pool_predictions(models, first, seen, trials[:, self.first_]).score
         sample = np.empty(len(values))
         for k, row in enumerate(seen):
             scored = ~np.isnan(row)
@@ -661,7 +667,7 @@ class GuardedIRT(Method):
         "Ask one target the most informative items"
         trials = self.trials_of()[np.newaxis]
         part = self.choose_in_rounds(models, first[np.newaxis], trials)
-        asked, seen = yield from single_target(part)
+        asked, seen = yield from narrow_to_one_target(part)
         scored = ~np.isnan(seen)
         return asked[scored], seen[scored]
 

@@ -16,7 +16,7 @@ from ..data.scores import Scores, item_means
 from ..evaluation.learned_coresets import LearnedCoreset
 from ..evaluation.method import Estimate, Flag, param
 from ..evaluation.registry import register
-from ..stats.intervals import inclusion_probabilities, systematic_sample
+from ..stats.intervals import proportional_probabilities, systematic_sample
 from ..stats.irt import MIN_SOURCES
 from ..stats.logistic import newton_step
 
@@ -151,7 +151,7 @@ class LegoIRT(LearnedCoreset):
         "Draw items, and measure the errors on sources left out"
         super().prepare(budget, rng)
         task = self.task_codes()[0]
-        probabilities = inclusion_probabilities(self.weights_, budget)
+        probabilities = proportional_probabilities(self.weights_, budget)
         order = np.lexsort((rng.random(len(task)), task))
         self.coreset_ = systematic_sample(order, probabilities, rng)
         self.radius_ = self.held_out_radius(self.errors_without, None, self._rows)

@@ -17,8 +17,8 @@ from ..evaluation.method import param
 from ..evaluation.registry import register
 from benchnb.stats.gam import (
     leave_one_out_errors,
-    level_filled,
-    roughness,
+    fill_gaps_by_level,
+    make_roughness_penalty,
     spline_basis,
 )
 from ..stats.genetic_search import draw_subsets
@@ -36,7 +36,7 @@ def subset_losses(
     "How well the mean of each subset predicts the full score, by a curve"
     member = np.zeros((len(subsets), filled.shape[1]))
     np.put_along_axis(member, subsets, 1 / subsets.shape[1], axis=1)
-    fine = penalty * roughness(splines)
+    fine = penalty * make_roughness_penalty(splines)
     losses = []
     for start in range(0, len(subsets), at_once):
         mean = member[start : start + at_once] @ filled.T
@@ -61,7 +61,7 @@ def best_subset(
     usable = ~np.isnan(truth) & ~np.isnan(values).all(axis=1)
     if len(subsets) == 1 or usable.sum() < 8:
         return subsets[0]
-    filled = level_filled(values[usable], item_means(values[usable]))
+    filled = fill_gaps_by_level(values[usable], item_means(values[usable]))
     losses = subset_losses(filled, truth[usable], subsets, splines)
     return subsets[np.argmin(losses)]
 

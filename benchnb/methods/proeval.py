@@ -13,7 +13,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..data.scores import Scores, item_means
-from ..evaluation.left_out import held_out_errors, held_out_radius, hold_out
+from benchnb.evaluation.left_out import (
+    held_out_errors,
+    held_out_radius,
+    assign_held_out,
+)
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
 from ..evaluation.registry import register
 
@@ -154,7 +158,7 @@ class ProEval(Coreset):
 
     def left_out_radius(self, rng: np.random.Generator) -> float:
         "Half-width of the interval, from errors on sources left out"
-        parts = hold_out(self._sources, self.folds, rng, groups=self._copies)
+        parts = assign_held_out(self._sources, self.folds, rng, groups=self._copies)
         errors = held_out_errors(
             len(self._sources),
             parts,

@@ -17,7 +17,7 @@ from ..evaluation.learned_coresets import PatternCoreset
 from ..evaluation.method import param
 from ..evaluation.registry import register
 from .tiny_benchmarks import k_means_anchors
-from ..stats.gam import level_filled
+from ..stats.gam import fill_gaps_by_level
 from ..stats.irt import MIN_SOURCES
 
 # %% ../../nbs/methods/sparse_eval.ipynb #e09841d2
@@ -155,7 +155,7 @@ class NetworkAnchors(NamedTuple):
         answers: np.ndarray,  # to the anchors, NaN: unscored, models x n
     ) -> np.ndarray:  # scores, shape (models,)
         "The network's prediction"
-        x = level_filled(answers, self.easiness) - self.easiness
+        x = fill_gaps_by_level(answers, self.easiness) - self.easiness
         return Network(self.layers)(x.astype(np.float32)).astype(float)
 
 # %% ../../nbs/methods/sparse_eval.ipynb #7099db11
@@ -180,7 +180,7 @@ class SparseEval(PatternCoreset):
     ) -> NetworkAnchors:
         "Choose anchors, exchange the weakest, train the network"
         mean = item_means(values).astype(np.float32)
-        filled = level_filled(values, mean).astype(np.float32)
+        filled = fill_gaps_by_level(values, mean).astype(np.float32)
         truth = truth.astype(np.float32)
         allowed = self.weights_ > 0
         points = 2 * filled.T - 1

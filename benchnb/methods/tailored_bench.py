@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data.scores import Scores, fill_gaps
-from ..evaluation.method import Cohort, Estimate, Method, calling_level, param
+from ..evaluation.method import Cohort, Estimate, Method, caller_stacklevel, param
 from ..evaluation.registry import register
 from benchnb.stats.medoids import (
     DISTANCES,
@@ -124,7 +124,7 @@ class TailoredBench(Method):
             warnings.warn(
                 f"tailored_bench: a budget of {budget} pays a probe of {size} items "
                 f"instead of {self.probe_size}",
-                stacklevel=calling_level(),
+                stacklevel=caller_stacklevel(),
             )
         self.probe_ = self.choose(standardize(self.table_), size, rng).medoids
         return self

@@ -13,13 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.scores import Scores, fill_gaps, weighted_means
-from ..data.splits import copy_groups
-from ..evaluation.left_out import held_out_errors, held_out_radius, hold_out
+from ..data.splits import find_copy_groups
+from benchnb.evaluation.left_out import (
+    held_out_errors,
+    held_out_radius,
+    assign_held_out,
+)
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
 from ..evaluation.registry import register
-from ..stats.intervals import inclusion_probabilities, systematic_sample
+from ..stats.intervals import proportional_probabilities, systematic_sample
 from ..stats.irt import IRT, MIN_SOURCES, fit_bank, validation_error
-from ..stats.medoids import Medoids, distinct_columns
+from ..stats.medoids import Medoids, group_identical_columns
 
 # %% ../../nbs/methods/tiny_benchmarks.ipynb #7cac983a
 def trust_in_anchors(
@@ -49,7 +53,7 @@ def choose_dims(
     copies: np.ndarray | None = None,  # a number per source; None: near-copies share it
 ) -> tuple[int, float, IRT]:  # dims, validation error b, bank without every fifth
     "The least number of abilities that predicts held-out sources well (appendix)"
-    fit, held = hold_out(values, 5, groups=copies)[0]
+    fit, held = assign_held_out(values, 5, groups=copies)[0]
     fit_trials = None if trials is None else trials[fit]
 
     def try_dims(number: int) -> tuple[int, float, IRT]:
@@ -103,7 +107,7 @@ def k_means_anchors(
     "Groups of similar items, and of each the item nearest to its centroid (section 3)"
     points = np.ascontiguousarray(points, dtype=np.float32)
     heavy = np.flatnonzero(weights > 0)
-    kinds, group = distinct_columns(points[heavy].T)
+    kinds, group = group_identical_columns(points[heavy].T)
     distance = np.zeros(len(heavy))
     if len(kinds) > k:
         group, distance = k_means_groups(points[heavy], k, rng, weights[heavy])
@@ -131,7 +135,7 @@ def draw_anchors(
     if k >= np.count_nonzero(weights):
         items = order[np.argsort(weights[order] == 0, kind="stable")][:k]
         return Anchors(items, weights[items])
-    probabilities = inclusion_probabilities(weights, k)
+    probabilities = proportional_probabilities(weights, k)
     items = systematic_sample(order, probabilities, rng)
     share = weights[items] / probabilities[items]
     return Anchors(items, share / share.sum())
@@ -178,8 +182,8 @@ class TinyBenchmarks(Coreset):
         self._trials = np.ones(values.shape, np.int8) if trials is None else trials
         differences = values - weighted_means(values, weights)
         self.variance_ = float(np.nanmean(weighted_means(differences**2, weights)))
-        self._copies = copy_groups(values)
-        self._parts = hold_out(values, self.folds, groups=self._copies)
+        self._copies = find_copy_groups(values)
+        self._parts = assign_held_out(values, self.folds, groups=self._copies)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what has not settled is flagged
             self.fit_held_out()

@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 
 from ..bento import similarity as similarities
-from ..bento.bento import BentoLe, BentoSim, published_list
+from ..bento.bento import BentoLe, BentoSim, load_published_list
 from ..bento.facility_location import select_tasks
 from ..bento.similarity import load_transfer
 from ..bigbench.public_records import load_public_records
 from ..data.scores import Scores
 from ..data.sources import load
-from .published import Runs
+from .published import RunSettings
 from .verdicts import Verdict
 from ..stats.metrics import nrmse
 
@@ -91,7 +91,7 @@ def cells(
     verdict: str = "",  # empty: by the rule
     reason: str = "",
 ) -> pd.DataFrame:
-    "Cells of a row of MMLU, as complete_cells needs them"
+    "Cells of a row of MMLU, as add_reasons needs them"
     numbers = {"column": [*values], "reproduced": [*values.values()], "stderr": stderr}
     return pd.DataFrame(numbers).assign(
         table=table,
@@ -134,7 +134,7 @@ def table_2(
     yield other_cells("table 2", "random", by_number(means), stderr, draws)
     best = {"random": means.min()}
     for name, chosen in LISTS.items():
-        values = list_errors(table, published_list(chosen))
+        values = list_errors(table, load_published_list(chosen))
         yield other_cells("table 2", name, by_number(values))
         best[name] = values.min()
     for name, least in best.items():
@@ -149,7 +149,7 @@ def by_model(
 ) -> Iterator[pd.DataFrame]:  # cells
     "Tables 1, 8 and 11: three tasks, model by model; figure 1's mean accuracy"
     full = 100 * table.truth().to_numpy()
-    orders = {name: published_list(chosen) for name, chosen in TABLE_1.items()}
+    orders = {name: load_published_list(chosen) for name, chosen in TABLE_1.items()}
     three = {k: 100 * prefix_scores(table, v)[:, 2] for k, v in orders.items()}
     best = three["BENTo"]
     names = (
@@ -199,7 +199,7 @@ def table_6(
 ) -> Iterator[pd.DataFrame]:  # cells
     "Mean and standard deviation over the bootstrap"
     for name, chosen in LISTS.items():
-        errors = bootstrap_errors(table, published_list(chosen))
+        errors = bootstrap_errors(table, load_published_list(chosen))
         draws = len(errors)
         sd = errors.std(axis=0)
         stderr = sd * np.sqrt(2 / draws)  # of both bootstraps
@@ -229,12 +229,14 @@ def sensitivity(
     dims: int | None = None,  # K; None: all eigenvectors, ties left to rounding
 ) -> np.ndarray:  # draws x numbers of tasks
     "Errors of BENTo-le for random c (section 5.2)"
-    rows = similarities.normalise(load_transfer("mmlu").matrix)
+    rows = similarities.normalise_columns(load_transfer("mmlu").matrix)
     distance = similarities.task_distances(rows)
     errors = []
     for c in np.random.default_rng(0).uniform(1, 50, draws):
         similar = c * distance.max() - distance
-        embedded = similarities.embedded_similarity(similar, dims or len(similar))
+        embedded = similarities.similarity_after_eigenmaps(
+            similar, dims or len(similar)
+        )
         if dims:
             order = [*select_tasks(embedded, MOST_TASKS).order]
         else:
@@ -310,7 +312,7 @@ def misc_cells(
     }
     yield cells("section C", "transfer matrix", spreads)
     by_c = sensitivity(table)
-    ours = list_errors(table, published_list("bento_le"))
+    ours = list_errors(table, load_published_list("bento_le"))
     counts = {
         "better mean over k / count": int((by_c.mean(axis=1) < ours.mean()).sum()),
         "better best k / count": int((by_c.min(axis=1) < ours.min()).sum()),
@@ -355,7 +357,7 @@ def table_10(
 
 
 def measured_cells(
-    runs: Runs,  # not used: nothing here is drawn by trials, and it takes a minute
+    runs: RunSettings,  # not used: nothing is drawn by trials
 ) -> pd.DataFrame:  # one row per cell
     "Measure every cell again"
     table = load("mmlu_tasks").select(models=list(SEVEN))

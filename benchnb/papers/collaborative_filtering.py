@@ -27,7 +27,7 @@ from benchnb.evaluation.simulate import (
     simulate,
 )
 from ..methods.collaborative_filtering import CollaborativeFiltering
-from .published import Runs, mean_cells
+from .published import RunSettings, mean_cells
 from .verdicts import Verdict
 from ..stats import metrics
 from ..stats.transport import transport_plan
@@ -144,7 +144,7 @@ def task_trial(
 
 
 def measure_tasks(
-    runs: Runs,  # trials, each with a split of its own; processors; journals
+    runs: RunSettings,  # trials, each with a split of its own; processors; journals
     name: str,  # of the experiment; with the setting, of its journal
     setting: str,  # a name in FIGURE_5 or OTHER_SETTINGS
     methods: dict,  # label to method
@@ -181,7 +181,7 @@ def measure_tasks(
 
 def errors_by_ratio(
     setting: str,  # a name in FIGURE_5 or OTHER_SETTINGS
-    runs: Runs,  # trials at the ratios .1 and .2; a quarter of them above
+    runs: RunSettings,  # trials at the ratios .1 and .2; a quarter of them above
 ) -> pd.DataFrame:  # one row per method, ratio and trial
     "What figures 5 and 7 show, for one setting"
     fewer = replace(runs, trials=-(-runs.trials // 4))
@@ -213,7 +213,7 @@ SWEEPS: dict[str, tuple] = {  # parameter -> values beside the default
 
 def sweeps(
     setting: str,  # a name in FIGURE_5 or OTHER_SETTINGS
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
     ratios: tuple = (0.1, 0.2, 0.3, 0.4, 0.5),
 ) -> pd.DataFrame:  # one row per parameter, value, ratio and trial
     "What figure 8 shows"
@@ -241,7 +241,7 @@ def sweep_changes(
 
 # %% ../../nbs/papers/collaborative_filtering.ipynb #349bd54b
 def item_descriptions(
-    runs: Runs,  # trials, each with a split of its own; processors; journals
+    runs: RunSettings,  # trials, each with a split of its own; processors; journals
 ) -> pd.DataFrame:  # one row per method and trial
     "Table 1: two descriptions of the items, and two methods that need none"
     from benchnb.stats.text import text_embeddings
@@ -386,7 +386,7 @@ def filtering_cells(
     described: pd.DataFrame,  # from item_descriptions
     seconds: pd.DataFrame,  # from seconds_table
     swept: pd.DataFrame,  # from sweeps, of several settings
-) -> pd.DataFrame:  # one row per cell, as complete_cells wants it
+) -> pd.DataFrame:  # one row per cell, as add_reasons wants it
     "Every measured cell"
     not_public = "the paper's matrices are not public"
     descriptions = mean_cells(
@@ -440,7 +440,7 @@ def filtering_cells(
 
 
 def measured_cells(
-    runs: Runs,  # trials at the ratios .1 and .2, fewer where a run is long
+    runs: RunSettings,  # trials at the ratios .1 and .2, fewer where a run is long
 ) -> pd.DataFrame:  # one row per cell
     "Measure every cell again (about an hour on two cores)"
     names = [*FIGURE_5, "SWE-bench, by date"]

@@ -15,16 +15,16 @@ import pandas as pd
 
 from ..data.scores import Scores, item_means
 from ..data.sources import load
-from ..evaluation.compare import summary
+from ..evaluation.compare import summarize_trials
 from ..evaluation.learned_coresets import RandomCurve
 from ..evaluation.method import Coreset, Method
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import prepare_method
 from ..methods.essence_bench import EssenceBench
-from .published import Runs, mean_cells
+from .published import RunSettings, mean_cells
 from .verdicts import Verdict
 from ..stats import metrics
-from ..stats.gam import fit_curve
+from ..stats.gam import fit_best_gam
 
 # %% ../../nbs/papers/essence_bench.ipynb #ec9441c3
 def distinct(
@@ -47,7 +47,7 @@ class Hardest(RandomCurve):
     def choose(self, values, truth, budget, rng):
         order = np.argsort(item_means(values), kind="stable")
         hardest = self.candidate(values, truth, np.sort(order[:budget]), None)
-        plain = fit_curve(np.zeros((0, 1)), np.zeros(0))[0]  # the mean as it is
+        plain = fit_best_gam(np.zeros((0, 1)), np.zeros(0))[0]  # the mean as it is
         return hardest._replace(curve=plain, notes=())
 
 
@@ -103,7 +103,7 @@ EXPERIMENTS = {  # name: data set, the paper's name, items asked, trials, reason
 
 
 def on_tenths(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
     name: str,  # of the experiment, and of its journal
     scores: Scores,
     methods: dict,  # label to method
@@ -119,7 +119,7 @@ def essence_cells(
     data: str,  # what it was measured on
     table: str = "section: Main Results",
     reason: str = "",
-) -> pd.DataFrame:  # one row per cell, as complete_cells wants it
+) -> pd.DataFrame:  # one row per cell, as add_reasons wants it
     "RMSE in points, Kendall's tau and Pearson's correlation as cells of a table"
     figures = figures.assign(row=f"{benchmark} / " + figures["method"])
     parts = []
@@ -155,14 +155,14 @@ def rmse_of(
 
 
 def claim(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
     draws: int = 20,  # of random items, in each split
 ) -> pd.DataFrame:  # one row per method and trial
     "GSM8K with 200 items, many splits; the rival is the mean over many draws"
     scores = distinct("gsm8k")
     every = all_methods()
     methods = {name: every[name] for name in ("MetaBench", "EssenceBench, ours")}
-    figures = summary(on_tenths(runs, "claim", scores, methods, (200,)))
+    figures = summarize_trials(on_tenths(runs, "claim", scores, methods, (200,)))
     rows = []
     for trial in range(runs.trials):
         source, new = scores.split("random", sources=0.9, seed=trial)
@@ -174,7 +174,7 @@ def claim(
 
 # %% ../../nbs/papers/essence_bench.ipynb #dc89dadf
 def ablation_cells(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
 ) -> pd.DataFrame:  # one row per cell
     "Before and after refinement, as published; ours also without other parts"
     methods = {
@@ -189,7 +189,9 @@ def ablation_cells(
         "after refinement": replace(PUBLISHED),
     }
     name = "openllm_v1/gsm8k"
-    figures = summary(on_tenths(runs, "ablations", distinct(name), methods, (50,)))
+    figures = summarize_trials(
+        on_tenths(runs, "ablations", distinct(name), methods, (50,))
+    )
     reason = f"{PART}; at 50 items, the paper's number is not given"
     cells = essence_cells(figures, "GSM8K", name, "section: Ablation Study", reason)
     return cells[cells["column"].str.endswith("rmse")].assign(column="rmse")
@@ -207,13 +209,15 @@ SMART = "section: Comparison with SMART"
 
 
 def main_cells(
-    runs: Runs,  # trials at most, processors, journals
+    runs: RunSettings,  # trials at most, processors, journals
 ) -> Iterator[pd.DataFrame]:  # cells of one experiment after another
     "The main results, the ranking fidelity, and the comparison with SMART"
     key = ["method", "budget", "trial"]
     for name, (data, benchmark, budgets, most, reason) in EXPERIMENTS.items():
         few = replace(runs, trials=min(runs.trials, most))
-        figures = summary(on_tenths(few, name, distinct(data), all_methods(), budgets))
+        figures = summarize_trials(
+            on_tenths(few, name, distinct(data), all_methods(), budgets)
+        )
         if name == "claim":
             many = claim(replace(runs, trials=40) if runs.trials > 3 else runs)
             figures = pd.concat([figures, many]).drop_duplicates(key)
@@ -230,7 +234,7 @@ def main_cells(
     few = replace(runs, trials=min(runs.trials, 3))
     methods = {"SMART": FilterOnly(folds=0)}
     data = "openllm_v1/arc"
-    figures = summary(on_tenths(few, "smart", distinct(data), methods, (200,)))
+    figures = summarize_trials(on_tenths(few, "smart", distinct(data), methods, (200,)))
     reason = "200 items stand for 460: more are not public"
     cells = essence_cells(figures, "ARC", data, SMART, reason)
     cells = cells[cells["column"].str.endswith("rmse")]
@@ -238,7 +242,7 @@ def main_cells(
 
 
 def hellaswag_ranks(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
 ) -> pd.DataFrame:  # one row per cell
     "Rank shifts on HellaSwag at 50 items: their mean, and how many are at most 5%"
     name = "openllm_v1/hellaswag"
@@ -296,7 +300,7 @@ def acceleration() -> pd.DataFrame:  # one row per cell
 
 # %% ../../nbs/papers/essence_bench.ipynb #dda181b7
 def measured_cells(
-    runs: Runs,  # trials at most: the experiments list how many they take
+    runs: RunSettings,  # trials at most: the experiments list how many they take
 ) -> pd.DataFrame:  # one row per cell
     "Measure every cell again (about half an hour)"
     few = replace(runs, trials=min(runs.trials, 3))

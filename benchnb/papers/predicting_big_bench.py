@@ -26,7 +26,7 @@ from ..bigbench.records import RecordFeatures
 from ..bigbench.splits import Fold
 from ..data.files import resource_path
 from . import recovering_big_bench as recovering
-from .published import Runs, mean_cells
+from .published import RunSettings, mean_cells
 from .recovering_big_bench import Effort
 from .verdicts import Verdict
 
@@ -199,7 +199,7 @@ def extrapolations(
     effort: Effort,
 ) -> pd.DataFrame:  # one row per setting and scenario: rmse, r2
     "The MLP beyond its training range, in three scenarios"
-    possible = splits.possible_settings(records)
+    possible = splits.list_possible_settings(records)
     names = [name for name in splits.EXTRAPOLATION if possible[name].allowed]
     work = [(name, scenario) for name in names for scenario in ("S1", "S2", "S3")]
     folds = [splits.fold_beyond(records, name, scenario) for name, scenario in work]
@@ -350,7 +350,7 @@ def measured_records(
     in_place: bool,  # in the paper's rows?
 ) -> Iterator[pd.DataFrame]:  # cells of one table after another
     "Everything that the two chapters show of one table of records"
-    possible = splits.possible_settings(records)
+    possible = splits.list_possible_settings(records)
     yield recovering.record_cells(records)
     compared = [
         comparison_cells(compare_predictors(records, setting, effort=effort))
@@ -368,7 +368,7 @@ def measured_records(
 
 
 def measured_cells(
-    runs: Runs,  # trials: settings tried, folds and new families at most
+    runs: RunSettings,  # trials: settings tried, folds and new families at most
     epochs: int = 30,  # of the networks
 ) -> pd.DataFrame:  # one row per cell
     "Measure every cell again (hours; with BIG-bench's records, a night)"

@@ -17,16 +17,20 @@ import pandas as pd
 from ..bigbench import recovery
 from ..bigbench import small_bench as search
 from ..bigbench.records import describe_records
-from ..bigbench.recovery import evaluate_many, pairs_of_families, random_subsets
+from benchnb.bigbench.recovery import (
+    draw_distinct_subsets,
+    draw_family_pairs,
+    evaluate_subsets,
+)
 from ..bigbench.regressors import MLP
-from .published import Runs, mean_cells
+from .published import RunSettings, mean_cells
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #b6fee754
 PAPER = "predicting_big_bench"
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #4bfef6b4
 @dataclass(frozen=True)
-class Effort(Runs):
+class Effort(RunSettings):
     "How much is tried, and where finished work is kept"
 
     trials: int = 25  # settings tried (four times for matrix methods); new families
@@ -77,18 +81,18 @@ def subsets_for(
 ) -> dict[str, list[np.ndarray]]:  # method to the positions of its tasks
     "What each method chooses; all other families play the new one in the search"
     seen = records[records["family"] != test_family].reset_index(drop=True)
-    formula = recovery.Surrogate(seen, unit=unit)
+    formula = recovery.RecoverySurrogate(seen, unit=unit)
     searched = search.CachedObjective(formula)
     total = len(formula.names)
     family = formula.dev_families[seed % len(formula.dev_families)]
-    one_newcomer = recovery.Surrogate(seen, family, unit=unit)
-    draws = random_subsets(total, budget, count, seed)
+    one_newcomer = recovery.RecoverySurrogate(seen, family, unit=unit)
+    draws = draw_distinct_subsets(total, budget, count, seed)
     value = search.task_value(draws, searched(draws), total)
-    pairs = pairs_of_families(seen, 2, seed)
+    pairs = draw_family_pairs(seen, 2, seed)
     vectors = search.task_vectors(seen, unit, seed, epochs=epochs)
 
     def judge(subsets):
-        each = evaluate_many(seen, list(subsets), pairs, unit, epochs=epochs)
+        each = evaluate_subsets(seen, list(subsets), pairs, unit, epochs=epochs)
         return each.mean(axis=1)
 
     finalist = search.rescore_best(searched, judge, budget)  # among the draws
@@ -109,7 +113,7 @@ def subsets_for(
         "k-means + Task Value": [
             search.kmeans_subset(vectors, budget, value, seed=seed)
         ],
-        "Random": list(random_subsets(total, budget, 5, seed + 1)),
+        "Random": list(draw_distinct_subsets(total, budget, 5, seed + 1)),
     }
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #f864b7e2
@@ -131,7 +135,7 @@ def printed_subsets(
     unit: str,  # task or subtask
 ) -> dict[str, list[np.ndarray]]:  # method to positions; empty: other benchmarks
     "The authors' lists of this size, where the records have their parts"
-    names = recovery.task_positions(records, unit)[0]
+    names = recovery.encode_tasks(records, unit)[0]
     lists = search.small_bench_lists().query("budget == @budget")
     subsets: dict[str, list[np.ndarray]] = {}
     for (name, _), table in lists.groupby(["list", "run"], sort=False):
@@ -151,7 +155,7 @@ def recover(
     epochs: int = 30,  # of the networks
 ) -> list[tuple[str, list[int], float]]:  # method, tasks, r2 (mean of two pairs)
     "One new family, one budget: what networks recover from each method's subset"
-    able = sorted({pair[0] for pair in pairs_of_families(records)} - {test_family})
+    able = sorted({pair[0] for pair in draw_family_pairs(records)} - {test_family})
     pairs = [(able[(seed + i) % len(able)], test_family) for i in range(2)]
     chosen = subsets_for(records, test_family, budget, unit, count, seed, epochs)
     chosen |= printed_subsets(records, budget, unit)
@@ -161,7 +165,7 @@ def recover(
         for subset in subsets
     ]
     every = [tasks for _, tasks in named]
-    r2 = evaluate_many(records, every, pairs, unit, epochs=epochs).mean(axis=1)
+    r2 = evaluate_subsets(records, every, pairs, unit, epochs=epochs).mean(axis=1)
     return [
         (name, tasks, score)
         for (name, tasks), score in zip(named, r2.tolist(), strict=True)
@@ -177,7 +181,7 @@ def small_bench_results(
 ) -> pd.DataFrame:  # a row per method, budget, new family and draw: tasks, r2
     "Figures 6 and 8: each family in turn is removed, then new"
     effort = effort or Effort()
-    able = sorted({pair[0] for pair in pairs_of_families(records)})
+    able = sorted({pair[0] for pair in draw_family_pairs(records)})
     cases = [(family, budget) for budget in budgets for family in families or able]
     work = [
         (
@@ -286,7 +290,7 @@ def right_conclusions(
     def judge(records, chosen, pair, unit):
         return compare_recovered(records, chosen, pair, unit=unit)["right"].tolist()
 
-    able = sorted({pair[0] for pair in pairs_of_families(records)})
+    able = sorted({pair[0] for pair in draw_family_pairs(records)})
     ranked = results["method"].isin(RANKED_METHODS) & (results["budget"] == budget)
     first = results[ranked].drop_duplicates(["test", "method"])
     work = []
@@ -410,7 +414,7 @@ def plan_cells(
 ) -> pd.DataFrame:  # figures 6 and 8, section 5.3, table 3
     "Everything that this chapter shows of one table of records"
     shared = shared_part(records, plan.shared) if plan.shared else records
-    families = plan.families or sorted({pair[0] for pair in pairs_of_families(shared)})
+    families = plan.families or sorted({pair[0] for pair in draw_family_pairs(shared)})
     results = small_bench_results(
         shared, plan.budgets, plan.unit, families[: effort.trials], effort
     )

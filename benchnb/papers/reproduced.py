@@ -17,18 +17,18 @@ import pandas as pd
 
 from benchnb.papers.published import (
     PAPERS,
-    Runs,
-    complete_cells,
-    ledger_lines,
-    paper_names,
+    RunSettings,
+    add_reasons,
+    read_ledger_lines,
+    resolve_papers,
     store_results,
     table_cells,
 )
 from benchnb.papers.verdicts import (
-    DISAGREES,
-    Compared,
+    DISAGREEING_VERDICTS,
+    ItemComparison,
     Verdict,
-    difference_size,
+    median_relative_difference,
     judge_item,
 )
 
@@ -47,14 +47,14 @@ def explain(
         counts = part.loc[part["reason"] != "", "reason"].value_counts()
         return "; ".join(dict.fromkeys("; ".join(counts.index[:2]).split("; ")))
 
-    bad = cells[cells["verdict"].isin(DISAGREES)]
+    bad = cells[cells["verdict"].isin(DISAGREEING_VERDICTS)]
     gone = cells[cells["verdict"] == Verdict.NOT_POSSIBLE]
     elsewhere = cells[cells["verdict"] == Verdict.OTHER_DATA]
-    failed = verdict in (*DISAGREES, Verdict.DIFFERS)
+    failed = verdict in (*DISAGREEING_VERDICTS, Verdict.DIFFERS)
     about = bad if failed else gone if verdict == Verdict.NOT_POSSIBLE else cells[:0]
     parts = [stored] if stored else [common(about), common(elsewhere)]
     if len(bad):
-        size = 100 * difference_size(bad)
+        size = 100 * median_relative_difference(bad)
         parts.insert(0, f"the cells that disagree differ by {size:.1f}% (median)")
     if 0 < len(gone) < len(cells):
         parts.append(f"{len(gone)} of {len(cells)} cells missing: {common(gone)}")
@@ -79,7 +79,7 @@ def report_line(
     ours = ours[ours["reproduced"].notna()]
     none = dict(reproduced=np.nan, stderr=np.nan, trials=np.nan, data="")
     headline = ours[[*none]].iloc[0].to_dict() if len(ours) else none
-    compared, verdict = Compared(), entry.verdict
+    compared, verdict = ItemComparison(), entry.verdict
     if verdict not in BY_HAND:
         compared, verdict = judge_item(claim, cells, numbers)
         good = verdict in (Verdict.REPRODUCED, Verdict.REPRODUCED_ELSEWHERE)
@@ -106,10 +106,10 @@ def report(
 ) -> pd.DataFrame:  # one row per table and figure
     "Every table and figure with its headline, its verdict and the reason"
     cells = table_cells(folder=folder)
-    numbers = ledger_lines("number", folder=folder)
+    numbers = read_ledger_lines("number", folder=folder)
     if not len(numbers):  # nothing is stored there
-        numbers = ledger_lines("number").assign(reproduced=np.nan)
-    claims = ledger_lines("claim")
+        numbers = read_ledger_lines("number").assign(reproduced=np.nan)
+    claims = read_ledger_lines("claim")
     return pd.DataFrame(
         report_line(
             item,
@@ -117,7 +117,7 @@ def report(
             claims=claims[claims["paper"] == item.paper],
             numbers=numbers[numbers["paper"] == item.paper],
         )
-        for item in ledger_lines("item").itertuples(index=False)
+        for item in read_ledger_lines("item").itertuples(index=False)
     )
 
 # %% ../../nbs/papers/reproduced.ipynb #131f134d
@@ -265,8 +265,8 @@ def recompute(
 ) -> Path:  # the folder of the new results
     "Measure the cells of a paper again, into a folder of its own; resumable"
     folder = Path(folder or "benchnb-recomputed")
-    for name in paper_names(paper):
+    for name in resolve_papers(paper):
         chapter = importlib.import_module(f"benchnb.papers.{name}")
-        cells = chapter.measured_cells(Runs(trials, n_jobs, folder / "journals"))
-        store_results(complete_cells(cells, name), name, folder)
+        cells = chapter.measured_cells(RunSettings(trials, n_jobs, folder / "journals"))
+        store_results(add_reasons(cells, name), name, folder)
     return folder

@@ -15,12 +15,12 @@ import pandas as pd
 from ..data.files import resource_path
 from ..data.scores import Scores
 from ..data.sources import load
-from ..evaluation.compare import compare, summary
+from ..evaluation.compare import compare, summarize_trials
 from ..evaluation.method import Method
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import prepare_method
 from ..methods.tailored_bench import TailoredBench, TailoredBenchPublished
-from .published import Runs, mean_cells
+from .published import RunSettings, mean_cells
 from .verdicts import Verdict
 from ..stats import metrics
 from ..stats.medoids import cluster_items, standardize
@@ -54,7 +54,7 @@ def benchmark_scores(
 
 
 def on_halves(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
     name: str,  # of the experiment, and of its journal
     methods: dict,  # label to method
     budgets: tuple = (30,),  # items asked
@@ -73,9 +73,9 @@ def gsm8k_cells(
     row: str = "GSM8K / {}",  # the paper's row; {}: the method's label
     column: str = "{} items / ",  # what stands before the metric; {}: the budget
     **facts: object,  # data, verdict and reason, if not the usual ones
-) -> pd.DataFrame:  # one row per cell, as complete_cells wants it
+) -> pd.DataFrame:  # one row per cell, as add_reasons wants it
     "Mean and standard error of Kendall's tau and the MAE as cells of a table"
-    figures = summary(frame)
+    figures = summarize_trials(frame)
     figures["row"] = figures["method"].map(row.format)
     parts = []
     for budget, part in figures.groupby("budget", sort=False):
@@ -113,7 +113,7 @@ def paper_methods() -> dict[str, Method]:  # label to method, not fitted
 
 
 def main_tables(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
 ) -> Iterator[pd.DataFrame]:  # cells of one table after another
     "Tables 6 and 1, the GSM8K block, with settings of ours beside the paper's"
     others = paper_methods()
@@ -143,7 +143,7 @@ def main_tables(
 
 
 def ablations(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
     benchmark: str = "GSM8K",
     prefix: str = "",  # of the journals
     **facts: object,  # data, verdict and reason, if not the usual ones
@@ -179,7 +179,7 @@ def ablations(
 
 
 def more_items(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
 ) -> pd.DataFrame:  # one row per cell
     "Table 5, on GSM8K: 97 of HellaSwag's items are public, too few for 150"
     frame = on_halves(runs, "table_5", paper_methods(), (50, 100, 150))
@@ -214,7 +214,7 @@ def pairs_and_natives(
 
 
 def native_tables(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
 ) -> Iterator[pd.DataFrame]:  # cells of one table after another
     "Table 11 (families of the native sources), sections 4.2 (pairs) and 4.4 (number)"
     scores = load("gsm8k")
@@ -297,7 +297,7 @@ def with_and_without(
 
 
 def without_family(
-    runs: Runs,  # trials, each with other sources left out; processors
+    runs: RunSettings,  # trials, each with other sources left out; processors
 ) -> pd.DataFrame:  # one row per cell
     "Table 12: Llama targets, with and without Llamas among the sources"
     scores = load("gsm8k")
@@ -364,7 +364,7 @@ def other_natives() -> dict[str, dict]:  # by what changes: label to method
 
 
 def native_figures(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
 ) -> Iterator[pd.DataFrame]:  # cells of one figure after another
     "Figures 3 and 4: which native sources, and how many"
     shares, kept, bands = other_natives().values()
@@ -395,7 +395,7 @@ RIVALS = ("Random", "AnchorPoints", "gp-IRT")  # the paper's baselines
 
 
 def elsewhere(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
     benchmark: str,  # a key of PAPER_FIGURES, not GSM8K
 ) -> Iterator[pd.DataFrame]:  # cells of one table or figure after another
     "Every table and figure of another benchmark, on its public part"
@@ -411,7 +411,7 @@ def elsewhere(
 
 
 def _cells_elsewhere(
-    runs: Runs,  # trials, processors, journals
+    runs: RunSettings,  # trials, processors, journals
     benchmark: str,  # a key of PAPER_FIGURES, not GSM8K
     scores: Scores,  # of this benchmark
 ) -> Iterator[pd.DataFrame]:  # cells of one table or figure after another
@@ -456,7 +456,7 @@ def _cells_elsewhere(
 
 
 def centroid_distances(
-    runs: Runs,  # trials: starts of the clustering
+    runs: RunSettings,  # trials: starts of the clustering
     scores: Scores,  # HellaSwag
     k: int = 30,  # medoids
 ) -> pd.DataFrame:  # one row per trial and half
@@ -517,7 +517,7 @@ def _as_average(
 
 # %% ../../nbs/papers/tailored_bench.ipynb #ec3d42fb
 def measured_cells(
-    runs: Runs,  # trials per cell; the claim and the other benchmarks get 100
+    runs: RunSettings,  # trials per cell; the claim and the other benchmarks get 100
 ) -> pd.DataFrame:  # one row per cell
     "Measure every cell again (about two hours on two cores)"
     parts = [*main_tables(runs), *ablations(runs), more_items(runs)]

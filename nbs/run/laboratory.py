@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from benchnb import compare, load, load_table
-from benchnb.evaluation.compare import over_trials, summary
-from benchnb.evaluation.planning import small_table
+from benchnb.evaluation.compare import average_over_trials, summarize_trials
+from benchnb.evaluation.planning import select_small_table
 from benchnb.evaluation.recommend import QUICK_FORM, default_method, too_few
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import (
@@ -105,9 +105,9 @@ def study(name, budget):
     chosen, _ = default_method(scores)
     methods = dict.fromkeys([chosen, "stratified", "random"])
     budgets = sorted({n for n in (10, 20, 40, 70, 100, budget) if n <= count // 2})
-    small = small_table(scores, "random", most=QUICK_FORM["sources"])
+    small = select_small_table(scores, "random", most=QUICK_FORM["sources"])
     rows = measured(small, methods, budgets)
-    means = over_trials(summary(rows))
+    means = average_over_trials(summarize_trials(rows))
     print("the list is drawn")
     method = get_method(chosen).estimates_only().fit(scores)
     items = prepare_method(method, budget, 0).coreset_

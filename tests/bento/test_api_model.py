@@ -21,7 +21,7 @@ from helpers.vllm_server import STARTS, serving, tokenizer_like, vllm_like
 
 import benchnb.bento.api_model as api_model
 from benchnb.bento.api_model import Endpoint
-from benchnb.bento.local_model import LocalModel, small_model
+from benchnb.bento.local_model import LocalModel, make_small_model
 from benchnb.bento.prompts import FLAN, Task
 from benchnb.bento.transfer import journal_cells, transfer_matrix
 
@@ -76,7 +76,7 @@ def spoken(request):
     "A model whose tokenizer begins a text with a token of its own, or with none"
     texts = [FLAN.context(task, task.examples) for task in [Task("pairs", PAIRS)]]
     tokenizer = tokenizer_like(request.param, [*texts, *WORDS])
-    return small_model(texts, spread=0.2, tokenizer=tokenizer)
+    return make_small_model(texts, spread=0.2, tokenizer=tokenizer)
 
 
 @pytest.mark.parametrize("scoring", ["likelihood", "perplexity", "last_character"])

@@ -14,7 +14,7 @@ from benchnb.bento.bento import (
     TaskList,
     task_queue,
 )
-from benchnb.bento.transfer import Transfer, read_matrix
+from benchnb.bento.transfer import Transfer, read_transfer
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import prepare_method, simulate
@@ -156,7 +156,7 @@ def test_matrices_from_files(tmp_path):
     for path in (long, wide):
         assert BentoSim(transfer=str(path)).fit(source).order_.tolist() == expected
     with pytest.raises(FileNotFoundError, match="check the path"):
-        read_matrix(tmp_path / "none.csv")
+        read_transfer(tmp_path / "none.csv")
 
 
 def test_tasks_that_are_all_alike():

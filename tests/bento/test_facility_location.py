@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchnb.bento.facility_location import (
     coverage,
-    medoid_tasks,
+    select_medoid_tasks,
     select_tasks,
 )
 from benchnb.bento.similarity import cosine_similarity, task_distances
@@ -88,9 +88,9 @@ def test_faults(matrix, k, message):
 @settings(max_examples=20, deadline=None)
 def test_medoids_and_greedy_have_one_objective(seed):
     S = random_similarity(seed, 9)
-    medoids = medoid_tasks(S, 3)
+    medoids = select_medoid_tasks(S, 3)
     best = max(coverage(S, chosen) for chosen in combinations(range(9), 3))
     assert len(set(medoids.tolist())) == 3
     assert 0.9 * best <= coverage(S, medoids) <= best + 1e-9
     with pytest.raises(ValueError, match="got the shape"):
-        medoid_tasks(S[:4], 2)
+        select_medoid_tasks(S[:4], 2)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from helpers.language_models import FEW, LONG, TOYS, asks_of
 
-from benchnb.bento.local_model import LocalModel, as_model, load_model
-from benchnb.bento.prompts import FLAN, word_tokenizer
+from benchnb.bento.local_model import LocalModel, load_model, to_local_model
+from benchnb.bento.prompts import FLAN, make_word_tokenizer
 from benchnb.bento.transfer import transfer_matrix
 
 
@@ -53,11 +53,11 @@ def test_models_that_are_none(llama, tmp_path):
     llama[0].save_pretrained(tmp_path)  # without its tokenizer
     for name in ("/nope/model", "no/such", "../nope", tmp_path):
         with pytest.raises(ValueError, match=f"'{name}' is no model with a tokenizer"):
-            as_model(name)
+            to_local_model(name)
     with pytest.raises(TypeError, match="int is no model: give a folder"):
-        as_model(3)
+        to_local_model(3)
     with pytest.raises(TypeError, match="in this order"):
-        as_model(llama[::-1])
+        to_local_model(llama[::-1])
     with pytest.raises(ValueError, match="batch must be a whole number of at least 1"):
         LocalModel(*llama, batch=0)
 
@@ -84,12 +84,12 @@ def test_a_model_that_looks_ahead_is_refused(llama, tmp_path):
     for part in (bert, llama[1]):
         part.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="BertLMHead.* is no causal language model"):
-        as_model(tmp_path)
+        to_local_model(tmp_path)
     with pytest.raises(ValueError, match="MaskedLM is no causal language model"):
-        as_model((bert, llama[1]))
+        to_local_model((bert, llama[1]))
     bare = AutoModel.from_config(llama[0].config)
     with pytest.raises(ValueError, match="is no causal language model .*has no head"):
-        as_model((bare, llama[1]))
+        to_local_model((bare, llama[1]))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -163,7 +163,7 @@ def test_the_weights_can_be_spread_over_devices(llama, tmp_path):
     spread = load_model(tmp_path, dtype="float32", device_map=places)
     away = [name for name, weight in spread[0].named_parameters() if weight.is_meta]
     assert away and all(name.startswith("model.layers.1.") for name in away)
-    one, two = as_model(spread), as_model(llama)
+    one, two = to_local_model(spread), to_local_model(llama)
     context, asks = FLAN.context(LONG, LONG.examples[:2]), asks_of(LONG)
     found, truth = (m.logprobs(m.start(context), asks) for m in (one, two))
     for values, known in zip(found, truth, strict=True):
@@ -176,7 +176,7 @@ def test_models_with_a_state_are_read_without_the_cache(kind):
     from transformers import AutoConfig, AutoModelForCausalLM
 
     texts = [FLAN.context(LONG, LONG.examples)]
-    tokenizer = word_tokenizer(texts)
+    tokenizer = make_word_tokenizer(texts)
     size = dict(hidden_size=32, num_hidden_layers=2, vocab_size=len(tokenizer))
     size |= dict(initializer_range=0.3, pad_token_id=1)
     if kind == "jamba":
@@ -185,15 +185,15 @@ def test_models_with_a_state_are_read_without_the_cache(kind):
         size |= dict(num_key_value_heads=4, mamba_d_state=4, mamba_dt_rank=4)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **size)).eval()
     asks, context = asks_of(LONG), FLAN.context(LONG, LONG.examples[:2])
-    naive = as_model((model, tokenizer), batch=1, cache=False)
+    naive = to_local_model((model, tokenizer), batch=1, cache=False)
     truth = naive.logprobs(naive.start(context), asks)
-    batched = as_model((model, tokenizer), cache=False)
+    batched = to_local_model((model, tokenizer), cache=False)
     for one, two in zip(
         batched.logprobs(batched.start(context), asks), truth, strict=True
     ):
         np.testing.assert_allclose(one, two, atol=1e-4)
     with pytest.raises(ValueError, match=f"(?i){kind}.*use cache=False"):
-        as_model((model, tokenizer))
+        to_local_model((model, tokenizer))
     queries, names = [query for query, _ in asks], (batched, naive)
     if kind == "mamba":
         with pytest.raises(ValueError, match="keeps no cache to write with"):

@@ -10,16 +10,16 @@ from benchnb.bento.similarity import (
     SCALES,
     TASK_DISTANCES,
     bm25_matrix,
+    check_square,
     eigengaps,
     eigenmaps,
     embedding_stability,
     laplacian,
     load_transfer,
-    normalise,
+    normalise_columns,
     okapi_matrix,
-    similarity,
-    square,
     stable_dims,
+    transfer_similarity,
 )
 
 
@@ -39,7 +39,7 @@ seeds = st.integers(0, 10_000)
     ],
 )
 def test_what_is_no_transfer_matrix(matrix, message):
-    for function in (square, normalise, similarity):
+    for function in (check_square, normalise_columns, transfer_similarity):
         with pytest.raises(ValueError, match=message):
             function(matrix)
 
@@ -48,18 +48,18 @@ def test_what_is_no_transfer_matrix(matrix, message):
 @settings(max_examples=30, deadline=None)
 def test_similarity_is_symmetric_and_follows_the_tasks(seed, scale, metric):
     matrix = accuracies(seed)
-    found = similarity(matrix, scale, metric)
+    found = transfer_similarity(matrix, scale, metric)
     assert np.array_equal(found, found.T) and found.min() >= 0
     assert np.allclose(found.diagonal(), found.max())
     order = np.random.default_rng(seed).permutation(9)
-    shuffled = similarity(matrix[:, order][:, :, order], scale, metric)
+    shuffled = transfer_similarity(matrix[:, order][:, :, order], scale, metric)
     assert np.allclose(shuffled, found[np.ix_(order, order)])
 
 
 @given(seeds)
 @settings(max_examples=20, deadline=None)
 def test_eigenmaps_solve_the_eigenproblem(seed):
-    S = similarity(accuracies(seed))
+    S = transfer_similarity(accuracies(seed))
     L = laplacian(S)
     values = np.linalg.eigvalsh(L)
     assert abs(values[0]) < 1e-9 and values[-1] <= 2
@@ -80,9 +80,9 @@ def test_what_is_no_similarity():
         eigenmaps([[1, -0.1], [-0.1, 1]], 1)
     for dims in (0, 10, 2.0):
         with pytest.raises(ValueError, match="choose from 1 to 9"):
-            eigenmaps(similarity(accuracies(0)), dims)
+            eigenmaps(transfer_similarity(accuracies(0)), dims)
     with pytest.raises(ValueError, match="choose from 1 to 8"):
-        eigenmaps(similarity(accuracies(0)), 9, skip_first=True)
+        eigenmaps(transfer_similarity(accuracies(0)), 9, skip_first=True)
 
 
 def test_noise_is_not_stable_and_all_dimensions_mean_nothing():

@@ -15,8 +15,8 @@ from benchnb.bento.transfer import (
     journal_answers,
     journal_cells,
     read_journal,
-    read_matrix,
-    resampled,
+    read_transfer,
+    resample_transfer,
     transfer_matrix,
 )
 
@@ -124,14 +124,14 @@ def test_answers_are_kept_and_other_questions_can_be_taken(llama, tmp_path, scor
     found = transfer_matrix(ALL, llama, journal=journal, **few)
     answers = journal_answers(journal)
     assert len(answers) == found.queries.sum() * len(ALL)
-    again = resampled(answers, share=1.0)
+    again = resample_transfer(answers, share=1.0)
     order = [again.tasks.index(task.name) for task in ALL]
     np.testing.assert_allclose(
         again.values[:, order][:, :, order], found.values, atol=1e-5
     )
-    third = resampled(answers, share=1 / 3, seed=1)
+    third = resample_transfer(answers, share=1 / 3, seed=1)
     assert (third.queries == (found.queries / 3).round()).all()
-    draws = [resampled(answers, seed=n).matrix for n in range(60)]
+    draws = [resample_transfer(answers, seed=n).matrix for n in range(60)]
     one = answers[(answers["source"] == "uneven") & (answers["target"] == "uneven")]
     by_seed = one.groupby("seed")["score"].agg(["var", "size"])
     error = np.sqrt((by_seed["var"] / by_seed["size"]).sum()) / len(by_seed)
@@ -196,7 +196,7 @@ def test_bad_matrices(tmp_path, text, message):
     with pytest.raises(
         ValueError, match=rf"a\.csv' is no transfer matrix: .*{message}"
     ) as e:
-        read_matrix(tmp_path / "a.csv")
+        read_transfer(tmp_path / "a.csv")
     assert "\n" not in str(e.value)
 
 

@@ -7,21 +7,21 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchnb.bigbench.held_out import (
+    check_own_records,
+    choose_split,
     group_folds,
-    own_records,
     predict_held_out,
     predict_missing,
     predictor_errors,
     unseen_names,
-    usual_split,
 )
-from benchnb.bigbench.records import made_records
-from benchnb.bigbench.splits import SPLIT_SETTINGS, possible_settings
+from benchnb.bigbench.records import make_synthetic_records
+from benchnb.bigbench.splits import SPLIT_SETTINGS, list_possible_settings
 
 
 @pytest.fixture
 def made():
-    return made_records(families=8, noise=0.03)
+    return make_synthetic_records(families=8, noise=0.03)
 
 
 @pytest.mark.parametrize("split", ["model", "family", "task"])
@@ -36,8 +36,8 @@ def test_who_shares_a_value_is_held_out_together(made, split):
 
 def test_a_column_says_what_is_held_out(made):
     role = np.where(made["shots"] == 3, "Test", "train")
-    own = own_records(made.assign(split=role), features=["split"])
-    assert usual_split(own) == "split"
+    own = check_own_records(made.assign(split=role), features=["split"])
+    assert choose_split(own) == "split"
     (fold,) = group_folds(own, "split")
     assert [*own["shots"].iloc[fold.test].unique()] == [3] and not len(fold.dev)
     predictions = predict_held_out(own, [fold], ["model_knn"])
@@ -46,7 +46,7 @@ def test_a_column_says_what_is_held_out(made):
 
 @pytest.mark.parametrize("split", [n for n in SPLIT_SETTINGS])
 def test_settings_of_the_paper_go_by_their_names(made, split):
-    assert possible_settings(made)[split].allowed
+    assert list_possible_settings(made)[split].allowed
     assert len(group_folds(made, split)) in (1, 9, 10)
 
 
@@ -59,7 +59,7 @@ def test_another_split_is_refused(made, split):
 def test_what_is_held_out_is_like_what_is_missing(made):
     for name in ("model", "task"):
         gaps = made[name].isin(made[name].unique()[:2])
-        assert usual_split(made.assign(score=made["score"].mask(gaps))) == name
+        assert choose_split(made.assign(score=made["score"].mask(gaps))) == name
     gaps = made["task"].isin(["t0"]) | made["model"].isin(["A-0.1b"])
     kinds = unseen_names(made[gaps], made[~gaps]).value_counts()
     assert kinds.to_dict() == {"task": 69, "model": 21, "model and task": 3}
@@ -71,7 +71,7 @@ def test_intervals_hold_as_often_as_they_promise(hidden, most):
     "Single gaps, and models that were never run: with 25 others they hold more often"
     held = []
     for seed in range(5):
-        made = made_records(families=10, noise=0.03, seed=seed)
+        made = make_synthetic_records(families=10, noise=0.03, seed=seed)
         rng = np.random.default_rng(seed)
         names = made["model"] if hidden == "model" else pd.Series(made.index)
         gaps = names.isin(rng.choice(names.unique(), len(names.unique()) // 6, False))
@@ -98,7 +98,7 @@ def test_rows_unlike_all_held_out_ones_get_no_interval(made):
 def test_a_column_of_your_own_is_learned_from(made):
     "A column that tells the score makes the error small"
     own = made.assign(hint=made["score"] ** 2, lab="x")
-    own = own_records(own, features=["hint", "lab"])
+    own = check_own_records(own, features=["hint", "lab"])
     folds = group_folds(own, "model")[:2]
     errors = [
         predictor_errors(predict_held_out(own, folds, ["random_forest"], given))

@@ -9,19 +9,19 @@ from benchnb.bigbench.records import (
     NUMERIC_FEATURES,
     RecordFeatures,
     check_records,
-    made_records,
+    make_synthetic_records,
     record_numbers,
 )
 
 
 @pytest.fixture
 def made():
-    return made_records()
+    return make_synthetic_records()
 
 
 def with_value(column, value, row=3):
     "Made-up records with one wrong cell"
-    frame = made_records().astype({column: object})
+    frame = make_synthetic_records().astype({column: object})
     frame.loc[row, column] = value
     return frame
 

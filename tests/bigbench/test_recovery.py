@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from benchnb.bigbench.records import made_records
+from benchnb.bigbench.records import make_synthetic_records
 from benchnb.bigbench.recovery import (
-    Surrogate,
-    evaluate_many,
+    RecoverySurrogate,
+    draw_distinct_subsets,
+    evaluate_subsets,
     fill_parts,
     moments,
-    random_subsets,
+    pivot_records,
     recovery_masks,
-    task_table,
 )
 
-RECORDS = made_records(families=5, sizes=4, tasks=8, shots=(0, 2), seed=1)
+RECORDS = make_synthetic_records(families=5, sizes=4, tasks=8, shots=(0, 2), seed=1)
 QUICK = dict(epochs=5, hidden=(16,), lr=0.01)
 
 
@@ -27,15 +27,15 @@ def test_only_chosen_tasks_of_the_new_family_are_seen():
 
 
 def test_the_search_does_not_depend_on_the_test_family():
-    draws, other = random_subsets(8, 3, 20), RECORDS.copy()
+    draws, other = draw_distinct_subsets(8, 3, 20), RECORDS.copy()
     other.loc[other["family"] == "B", "score"] = 0.5
-    pair = [Surrogate(some, "A", "B")(draws) for some in (RECORDS, other)]
+    pair = [RecoverySurrogate(some, "A", "B")(draws) for some in (RECORDS, other)]
     np.testing.assert_array_equal(*pair)
 
 
 def slow_surrogate(records, subset, dev, shrinkage):
     "One subset, model by model, from what the model was asked, by loops and an inverse"
-    table = task_table(records)
+    table = pivot_records(records)
     inside = table.family == dev
     learned = fill_parts(table.values[~inside], table.part)
     mean, cov = moments(learned, shrinkage)
@@ -66,8 +66,8 @@ def ragged():
 @pytest.mark.parametrize("records", [RECORDS, unequal(), ragged()])
 @pytest.mark.parametrize("size", [1, 3, 7])
 def test_surrogate_against_loops(size, records):
-    draws, families = random_subsets(8, size, 4, seed=size), "ABE"
-    fast = Surrogate(records, list(families), shrinkage=0.2).each(draws)
+    draws, families = draw_distinct_subsets(8, size, 4, seed=size), "ABE"
+    fast = RecoverySurrogate(records, list(families), shrinkage=0.2).each(draws)
     for subset, values in zip(draws, fast, strict=True):
         for dev, value in zip(families, values, strict=True):
             slow = slow_surrogate(records, subset, dev, 0.2)
@@ -75,7 +75,7 @@ def test_surrogate_against_loops(size, records):
 
 
 def test_gaps_are_filled_from_the_part_first():
-    table = task_table(ragged())
+    table = pivot_records(ragged())
     filled = fill_parts(table.values, table.part)
     known = ~np.isnan(table.values)
     assert not np.isnan(filled).any() and not known.all()
@@ -88,7 +88,7 @@ def test_gaps_are_filled_from_the_part_first():
 
 def test_the_papers_objective_does_not_look_at_the_rest_of_the_test_family():
     def objective(records):
-        return evaluate_many(records, [["t0"]], [("A", "B")], on_dev=True, **QUICK)
+        return evaluate_subsets(records, [["t0"]], [("A", "B")], on_dev=True, **QUICK)
 
     other, first = RECORDS.copy(), objective(RECORDS)
     of_b, chosen = RECORDS["family"] == "B", RECORDS["task"] == "t0"
@@ -110,7 +110,7 @@ def test_the_papers_objective_does_not_look_at_the_rest_of_the_test_family():
 )
 def test_what_is_no_subset_is_refused(subset, words):
     with pytest.raises(ValueError, match=words):
-        Surrogate(RECORDS)([list(subset)])
+        RecoverySurrogate(RECORDS)([list(subset)])
     with pytest.raises(ValueError, match=words):
         recovery_masks(RECORDS, subset, ["A"])
 
@@ -118,13 +118,13 @@ def test_what_is_no_subset_is_refused(subset, words):
 @pytest.mark.parametrize("pairs", [[("A", "A")], [("A", "Q")], []])
 def test_no_family_judges_itself(pairs):
     with pytest.raises(ValueError, match="recovery needs|no pairs of families"):
-        evaluate_many(RECORDS, [[0, 1]], pairs)
+        evaluate_subsets(RECORDS, [[0, 1]], pairs)
 
 
 def test_a_family_with_one_model_and_too_few_families():
     single = RECORDS[(RECORDS["family"] != "A") | (RECORDS["model"] == "A-0.1b")]
     for records, words in ((single, r"\(B, C, D, E\)"), (RECORDS[:128], "here 2")):
         with pytest.raises(ValueError, match=words):
-            Surrogate(records, "A")
+            RecoverySurrogate(records, "A")
     with pytest.raises(ValueError, match="unit is task or subtask"):
-        Surrogate(RECORDS, unit="part")
+        RecoverySurrogate(RECORDS, unit="part")

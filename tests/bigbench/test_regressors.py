@@ -12,7 +12,7 @@ from benchnb.bigbench.matrix_completion import (
     ModelTask,
     evaluate_predictions,
 )
-from benchnb.bigbench.records import RecordFeatures, made_records
+from benchnb.bigbench.records import RecordFeatures, make_synthetic_records
 from benchnb.bigbench.regressors import (
     MLP,
     PREDICTORS,
@@ -34,7 +34,7 @@ SMALL = dict(hidden=(16, 8), epochs=4, batch=16)
 
 @pytest.fixture(scope="module")
 def records():
-    return made_records(families=4, sizes=3, tasks=8, shots=(0, 2), seed=1)
+    return make_synthetic_records(families=4, sizes=3, tasks=8, shots=(0, 2), seed=1)
 
 
 @pytest.mark.parametrize("name", PREDICTORS)

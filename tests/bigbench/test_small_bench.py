@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchnb.bigbench.recovery import random_subsets
+from benchnb.bigbench.recovery import draw_distinct_subsets
 from benchnb.bigbench.small_bench import (
     AUTHORS_ANNEALING,
     CachedObjective,
@@ -78,7 +78,7 @@ def test_a_killed_search_goes_on(tmp_path):
 
 
 def test_task_value_by_a_loop():
-    draws = random_subsets(10, 3, 40)
+    draws = draw_distinct_subsets(10, 3, 40)
     scores = total_value(draws)
     value = task_value(draws, scores, 11)
     for task in range(10):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import KFold, train_test_split
 
-from benchnb.bigbench.records import check_records, made_records
+from benchnb.bigbench.records import check_records, make_synthetic_records
 from benchnb.bigbench.splits import (
     EXTRAPOLATION,
     INTERPOLATION,
@@ -14,8 +14,8 @@ from benchnb.bigbench.splits import (
     beyond,
     fold_beyond,
     held_out_models,
+    number_record_keys,
     product_folds,
-    record_keys,
     split_records,
 )
 
@@ -23,7 +23,7 @@ from benchnb.bigbench.splits import (
 def holey(seed):
     "Made-up records with holes, parts of tasks, unknown sizes, in a random order"
     rng = np.random.default_rng(seed)
-    frame = made_records(int(rng.integers(4, 8)), 3, 9, seed=seed)
+    frame = make_synthetic_records(int(rng.integers(4, 8)), 3, 9, seed=seed)
     frame["subtask"] = frame["task"]
     frame["task"] = "big" + (frame["subtask"].str[1:].astype(int) // 2).astype(str)
     if seed % 2:
@@ -74,7 +74,7 @@ def test_composition_holds_out_a_product(seed):
 @pytest.mark.parametrize("name", KEYS)
 def test_folds_are_the_authors(name):
     "Their scripts: groups in sorted order, KFold, train_test_split, all with seed 42"
-    records = made_records(6, 3, 12)
+    records = make_synthetic_records(6, 3, 12)
     columns = [{"size": "total_params"}.get(c, c) for c in KEYS[name]]
     keys = list(records.groupby(columns).groups.keys())
     own = list(records[columns].itertuples(index=False, name=None))
@@ -92,7 +92,7 @@ def test_folds_are_the_authors(name):
 
 @pytest.mark.parametrize("name", SPLIT_SETTINGS)
 def test_the_seed_decides_and_the_index_does_not(name):
-    records = made_records(5, 3, 6)
+    records = make_synthetic_records(5, 3, 6)
     named = records.set_index(pd.Index(range(5000, 5000 + len(records))))
     first, again, other = (
         split_records(part, name, seed=seed)
@@ -106,12 +106,12 @@ def test_the_seed_decides_and_the_index_does_not(name):
 @pytest.mark.parametrize("sizes", ["known", "unknown"])
 @pytest.mark.parametrize("name", KEYS)
 def test_the_order_of_the_records_does_not_matter(name, sizes):
-    records = made_records(5, 3, 6)
+    records = make_synthetic_records(5, 3, 6)
     if sizes == "unknown":
         records = records.assign(total_params=np.nan)
     mixed = records.sample(frac=1, random_state=0)
-    there = pd.Series(record_keys(mixed, KEYS[name]), mixed.index).sort_index()
-    assert (there == record_keys(records, KEYS[name])).all()
+    there = pd.Series(number_record_keys(mixed, KEYS[name]), mixed.index).sort_index()
+    assert (there == number_record_keys(records, KEYS[name])).all()
 
 
 # beyond the range
@@ -135,7 +135,7 @@ def test_scenarios_differ_as_described(name, seed):
 
 def test_a_family_with_other_shots_only_is_no_test():
     "BIG-bench: 0 to 3 shots, and Gopher with 5 only; E1 tests 3 after 0, 1 and 2"
-    records = made_records(families=4, shots=(0, 1, 2, 3))
+    records = make_synthetic_records(families=4, shots=(0, 1, 2, 3))
     gopher = records["family"] == "D"
     records = records[~gopher | (records["shots"] == 3)].reset_index(drop=True)
     records.loc[records["family"] == "D", "shots"] = 5
@@ -172,21 +172,33 @@ def test_models_of_the_paper_are_held_out():
 )
 def test_bad_requests_are_refused_by_name(settings, words):
     with pytest.raises(ValueError, match=words):
-        split_records(made_records(), **settings)
+        split_records(make_synthetic_records(), **settings)
 
 
-NO_E1 = made_records(shots=[0])
+NO_E1 = make_synthetic_records(shots=[0])
 NO_E1.loc[NO_E1["task"] == "t3", "shots"] = 5  # shots differ between tasks only
 
 
 @pytest.mark.parametrize(
     "records, name, words",
     [
-        (made_records(2), "L3 composition", "3 or more of family, but has 2"),
-        (made_records(1, tasks=1), "L3", "1 groups of records cannot make 10 folds"),
+        (make_synthetic_records(2), "L3 composition", "3 or more of family, but has 2"),
+        (
+            make_synthetic_records(1, tasks=1),
+            "L3",
+            "1 groups of records cannot make 10 folds",
+        ),
         (NO_E1, "E1", "E1 needs a task asked with two or more"),
-        (made_records(3, 1), "E2.1", "E2 needs two families with two or more"),
-        (made_records(4, 2, 1, [0]), "E2.1", "too few records to train or to test"),
+        (
+            make_synthetic_records(3, 1),
+            "E2.1",
+            "E2 needs two families with two or more",
+        ),
+        (
+            make_synthetic_records(4, 2, 1, [0]),
+            "E2.1",
+            "too few records to train or to test",
+        ),
     ],
 )
 def test_tables_that_allow_no_split_are_refused(records, name, words):

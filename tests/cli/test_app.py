@@ -18,9 +18,9 @@ from helpers.forked import forked
 from helpers.small import files_in, table, write_fork
 
 import benchnb
-from benchnb.cli.app import COMMANDS, ORDER, Call, main, parse
+from benchnb.cli.app import COMMANDS, ORDER, CommandCall, main, parse
 from benchnb.data.scores import Scores
-from benchnb.evaluation.compare import compare, summary
+from benchnb.evaluation.compare import compare, summarize_trials
 from benchnb.evaluation.registry import find_class
 from benchnb.papers.published import PAPERS
 
@@ -92,7 +92,7 @@ def test_help_fits_the_terminal_and_its_example_is_valid(command, call):
     example = text.split("example")[-1].partition(":")[2].replace("\\\n", " ")
     words = example.partition(">")[0].split()
     typed = [word.strip("'") for word in words[words.index("benchnb") + 1 :]]
-    assert isinstance(parse(typed), Call)
+    assert isinstance(parse(typed), CommandCall)
 
 
 @pytest.mark.parametrize("argv", [[SCRIPT], [sys.executable, "-m", "benchnb"]])
@@ -176,7 +176,7 @@ def test_compare_writes_what_was_asked_for_and_no_more(place, call):
     rows = pd.read_parquet("out/deep/b.parquet").drop(columns="seconds")
     pd.testing.assert_frame_equal(rows, frame.drop(columns="seconds"))
     figures = pd.read_csv("out/a.csv").drop(columns="seconds")
-    wanted = summary(frame).drop(columns="seconds")
+    wanted = summarize_trials(frame).drop(columns="seconds")
     pd.testing.assert_frame_equal(figures, wanted, check_dtype=False)
     assert Path("c.png").read_bytes().startswith(b"\x89PNG\r\n")
 

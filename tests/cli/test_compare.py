@@ -8,7 +8,7 @@ from helpers.small import table
 
 from benchnb.cli.app import main
 from benchnb.cli.study import FirstTrial, conclusion, noted
-from benchnb.data.render import Pace
+from benchnb.data.render import RemainingTime
 from benchnb.evaluation.compare import Comparison, compare
 
 QUICK = ["random", "stratified"]
@@ -138,8 +138,8 @@ def test_runs_go_trial_by_trial_over_all_methods(split, monkeypatch):
         done.append(kind)
         finish(self, kind, seconds)
 
-    finish = module.Pace.finish
-    monkeypatch.setattr(module.Pace, "finish", watch)
+    finish = module.RemainingTime.finish
+    monkeypatch.setattr(module.RemainingTime, "finish", watch)
     compare(table(), QUICK, [6, 12], 3, split=split, progress=True)
     runs = [kind for kind in done if kind[1] != module.FIT]
     once = [(name, budget) for name in QUICK for budget in (6, 12)]
@@ -148,7 +148,7 @@ def test_runs_go_trial_by_trial_over_all_methods(split, monkeypatch):
 
 
 def test_the_time_to_go_weighs_steps_by_what_their_kind_took():
-    pace = Pace(["fit", *["slow"] * 3, *["fast"] * 30])
+    pace = RemainingTime(["fit", *["slow"] * 3, *["fast"] * 30])
     pace.finish("fit", 1.0)
     for _ in range(10):
         pace.finish("fast", 0.1)

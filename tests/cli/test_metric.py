@@ -21,7 +21,7 @@ from helpers.logs import (
 )
 
 from benchnb.cli.app import main
-from benchnb.data.render import points
+from benchnb.data.render import format_points
 from benchnb.data.scores import Scores
 from benchnb.live.bundles import read_bundle
 from benchnb.live.evaluation import Evaluation
@@ -324,7 +324,9 @@ def test_a_log_with_everything_gives_the_exact_score(give):
     report = json.loads(give("estimate new --json"))
     rank = 1 + (Scores.from_parquet("s.parquet").truth() > exact()).sum()
     assert report["exact_rank"] == pytest.approx(rank)
-    line = f"exact     {points(exact())} points, rank {rank}   (all 60 items have a"
+    line = (
+        f"exact     {format_points(exact())} points, rank {rank}   (all 60 items have a"
+    )
     assert line in out and line in give("estimate new")
     assert " models by the estimate" in out
     assert report["exact"] == pytest.approx(exact(), abs=1e-6)
@@ -344,7 +346,7 @@ def test_what_was_not_asked_is_kept_and_counts_when_it_is_asked(give):
     mine = len(asked()["sums"])
     assert f"{mine} told, {mine} of 60 items in all; {40 - mine} more are kept" in out
     log("rest", "o/new", {"gen": range(20)}, 8)
-    assert f"exact     {points(exact())} points" in give("tell new rest")
+    assert f"exact     {format_points(exact())} points" in give("tell new rest")
     log("wrong", "o/new", part, 7)  # another run
     assert "before and" in give("tell new wrong", wrong=True)
     give("publish s.parquet --method kmeans --budget 12 --folds 0 --out small")
@@ -352,7 +354,7 @@ def test_what_was_not_asked_is_kept_and_counts_when_it_is_asked(give):
     assert "missing" in out
     shutil.copytree("rest", "part", dirs_exist_ok=True)
     out = give("estimate part --bundle small --format lm-eval")
-    assert f"exact     {points(exact())} points" in out
+    assert f"exact     {format_points(exact())} points" in out
 
 
 def begun(name, number, *more):

@@ -22,7 +22,7 @@ from nbdev.export import nb_export
 import benchnb
 from benchnb.cli.app import main
 from benchnb.cli.fork import FLAGGED, find_chapter, new_names, own_cells, read_chapters
-from benchnb.evaluation.registry import LIBRARY, forget, get_method
+from benchnb.evaluation.registry import LIBRARY_METHODS, get_method, unregister
 from benchnb.evaluation.simulate import method_rng
 from tools.project import TEMPLATE
 from tools.run import ROOT, apart, run_apart
@@ -140,7 +140,7 @@ def test_a_copy_says_how_its_method_is_compared(tmp_path, monkeypatch, capsys):
         assert main(given) == 0
     finally:
         for name in ("random", "aipw", "difference", "stratified"):
-            forget(new_names("methods/sampling", "my_random")[name])
+            unregister(new_names("methods/sampling", "my_random")[name])
         sys.modules.pop("my_random", None)
     assert "my_random" in capsys.readouterr().out
 
@@ -175,10 +175,10 @@ def test_a_copy_goes_to_a_projects_notebooks(project, capsys):
     assert "exists: give the copy another --name" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", [*LIBRARY])
+@pytest.mark.parametrize("name", [*LIBRARY_METHODS])
 def test_a_methods_name_is_as_good_as_its_chapters(name):
     chapter = find_chapter(name, BOOK)
-    assert chapter.replace("/", ".") == LIBRARY[name].partition(":")[0]
+    assert chapter.replace("/", ".") == LIBRARY_METHODS[name].partition(":")[0]
 
 
 def test_a_copy_by_a_methods_name_is_called_after_it(tmp_path, capsys):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchnb.bigbench.records import made_records
+from benchnb.bigbench.records import make_synthetic_records
 from benchnb.cli.app import main
 
 QUICK = ["--predictors", "model_task,model_knn"]
@@ -16,7 +16,7 @@ QUICK = ["--predictors", "model_task,model_knn"]
 def truth(tmp_path, monkeypatch):
     "Records in a file, every fifth without a score"
     monkeypatch.chdir(tmp_path)
-    made = made_records(noise=0.03)
+    made = make_synthetic_records(noise=0.03)
     gaps = made.index % 5 == 0
     made.assign(score=made["score"].mask(gaps)).to_csv("records.csv", index=False)
     return made[gaps]

@@ -12,7 +12,7 @@ from helpers.small import halves, table
 
 from benchnb.cli.app import main
 from benchnb.cli.report import score_picture, task_results
-from benchnb.data.render import points
+from benchnb.data.render import format_points
 from benchnb.data.scores import Scores
 from benchnb.live.evaluation import Evaluation
 
@@ -76,8 +76,11 @@ def test_both_files_say_the_same_and_need_nothing_else(call):
     found, page = json.loads(call("estimate", "new", "--json")), Page("new/report.html")
     (low, high), (best, worst) = found["interval"], found["rank_interval"]
     for text in (page.text, Path("new/report.md").read_text()):
-        assert f"would score about {points(found['score'])} points on all 60" in text
-        assert f"(95% interval {points(low)} to {points(high)})" in text
+        assert (
+            f"would score about {format_points(found['score'])} points on all 60"
+            in text
+        )
+        assert f"(95% interval {format_points(low)} to {format_points(high)})" in text
         assert f"rank {found['rank']:g} of {found['models']} models" in text
         assert f"({best:g} to {worst:g} at the ends" in text
         assert "20 of 60 (33.3%)" in text and "2,000 of 6,000 (33.3%)" in text
@@ -205,18 +208,21 @@ def test_the_exact_score_leads_where_all_items_have_results(call):
     exact, known = found["exact"], run.method.source_scores_[:, 0]
     assert abs(found["score"] - exact) > 0.001
     head = text.partition("## Figures")[0]
-    assert f"scores {points(exact)} points on the 60 items (acc_norm), all of" in head
+    assert (
+        f"scores {format_points(exact)} points on the 60 items (acc_norm), all of"
+        in head
+    )
     place = 1 + sum(known > exact + 1e-5) + sum(abs(known - exact) < 1e-5) / 2
     assert f"rank {place:g} of 19 models" in head
-    assert f"{points(found['score'])} " not in head and "estimated" not in head
-    assert f"this model {points(exact)}" in Path("new/report.html").read_text()
-    assert f"| score | {points(exact)} points |" in text and "60 of 60" in text
-    assert f"| estimate | {points(found['score'])} " in text
+    assert f"{format_points(found['score'])} " not in head and "estimated" not in head
+    assert f"this model {format_points(exact)}" in Path("new/report.html").read_text()
+    assert f"| score | {format_points(exact)} points |" in text and "60 of 60" in text
+    assert f"| estimate | {format_points(found['score'])} " in text
     assert " from the 20 items that were planned |" in text
     scores = np.array([i % 3 == 0 for i in range(60)], dtype=float)
     for task in run.items["task"].unique():
         own = scores[run.items["task"] == task]
-        assert f"| {task} | {len(own)} | {points(own.mean())} | exact |" in text
+        assert f"| {task} | {len(own)} | {format_points(own.mean())} | exact |" in text
 
 
 def test_a_score_that_its_check_contradicts_is_not_to_be_relied_on(call):
@@ -233,7 +239,7 @@ def test_a_score_that_its_check_contradicts_is_not_to_be_relied_on(call):
     assert text.index("> Do not rely on this score") < text.index("would score about")
     assert "run all items" in text and "with aipw" in text
     top, printed = text.partition("## How")[0], call("estimate", "new")
-    low, high = map(points, run.estimate().interval)
+    low, high = map(format_points, run.estimate().interval)
     for shown in (top, printed):
         assert " of 81 models" not in shown and "95% interval" not in shown
         assert f"{low} to {high}" not in shown and "±" not in shown

@@ -19,8 +19,8 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import simulate
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.repair import running
-from benchnb.live.store import FILE
+from benchnb.live.repair import hold_run_lock
+from benchnb.live.store import STORE_FILE
 
 # answers what is asked; in the round that the file kill names it kills benchnb
 PROGRAM = """
@@ -295,7 +295,7 @@ def test_repair_sets_a_damaged_log_aside(place, capsys):
 def test_the_lock_of_a_run_that_is_gone(host, place, capsys):
     "Another host that has not renewed it, or a process of this one that has ended"
     lock = place[0] / "mine" / "run.lock"
-    with running(place[0] / "mine"):
+    with hold_run_lock(place[0] / "mine"):
         text = lock.read_text()
     if host:
         text = re.sub("host=.*", f"host={host}", text)
@@ -330,7 +330,7 @@ def test_a_lost_store_is_named_and_its_logs_are_told_again(place, capsys):
     forked(RUN)
     told = Evaluation.load("mine").told.results
     Path("mine").rename("lost")
-    Path("lost", FILE).write_bytes(b"")
+    Path("lost", STORE_FILE).write_bytes(b"")
     for words in (["estimate", "lost"], ["estimate", "lost", "--repair"]):
         capsys.readouterr()
         assert main(words) == 2

@@ -6,7 +6,7 @@ import pytest
 from helpers.language_models import linked, tasks_and_model
 from helpers.vllm_server import vllm_like
 
-from benchnb.bento.transfer import read_matrix, transfer_matrix
+from benchnb.bento.transfer import read_transfer, transfer_matrix
 from benchnb.cli.app import main
 
 FEW = ["--exemplars", "2", "--seeds", "2", "--batch", "5"]
@@ -38,7 +38,7 @@ def test_shards_make_the_matrix_and_what_is_missing_is_named(here, made, capsys)
     assert "source 'law'" in capsys.readouterr().err
     assert measured("--model", "model", "--shard", "2/3") == 0
     assert measured("--merge", "--answers", "answers.parquet") == 0
-    np.testing.assert_allclose(read_matrix("m.csv").values, made[2].values)
+    np.testing.assert_allclose(read_transfer("m.csv").values, made[2].values)
     answers = pd.read_parquet("answers.parquet")
     assert len(answers) == made[2].queries.sum() * 3
 
@@ -46,7 +46,7 @@ def test_shards_make_the_matrix_and_what_is_missing_is_named(here, made, capsys)
 def test_a_model_on_a_server_gives_the_same_matrix(here, made, capsys):
     with vllm_like(made[1]) as (url, seen):
         assert measured("--model", "m", "--url", url, "--tokenizer", "model") == 0
-    np.testing.assert_allclose(read_matrix("m.csv").values, made[2].values)
+    np.testing.assert_allclose(read_transfer("m.csv").values, made[2].values)
     questions = made[2].queries.sum() * 3
     said = f"{questions} questions, {questions} prompts in 18 requests"
     assert said in capsys.readouterr().out

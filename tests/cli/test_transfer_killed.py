@@ -14,7 +14,7 @@ import pytest
 from helpers.kills import asked, environment, killed, run
 from helpers.language_models import linked, tasks_and_model
 
-from benchnb.bento.transfer import journal_cells, read_matrix, transfer_matrix
+from benchnb.bento.transfer import journal_cells, read_transfer, transfer_matrix
 from benchnb.cli.app import main
 
 TASKS, SEEDS, ROWS = ("art", "law", "sea"), 2, 12
@@ -43,7 +43,7 @@ def records(folder):
 
 
 def same_matrix(made):
-    np.testing.assert_allclose(read_matrix("m.csv").values, made[2].values, atol=1e-9)
+    np.testing.assert_allclose(read_transfer("m.csv").values, made[2].values, atol=1e-9)
 
 
 def twice(counts):

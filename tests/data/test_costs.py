@@ -8,9 +8,9 @@ from benchnb.data.costs import (
     Amount,
     Unit,
     cost_unit,
-    items_for,
-    read_amount,
-    read_price,
+    count_items_in_order,
+    parse_amount,
+    parse_price,
 )
 from benchnb.data.scores import Scores
 
@@ -21,22 +21,22 @@ AMOUNTS |= {"15min": (900, "seconds"), "2h": (7200, "seconds"), "$20": (20, "usd
 
 @pytest.mark.parametrize("text", AMOUNTS)
 def test_an_amount_is_read_and_written_as_it_is_typed(text):
-    found, (value, unit) = read_amount(text), AMOUNTS[text]
+    found, (value, unit) = parse_amount(text), AMOUNTS[text]
     assert found == Amount(value, Unit(unit))
-    assert read_amount(str(found)) == found
+    assert parse_amount(str(found)) == found
 
 
 @pytest.mark.parametrize("text", ["", "-3", "0usd", "2.5", "$5tokens", "20€", "1e3"])
 def test_what_is_no_amount_is_refused_in_one_line(text):
     with pytest.raises(ValueError, match="no amount|no budget") as caught:
-        read_amount(text)
+        parse_amount(text)
     assert str(caught.value).startswith(repr(text)) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "free", "-1", "0", "3/usd", "1/0tokens"])
 def test_what_is_no_price_is_refused_in_one_line(text):
     with pytest.raises(ValueError, match="a price is what an item costs"):
-        read_price(text)
+        parse_price(text)
 
 
 def test_items_are_taken_in_order_until_the_next_would_overspend():
@@ -48,8 +48,8 @@ def test_items_are_taken_in_order_until_the_next_would_overspend():
             if spent + cost > amount:
                 break
             spent, count = spent + cost, count + 1
-        assert items_for(amount, costs) == count
-        assert items_for(Amount(amount, Unit.USD), costs) == count
+        assert count_items_in_order(amount, costs) == count
+        assert count_items_in_order(Amount(amount, Unit.USD), costs) == count
 
 
 def test_the_unit_travels_with_the_table(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from benchnb.cli.app import main
-from benchnb.data.files import unknown_name
+from benchnb.data.files import unknown_name_error
 from benchnb.data.sources import load
 
 
@@ -20,6 +20,8 @@ def test_the_command_line_finds_it_too(capsys, tmp_path, monkeypatch):
 
 
 def test_what_resembles_nothing_is_answered_with_the_list():
-    error = unknown_name("method", "psychic", ["aipw"], "see the list")
+    error = unknown_name_error("method", "psychic", ["aipw"], "see the list")
     assert str(error) == "no method 'psychic': see the list"
-    assert "see the list" in str(unknown_name("method", "a", ["aipw"], "see the list"))
+    assert "see the list" in str(
+        unknown_name_error("method", "a", ["aipw"], "see the list")
+    )

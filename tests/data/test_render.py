@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from benchnb.data.render import points, progress_bar, score_with_interval
+from benchnb.data.render import format_points, progress_bar, score_with_interval
 
 NAN = math.nan
 
@@ -23,7 +23,7 @@ NAN = math.nan
     ],
 )
 def test_points(value, digits, text):
-    assert points(value, digits) == text
+    assert format_points(value, digits) == text
 
 
 @pytest.mark.parametrize(

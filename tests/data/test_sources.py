@@ -16,7 +16,7 @@ import pytest
 from helpers.small import files_in
 
 from benchnb.data import sources
-from benchnb.data.sources import fetch, harness_order, load
+from benchnb.data.sources import fetch_file, harness_order, load
 
 pooch.get_logger().setLevel("ERROR")
 FILE, SHA = "lab/repo/abc/a.txt", hashlib.sha256(b"right").hexdigest()
@@ -72,7 +72,7 @@ def refused(make, words, kind=ValueError):
 
 def test_the_cache_is_used_and_checked(server, tmp_path):
     publish(server, FILE, b"right")
-    get = partial(fetch, FILE, SHA)
+    get = partial(fetch_file, FILE, SHA)
     path = get()
     assert get() == path and path.read_bytes() == b"right"
     assert server.asked == [f"/{FILE}"]
@@ -86,7 +86,7 @@ def test_the_cache_is_used_and_checked(server, tmp_path):
 
 def test_what_cannot_be_fetched_is_one_line_and_not_kept(server, tmp_path, monkeypatch):
     publish(server, FILE, b"a login page")
-    get = partial(fetch, sha256=SHA)
+    get = partial(fetch_file, sha256=SHA)
     refused(lambda: get(FILE), "a.txt is another file .SHA-256 differs")
     refused(lambda: get("lab/none.txt"), "HTTPError.*set BENCHNB_DATA", OSError)
     assert not files_in(tmp_path / "cache")
@@ -324,7 +324,7 @@ def test_family_by_the_rule():
     names += "facebook/opt-66b lab/optimised kyujinpy/PlatYi-34B"
     wanted = ["llama", "llama", "llama", None, "mixtral", None, None, "phi", None]
     wanted += ["opt", None, None]
-    assert [sources.family(name) for name in names.split()] == wanted
+    assert [sources.family_from_name(name) for name in names.split()] == wanted
 
 
 # the real data

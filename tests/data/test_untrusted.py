@@ -23,15 +23,15 @@ from hypothesis import strategies as st
 
 from benchnb.cli.app import main
 from benchnb.data import tables
-from benchnb.data.files import read_arrays, unique
+from benchnb.data.files import read_arrays, refuse_repeated_keys
 from benchnb.data.tables import read_tables
 from benchnb.data.untrusted import (
     GROWTH,
     check_memory,
-    escaped,
+    escape_control_characters,
     memory_limit,
     parse_json,
-    without_apostrophe,
+    strip_apostrophes,
     write_csv,
 )
 from benchnb.harnesses.harness import import_logs
@@ -234,7 +234,7 @@ WORST += ['{"":0},', "[" * 900 + "]" * 900 + ",", '"\\n",', '"\U0001f600aaaaaaaa
 def test_no_json_grows_more_than_the_small_texts_are_allowed_to(part):
     text = ("[" + part * (20_000 // len(part) + 1) + "0]").encode()
     tracemalloc.start()
-    parse_json(text, pairs=unique)
+    parse_json(text, pairs=refuse_repeated_keys)
     size = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert size < GROWTH * len(text)
@@ -301,7 +301,7 @@ def test_what_one_process_reads_the_other_reads_alike(tmp_path, monkeypatch):
     path.write_text('{"model": "m", "007": 1, "2020-01-01": 0}\n')
     here = read_tables([path])
     assert list(here.items.index) == ["007", "2020-01-01"]
-    monkeypatch.setattr(tables, "small_text", lambda path: False)
+    monkeypatch.setattr(tables, "is_small_text", lambda path: False)
     assert read_tables([path]).fingerprint() == here.fingerprint()
     path.write_text('{"model": "m", "item": "q", "score": "bad"}\n')
     with pytest.raises(ValueError, match="a.jsonl': score 'bad' of model 'm'"):
@@ -324,7 +324,7 @@ def test_no_cell_of_a_csv_is_a_formula(tmp_path):
     assert not [row for row in rows if row[0][:1] in "=+-@\t\r"]
     assert all(row[1] == "-0.5" for row in rows[1:])
     with open(tmp_path / "a.csv", newline="") as file:
-        again = without_apostrophe(pd.read_csv(file, dtype={"model": str}))
+        again = strip_apostrophes(pd.read_csv(file, dtype={"model": str}))
     assert list(again["model"]) == NAMES
     long = pd.DataFrame({"model": ["=m", "'=m"], "item": "q", "score": 1})
     write_csv(long, tmp_path / "b.csv", index=False)
@@ -334,7 +334,9 @@ def test_no_cell_of_a_csv_is_a_formula(tmp_path):
 @pytest.mark.slow
 @given(st.text())
 def test_escaped_text_does_nothing(name):
-    assert escaped(name).isprintable() and escaped(escaped(name)) == escaped(name)
+    assert escape_control_characters(name).isprintable() and escape_control_characters(
+        escape_control_characters(name)
+    ) == escape_control_characters(name)
 
 
 FLIPS = """

@@ -8,10 +8,10 @@ import pytest
 from helpers.adversarial import TABLES, adversarial
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.left_out import left_out_errors, source_guard
+from benchnb.evaluation.left_out import calibrate_guard, left_out_errors
 from benchnb.evaluation.registry import get_method, list_methods
 from benchnb.evaluation.simulate import prepare_method, simulate
-from benchnb.stats.conformal import conformal_interval, without_copies
+from benchnb.stats.conformal import conformal_interval, drop_copies
 from benchnb.stats.intervals import conformal_radius, residual_interval
 
 NAMES = list_methods(adversarial("like", 5)[0])
@@ -31,7 +31,7 @@ def outcome(name, kind, seed, targets, budget=20):
     folds = 2 if kind in UNLIKE or name.startswith("tailored") else 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        guard = source_guard(get_method(name), source, budget, folds=folds)
+        guard = calibrate_guard(get_method(name), source, budget, folds=folds)
         method = prepare_method(get_method(name).fit(source), budget, seed)
         found = simulate(method, target, guard=guard)
     truth, score = target.truth().to_numpy(), np.array([e.score for e in found])
@@ -76,7 +76,7 @@ def test_no_interval_is_a_wrong_point(name, kind):
 def test_near_copies_count_once():
     source, _ = adversarial("near_copies")
     errors = left_out_errors(get_method("kmeans", folds=0), source, 20, folds=3)
-    assert len(errors) == 24 and len(without_copies(errors)) == 6
+    assert len(errors) == 24 and len(drop_copies(errors)) == 6
     assert conformal_interval(0.5, errors) == (0, 1)  # six are too few for 95%
     bare = errors.drop(columns="copies")
     assert conformal_interval(0.5, bare) != (0, 1)

@@ -7,9 +7,14 @@ import pandas as pd
 import pytest
 from helpers.small import METHODS, fit, fitted, halves, table
 
-from benchnb.data.costs import Amount, Unit, items_for, read_amount
+from benchnb.data.costs import Amount, Unit, count_items_in_order, parse_amount
 from benchnb.data.scores import Scores
-from benchnb.evaluation.compare import compare, over_trials, spending, summary
+from benchnb.evaluation.compare import (
+    average_over_trials,
+    compare,
+    spending,
+    summarize_trials,
+)
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import AskTellSession, prepare_method, simulate
 
@@ -28,7 +33,7 @@ def quiet(method, amount, targets, seed=0):
 def test_an_amount_is_never_overspent(name, tokens):
     method = fitted(name) if name in METHODS else fit(name, halves()[0])
     cost = method.items_["cost"]
-    for found in quiet(method, read_amount(f"{tokens}tokens"), halves()[1]):
+    for found in quiet(method, parse_amount(f"{tokens}tokens"), halves()[1]):
         assert found.cost == cost[found.items].sum() <= tokens
         assert found.cost_unit == "tokens" and 0 <= found.score <= 1
         assert found.items and not found.unscored  # what is not paid is not asked
@@ -36,7 +41,7 @@ def test_an_amount_is_never_overspent(name, tokens):
 
 
 def test_a_static_method_gets_the_largest_number_that_was_tried():
-    method, amount = fitted("random"), read_amount("3ktokens")
+    method, amount = fitted("random"), parse_amount("3ktokens")
     cost = method.items_["cost"].to_numpy()
     drawn = prepare_method(method, amount).coreset_
     assert cost[drawn].sum() <= 3000 and method.static
@@ -57,18 +62,20 @@ def test_an_adaptive_conversation_stops_before_the_item_that_overspends():
     whole = AskTellSession(prepare_method(method, number))
     while whole.estimate is None:
         whole.tell(row[whole.wanted])
-    assert asked == whole.asked[: items_for(3000, cost[whole.asked])].tolist()
+    assert (
+        asked == whole.asked[: count_items_in_order(3000, cost[whole.asked])].tolist()
+    )
 
 
 def test_the_next_budget_in_items_knows_no_amount():
     method = fitted("adaptive_irt")
-    quiet(method, read_amount("900tokens"), halves()[1])
+    quiet(method, parse_amount("900tokens"), halves()[1])
     found = quiet(method, 20, halves()[1])[0]
     assert len(found.items) == 20 and found.cost > 900
 
 
 def test_a_saved_method_keeps_its_amount(tmp_path):
-    method = prepare_method(fitted("adaptive_irt"), read_amount("2ktokens"))
+    method = prepare_method(fitted("adaptive_irt"), parse_amount("2ktokens"))
     save_method(method, tmp_path)
     row = halves()[1].values[0].astype(float)
     costs = []
@@ -90,11 +97,13 @@ def test_a_comparison_reports_items_and_what_was_spent():
     frame = compare(table(), ["random", "adaptive_irt"], ["2ktokens"], trials=2).frame
     assert set(frame["unit"]) == {"tokens"} and set(frame["budget"]) == {2000}
     assert (frame["cost"] <= 2000).all() and len(spending(frame)) == 2
-    assert over_trials(summary(frame))["unit"].tolist() == ["tokens"] * 2
+    assert (
+        average_over_trials(summarize_trials(frame))["unit"].tolist() == ["tokens"] * 2
+    )
     in_items = compare(table(), ["random"], [Amount(7)], trials=1).frame
     assert set(in_items["budget"]) == {7} and "unit" not in in_items
     tasks = compare(table(), ["random"], ["2ktokens"], trials=1, by="task").frame
-    assert len(summary(tasks)) == 4
+    assert len(summarize_trials(tasks)) == 4
 
 
 def twins(cheap=1.0, expensive=9.0, pairs=40, models=120, seed=0):

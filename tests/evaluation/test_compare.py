@@ -30,7 +30,12 @@ from benchnb.data.render import progress_bar
 from benchnb.data.scores import Scores
 from benchnb.data.splits import SPLITS
 from benchnb.evaluation import registry
-from benchnb.evaluation.compare import METRICS, compare, over_trials, summary
+from benchnb.evaluation.compare import (
+    METRICS,
+    average_over_trials,
+    compare,
+    summarize_trials,
+)
 from benchnb.evaluation.method import Estimate, Method
 from benchnb.evaluation.recommend import recommend, recommend_tasks
 from benchnb.evaluation.registry import get_method, list_methods, register
@@ -129,7 +134,7 @@ def test_labels_tell_variants_apart(fork):
 
 def test_summary_has_one_row_of_figures_per_trial():
     frame = quick()
-    figures = summary(frame)
+    figures = summarize_trials(frame)
     assert list(figures.columns) == ["method", "budget", "trial", *FIGURES]
     assert list(METRICS) == FIGURES
     keys = ["method", "budget", "trial"]
@@ -154,15 +159,15 @@ def test_summary_has_one_row_of_figures_per_trial():
 
 
 def test_over_trials_gives_means_and_standard_errors():
-    figures = summary(quick(trials=3))
-    table = over_trials(figures).set_index(["method", "budget"])
+    figures = summarize_trials(quick(trials=3))
+    table = average_over_trials(figures).set_index(["method", "budget"])
     rows = figures[(figures["method"] == QUICK[0]) & (figures["budget"] == 12)]
     means = table.loc[(QUICK[0], 12)]
     assert means["trials"] == 3
     for name in FIGURES:
         assert means[name] == pytest.approx(rows[name].mean())
         assert means[f"{name}_se"] == pytest.approx(rows[name].std(ddof=1) / 3**0.5)
-    one = over_trials(summary(quick(trials=1)))
+    one = average_over_trials(summarize_trials(quick(trials=1)))
     assert one[[f"{name}_se" for name in FIGURES]].isna().all(axis=None)
 
 
@@ -182,7 +187,7 @@ def test_every_split_can_be_compared(split):
 def test_a_comparison_shows_its_means_in_points_and_draws_itself():
     found = compare(table(), QUICK, [6, 12], 3, seed=1)
     assert len(found.by_trial) == len(QUICK) * 2 * 3 < len(found.frame)
-    means = over_trials(summary(found.frame))
+    means = average_over_trials(summarize_trials(found.frame))
     pd.testing.assert_frame_equal(found.table, means[[*found.table]])
     assert {"mae", "mae_se", "kendall", "coverage", "half_width"} <= {*found.table}
     assert "width" not in found.table
@@ -446,7 +451,7 @@ def test_by_task_adds_a_row_for_every_task_and_changes_nothing_else():
     assert len(tasks) == len(plain) * (1 + len(TASKS))
     counts = tasks.groupby(["method", "budget", "trial", "target"])["asked"]
     assert (counts.max() * 2 == counts.sum()).all()  # the tasks' items sum to all
-    figures = over_trials(summary(tasks))
+    figures = average_over_trials(summarize_trials(tasks))
     assert set(figures["task"]) == {"all", *TASKS}
     truth = table().performance(by="task")
     row = tasks[tasks["task"] == "logic"].iloc[0]
@@ -460,7 +465,7 @@ def test_a_method_without_task_scores_gets_nan():
 
     frame = compare(table(), {"whole": Whole()}, [10], trials=1, by="task").frame
     assert frame.loc[frame["task"] != "all", "score"].isna().all()
-    figures = summary(frame).set_index("task")["mae"]
+    figures = summarize_trials(frame).set_index("task")["mae"]
     assert figures.drop("all").isna().all() and figures["all"] < 0.5
     with pytest.raises(ValueError, match="by must be None or 'task'"):
         compare(table(), ["random"], [10], trials=1, by="family")

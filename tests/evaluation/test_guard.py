@@ -17,17 +17,17 @@ from benchnb.evaluation.compare import compare
 from benchnb.evaluation.guard import (
     POLICIES,
     design_estimate,
-    fit_and_correction,
+    fit_to_easiness,
+    measure_fit_and_correction,
     misfit_flags,
     range_flags,
-    source_fit,
 )
-from benchnb.evaluation.left_out import source_guard
+from benchnb.evaluation.left_out import calibrate_guard
 from benchnb.evaluation.method import Flag, IntervalKind
 from benchnb.evaluation.registry import get_method, list_methods
 from benchnb.evaluation.simulate import AskTellSession, prepare_method, simulate
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.report import without_empty
+from benchnb.live.report import drop_empty_interval
 
 
 def test_models_beyond_the_sources_are_flagged():
@@ -47,10 +47,10 @@ def test_answers_in_the_order_of_easiness_fit(seed):
     rng = np.random.default_rng(seed)
     ease = rng.uniform(0.1, 0.9, 40)
     seen = (rng.random(40) < ease).astype(float)
-    fit, against = source_fit(ease, seen), source_fit(1 - ease, seen)
+    fit, against = fit_to_easiness(ease, seen), fit_to_easiness(1 - ease, seen)
     assert np.isfinite(fit) and fit > against
-    np.testing.assert_allclose(source_fit(ease, np.ones(40)), 0, atol=2)
-    assert np.isnan(source_fit(ease[:4], seen[:4]))
+    np.testing.assert_allclose(fit_to_easiness(ease, np.ones(40)), 0, atol=2)
+    assert np.isnan(fit_to_easiness(ease[:4], seen[:4]))
 
 
 def test_what_is_unknown_is_left_out_of_the_figures():
@@ -60,9 +60,9 @@ def test_what_is_unknown_is_left_out_of_the_figures():
     gap = seen.copy()
     gap[3] = np.nan
     rest = np.delete(asked, 3)
-    found = fit_and_correction(0.5, ease, weights, asked, gap)
-    assert found == fit_and_correction(0.5, ease, weights, rest, seen[rest])
-    few = fit_and_correction(0.5, ease, weights, asked[:4], seen[:4])
+    found = measure_fit_and_correction(0.5, ease, weights, asked, gap)
+    assert found == measure_fit_and_correction(0.5, ease, weights, rest, seen[rest])
+    few = measure_fit_and_correction(0.5, ease, weights, asked[:4], seen[:4])
     assert np.isnan(few).all()
     errors = pd.DataFrame({"fit": np.zeros(30), "correction": np.zeros(30)})
     assert misfit_flags(*few, errors) == []
@@ -124,7 +124,7 @@ def test_an_evaluation_and_a_simulation_give_the_same_estimate(name):
     odd = Scores(1 - target.values[:1], target.items, ["odd"])
     fresh = fit(name, source)
     method = prepare_method(copy.deepcopy(fresh), 12)
-    any_policy = source_guard(method, source, 12, folds=3)
+    any_policy = calibrate_guard(method, source, 12, folds=3)
     for policy, models in product(POLICIES, (target.select(models=[0]), odd)):
         guard = replace(any_policy, policy=policy)
         live = Evaluation(copy.deepcopy(fresh), 12, source=source, shift=policy)
@@ -133,7 +133,7 @@ def test_an_evaluation_and_a_simulation_give_the_same_estimate(name):
         answers = dict(zip(models.items.index, models.values[0].tolist(), strict=True))
         while asked := live.ask():
             live.tell({item: answers[item] for item in asked})
-        (found,) = map(without_empty, simulate(method, models, guard=guard))
+        (found,) = map(drop_empty_interval, simulate(method, models, guard=guard))
         given = live.estimate()
         np.testing.assert_allclose(found.score, given.score, atol=1e-12)
         np.testing.assert_allclose(found.interval, given.interval, atol=1e-12)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchnb.evaluation.left_out import hold_out
+from benchnb.evaluation.left_out import assign_held_out
 
 
 @given(
@@ -14,7 +14,7 @@ from benchnb.evaluation.left_out import hold_out
 def test_every_source_is_held_out_once_and_no_copy_is_fitted_on(groups, folds, data):
     groups, values = np.array(groups), np.zeros((len(groups), 3))
     rng = data.draw(st.sampled_from([None, np.random.default_rng(0)]))
-    parts = hold_out(values, folds, rng, groups=groups)
+    parts = assign_held_out(values, folds, rng, groups=groups)
     if not folds or len(set(groups)) < 2:
         assert parts == []
         return
@@ -29,7 +29,7 @@ def test_every_source_is_held_out_once_and_no_copy_is_fitted_on(groups, folds, d
 def test_as_many_as_are_wanted_from_strong_to_weak(count, sizes):
     strength = np.random.default_rng(0).permutation(count)
     settings = dict(most=100, groups=np.arange(count), strength=strength)
-    parts = hold_out(np.zeros((count, 2)), 5, **settings)
+    parts = assign_held_out(np.zeros((count, 2)), 5, **settings)
     assert [len(held) for _, held in parts] == sizes
     held = strength[np.concatenate([held for _, held in parts])]
     assert {0, count - 1} <= set(held)  # the weakest and the strongest

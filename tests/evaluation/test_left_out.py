@@ -11,7 +11,7 @@ from helpers.small import halves, table
 from benchnb.data.scores import Scores
 from benchnb.evaluation.left_out import (
     left_out_errors,
-    task_errors,
+    select_task_errors,
 )
 from benchnb.evaluation.method import Coreset, Estimate, IntervalKind
 from benchnb.evaluation.registry import get_method
@@ -75,11 +75,11 @@ def test_tasks_of_sources_that_were_left_out():
     source = halves()[0]
     errors = left_out_errors(get_method("aipw"), source, 12, 4)
     for task in source.items["task"].unique():
-        part = task_errors(errors, task)
+        part = select_task_errors(errors, task)
         known = source.performance(by="task")[task][part.index]
         np.testing.assert_allclose(part["truth"], known)
-    assert task_errors(errors, "no such task") is None
-    assert task_errors(left_out_errors(Nosy(), source, 12, 4), "algebra") is None
+    assert select_task_errors(errors, "no such task") is None
+    assert select_task_errors(left_out_errors(Nosy(), source, 12, 4), "algebra") is None
 
 
 def test_a_method_without_an_interval_gets_one_that_is_kept(tmp_path):

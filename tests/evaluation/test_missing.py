@@ -10,7 +10,7 @@ from helpers.small import table as small_table
 
 from benchnb import get_method, load
 from benchnb.evaluation.guard import Guard
-from benchnb.evaluation.left_out import left_out_errors, source_guard
+from benchnb.evaluation.left_out import calibrate_guard, left_out_errors
 from benchnb.evaluation.method import Flag, IntervalKind
 from benchnb.evaluation.simulate import AskTellSession, prepare_method, run_session
 from benchnb.live.evaluation import Evaluation
@@ -60,7 +60,7 @@ def estimates(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             method = prepare_method(get_method(name).fit(old), budget, seed)
-            guard = source_guard(get_method(name), old, budget, policy, folds=5)
+            guard = calibrate_guard(get_method(name), old, budget, policy, folds=5)
             for row, truth in zip(new.values.astype(float), new.truth(), strict=True):
                 for size in sizes:
                     keep = rng.choice(budget, size, replace=False)

@@ -9,20 +9,20 @@ from helpers.small import files_in, table
 
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores
-from benchnb.evaluation.compare import compare, summary
+from benchnb.evaluation.compare import compare, summarize_trials
 from benchnb.evaluation.planning import (
     PLAN_METHODS,
     FewSources,
     difference_spread,
+    error_for_power,
     items_curve,
     items_for_difference,
     items_for_error,
     items_needed,
     power_curve,
     reach,
-    small_table,
+    select_small_table,
     sources_curve,
-    wanted_error,
 )
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method, simulate
@@ -72,7 +72,7 @@ def test_spread_counts_weights_and_leaves_gaps_out():
 def test_few_models_are_held_out_and_the_input_stays(split):
     scores = table()
     before = scores.models.copy()
-    small = small_table(scores, split, targets=3, most=10)
+    small = select_small_table(scores, split, targets=3, most=10)
     source, target = small.first_split(seed=0)
     assert len(target) >= 1 and not set(source.models.index) & set(target.models.index)
     assert len(small.scores) <= 13
@@ -100,9 +100,9 @@ def test_five_sources_are_enough_to_run(name):
 
 
 def test_items_curve_is_what_compare_measures(items):
-    small, split, share = small_table(table())
+    small, split, share = select_small_table(table())
     frame = compare(small, QUICK, [10, 20, 40], 3, split=split, sources=share).frame
-    mae = summary(frame).groupby(["method", "budget"])["mae"].mean()
+    mae = summarize_trials(frame).groupby(["method", "budget"])["mae"].mean()
     got = items.set_index(["method", "budget"])["mae"]
     assert got.to_dict() == pytest.approx(mae.to_dict())
 
@@ -171,13 +171,13 @@ def test_amounts_are_read_off_in_items():
 
 def test_the_wanted_error_gives_the_wanted_power():
     "A normal estimate of the difference, a million times"
-    error = wanted_error(0.03, 0.8)
+    error = error_for_power(0.03, 0.8)
     drawn = np.random.default_rng(0).normal(0.03, error, 1_000_000)
     assert np.mean(drawn > 1.959964 * error) == pytest.approx(0.8, abs=0.002)
     with pytest.raises(ValueError, match="power lies between"):
-        wanted_error(0.03, 1.2)
+        error_for_power(0.03, 1.2)
     with pytest.raises(ValueError, match="write 0.04 for 4 points"):
-        wanted_error(3)
+        error_for_power(3)
 
 
 def test_items_that_both_models_answer_are_enough():
@@ -194,7 +194,7 @@ def test_items_that_both_models_answer_are_enough():
 
 def test_a_power_curve_by_hand():
     curve = power_curve(table(1, 40), ["random"], [10, 20], trials=2)
-    held, split, share = small_table(table(1, 40))
+    held, split, share = select_small_table(table(1, 40))
     frame = compare(held, ["random"], [10, 20], 2, split=split, sources=share).frame
     frame["error"] = frame["score"] - frame["truth"]
     own, shared = [], []

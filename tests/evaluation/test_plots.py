@@ -128,7 +128,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="is not installed: pip install.*plots"):
-        plots.pyplot()
+        plots.import_pyplot()
 
 
 def test_a_single_budget_stands_in_the_middle():

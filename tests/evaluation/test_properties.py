@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from benchnb.data.scores import Scores
 from benchnb.evaluation.checks import is_possible
 from benchnb.evaluation.compare import compare
-from benchnb.evaluation.per_task import shares
+from benchnb.evaluation.per_task import split_budget
 from benchnb.evaluation.registry import get_method, load_method, save_method
 from benchnb.evaluation.simulate import method_rng
 
@@ -192,7 +192,7 @@ def test_shares_with_a_floor_are_fair_above_it(sizes, least, data):
     sizes = np.array(sizes)
     floor = np.minimum(sizes, least)
     budget = data.draw(st.integers(len(sizes), int(sizes.sum())), "budget")
-    share = shares(budget, sizes, least)
+    share = split_budget(budget, sizes, least)
     assert share.sum() == budget
     assert (share >= 1).all() and (share <= sizes).all()
     order = np.argsort(sizes, kind="stable")

@@ -6,12 +6,11 @@ import pytest
 from helpers.small import table
 
 from benchnb.evaluation.compare import MIN_TRIALS, compare
-from benchnb.evaluation.planning import small_table
+from benchnb.evaluation.planning import select_small_table
 from benchnb.evaluation.recommend import (
     LEGEND,
     QUICK_FORM,
     Advice,
-    candidates,
     choose_method,
     clearly_better,
     default_method,
@@ -19,6 +18,7 @@ from benchnb.evaluation.recommend import (
     format_advice,
     held_out_errors,
     is_safe,
+    list_candidates,
     recommend,
     too_few,
 )
@@ -37,7 +37,7 @@ def errors_of(**errors):
 @pytest.mark.slow
 def test_a_test_is_a_comparison_on_held_out_sources():
     found = held_out_errors(table(), 20, "random", ["aipw"], trials=3)
-    held, split, share = small_table(table(), "random")
+    held, split, share = select_small_table(table(), "random")
     how = {"split": split, "sources": share}
     figures = compare(held, ["random", "aipw"], [20], MIN_TRIALS, **how).by_trial
     np.testing.assert_allclose(found["mae"], figures["mae"])
@@ -87,7 +87,7 @@ def test_clearly_better_needs_two_standard_errors_of_the_paired_difference():
 
 
 def test_safe_methods_declare_it():
-    names = candidates(table())
+    names = list_candidates(table())
     safe = {name for name in names if is_safe(name)}
     assert safe == {*SAFE}
     assert {"kmeans", "gp_irt"} <= set(names) - safe
@@ -166,8 +166,8 @@ def test_below_20_sources_no_item_response_model_is_recommended():
     few, enough = (table().select(models=np.arange(n)) for n in (19, 20))
     assert all(too_few(name, few) and not too_few(name, enough) for name in IRT)
     assert too_few("per_task(guarded_irt)", few) and not too_few("aipw", few)
-    assert not {*IRT} & {*candidates(few)}
-    assert {"gp_irt", "guarded_irt"} < {*candidates(enough)}
+    assert not {*IRT} & {*list_candidates(few)}
+    assert {"gp_irt", "guarded_irt"} < {*list_candidates(enough)}
     advice = recommend(few, 20, ["guarded_irt", "gp_irt", "random"], trials=2)
     assert advice.method == advice.bold == "random"
     assert advice.table.loc["guarded_irt", "verdict"] == "needs 20 sources"

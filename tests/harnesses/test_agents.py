@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchnb.cli.app import main
-from benchnb.data.render import points
+from benchnb.data.render import format_points
 from benchnb.data.sources import load
 from benchnb.harnesses.harness import get_harness
 from benchnb.live.bundles import find_bundle, load_bundle
@@ -64,7 +64,7 @@ def test_tell_reads_the_report_of_the_planned_harness(tmp_path, monkeypatch, cap
     assert main(["tell", "my_agent", "my__agent.second.json"]) == 0
     out = capsys.readouterr().out
     truth = len(report["resolved_ids"]) / 12
-    assert "5 told, 12 of 500" in out and f"score     {points(truth)} " in out
+    assert "5 told, 12 of 500" in out and f"score     {format_points(truth)} " in out
 
 
 def test_tell_counts_several_trials_of_harbor(tmp_path, monkeypatch, capsys):
@@ -84,7 +84,7 @@ def test_tell_counts_several_trials_of_harbor(tmp_path, monkeypatch, capsys):
     assert main(then) == 0
     out = capsys.readouterr().out
     assert "12 told, 12 of 89 items" in out
-    assert f"score     {points(np.mean(successes) / 3)} " in out
+    assert f"score     {format_points(np.mean(successes) / 3)} " in out
 
 
 ESTIMATE = ["estimate", "--bundle", "swebench-verified-50"]

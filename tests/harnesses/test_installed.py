@@ -57,7 +57,7 @@ def lm_eval(argvs, cwd):
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     "Seven small language models with random weights, and two tasks of 100 and 20 items"
-    from benchnb.bento.local_model import small_model
+    from benchnb.bento.local_model import make_small_model
 
     place = tmp_path_factory.mktemp("world")
     rng = np.random.default_rng(0)
@@ -73,7 +73,7 @@ def world(tmp_path_factory):
         (place / f"{name}.jsonl").write_text(lines)
         (place / f"{name}.yaml").write_text(TASK.format(name=name, place=place))
     for seed in range(7):
-        model, tokenizer = small_model(texts, spread=0.5, seed=seed)
+        model, tokenizer = make_small_model(texts, spread=0.5, seed=seed)
         for part in (model, tokenizer):
             part.save_pretrained(place / "models" / f"m{seed}")
     return place

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 
-from benchnb.bento.local_model import small_model
+from benchnb.bento.local_model import make_small_model
 from benchnb.bento.prompts import FLAN, MMLU, Task, read_tasks
 from benchnb.bento.transfer import Protocol
 
@@ -17,7 +17,7 @@ def tasks_and_model(folder, names, rows):
         lines = [f"{name} {n},{rng.random():.2f},no,{'AB'[n % 2]}" for n in range(rows)]
         (folder / "tasks" / f"{name}.csv").write_text("\n".join(lines))
     tasks = read_tasks(folder / "tasks")
-    pair = small_model([MMLU.context(t, t.examples) for t in tasks], spread=0.2)
+    pair = make_small_model([MMLU.context(t, t.examples) for t in tasks], spread=0.2)
     for part in pair:
         part.save_pretrained(folder / "model")
     return tasks, pair
@@ -60,7 +60,7 @@ ALL = [*TOYS, LONG]
 def made(kind="llama", **more):
     "A small model with weights large enough that exemplars matter"
     texts = [p.context(t, t.examples) for t in ALL for p in (FLAN, MMLU)]
-    return small_model(texts, kind, spread=0.2, positions=400, **more)
+    return make_small_model(texts, kind, spread=0.2, positions=400, **more)
 
 
 def asks_of(task):

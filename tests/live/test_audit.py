@@ -10,11 +10,11 @@ from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.live.audit import (
     audit,
+    drop_items,
     flaky_share,
-    left_out,
+    measure_without_classes,
     rest_scores,
     similar_text,
-    without_items,
 )
 from benchnb.stats.item_filters import part_whole_correlation
 from tools.run import ROOT
@@ -115,7 +115,7 @@ def test_two_lucky_runs_do_not_make_a_task_flaky():
 
 
 def test_what_is_left_and_how_well_it_measures(faulty):
-    effects = left_out(faulty, audit(faulty))
+    effects = measure_without_classes(faulty, audit(faulty))
     assert [*effects.index] == "nothing against dead copy memorised all".split()
     assert effects.loc["nothing", ["items", "shift", "kendall"]].tolist() == [200, 0, 1]
     assert effects.loc["all", "items"] == 196 and effects.loc["dead", "shift"] > 0
@@ -136,7 +136,7 @@ def test_gaps_and_few_models_are_no_error(faulty):
 def test_a_wrong_list_is_named(tmp_path, faulty, text, says):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(ValueError, match=says):
-        without_items(faulty, str(tmp_path / "a.csv"))
+        drop_items(faulty, str(tmp_path / "a.csv"))
 
 
 def test_the_published_lists_name_items_of_their_tables():

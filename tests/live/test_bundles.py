@@ -15,26 +15,26 @@ from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.evaluation import registry
-from benchnb.evaluation.compare import compare, over_trials, summary
+from benchnb.evaluation.compare import average_over_trials, compare, summarize_trials
 from benchnb.evaluation.left_out import left_out_errors, read_left_out_errors
 from benchnb.evaluation.recommend import default_method, is_safe
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import (
     find_bundle,
+    list_shipped_bundles,
     load_bundle,
     publish,
     read_bundle,
-    shipped,
 )
 from benchnb.live.certificate import (
-    certificate_page,
     certify,
-    measured_text,
+    format_certificate,
+    format_measured,
     split_figures,
 )
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.in_lm_eval import task_file
-from benchnb.live.report import without_empty
+from benchnb.live.in_lm_eval import make_task_file
+from benchnb.live.report import drop_empty_interval
 from benchnb.stats.conformal import conformal_interval
 
 
@@ -44,7 +44,7 @@ from benchnb.stats.conformal import conformal_interval
 def test_a_bundle_gives_the_estimate_without_the_sources(name, tmp_path):
     target = halves()[1]
     method = prepared(fitted(name), 15)
-    expected = without_empty(estimates(method, target, None)[0])
+    expected = drop_empty_interval(estimates(method, target, None)[0])
     publish(method, tmp_path / "bundle", "A test")
     files = files_in(tmp_path / "bundle")
     assert {"README.md", "method.json", "arrays.npz", "subset.json"} <= set(files)
@@ -151,7 +151,7 @@ def test_a_bundle_carries_its_accuracy(tmp_path):
     assert main([*publish_, "--folds", "4", "--out", place]) == 0
     said = json.loads((tmp_path / "small" / "certificate.json").read_text())
     near = compare(source, ["kmeans"], [20], trials=4, seed=3).frame
-    mean = over_trials(summary(near)).loc[0, "mae"]
+    mean = average_over_trials(summarize_trials(near)).loc[0, "mae"]
     like = said["measured"]["like the sources"]
     assert like["error"] == pytest.approx(mean, 1e-3) and like["width"] < 1
     assert like["usable"] == like["estimates"]
@@ -234,7 +234,7 @@ def test_a_published_folder_holds_no_path_of_its_maker(tmp_path):
     source = table(3)
     source.items["call"] = f"{tmp_path}/tasks/sums.yaml"
     method = prepared(get_method("aipw").fit(source), 15)
-    files = task_file(method, tmp_path / "small")
+    files = make_task_file(method, tmp_path / "small")
     publish(method, tmp_path / "small", files=files)
     found = files_in(tmp_path / "small")
     assert b'"sums.yaml"' in found["method.json"] and "small.yaml" in found
@@ -253,7 +253,7 @@ def test_an_interval_of_0_to_1_holds_nothing(tmp_path):
     certificate = certify(method, few, errors, trials=2)
     kinds = certificate.measured.values()
     assert all(x["usable"] == 0 and x["coverage"] is None for x in kinds)
-    assert "no usable interval in 6 of 6" in certificate_page(certificate)
+    assert "no usable interval in 6 of 6" in format_certificate(certificate)
     publish(method, tmp_path / "small", errors=errors, certificate=certificate)
     assert "12 sources are few" in (tmp_path / "small/README.md").read_text()
     live = load_bundle(tmp_path / "small")
@@ -283,9 +283,9 @@ def test_worse_than_random_items_by_two_standard_errors():
     figures = {"trials": 9, "error": 0.137, "error_se": 0.02, "random_error": 0.038}
     fields = {"measured": {"stronger": figures, "like the sources": figures}}
     text = "worse than random items for stronger models (13.7 against 3.8 points), for"
-    assert f"{text} models like the sources (" in measured_text(fields)
+    assert f"{text} models like the sources (" in format_measured(fields)
     figures["random_error_se"] = 0.05
-    assert "worse" not in measured_text(fields)
+    assert "worse" not in format_measured(fields)
 
 
 @pytest.mark.parametrize("name", ["aipw", "proeval"])
@@ -296,10 +296,10 @@ def test_as_many_items_as_sources_are_no_table_of_sources(name, tmp_path):
     assert {p.name for p in (tmp_path / "small").iterdir()} >= {"subset.json"}
 
 
-@pytest.mark.parametrize("name", [*shipped()])
+@pytest.mark.parametrize("name", [*list_shipped_bundles()])
 def test_what_ships_is_made_by_the_recommended_method(name):
     "None of them by a method that `benchnb recommend` calls risky"
-    place = shipped()[name]
+    place = list_shipped_bundles()[name]
     method = read_bundle(place)
     assert is_safe(method) and method.static
     table = load(place.name.rpartition("_")[0])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchnb.live.comparison import Outcome
-from benchnb.live.gate import difference_sequence, gate, repeated_score
+from benchnb.live.gate import compute_pass_k, difference_sequence, gate
 from tools.run import ROOT
 
 
@@ -100,7 +100,7 @@ def test_sources_leave_a_valid_interval():
 def test_repeats_are_counted_as_by_hand(n, c, k, every):
     runs, join = [1] * c + [0] * (n - c), all if every else any
     slow = np.mean([join(some) for some in itertools.combinations(runs, k)])
-    found = repeated_score(np.array([c / n, np.nan]), np.array([n, 0]), k, every)
+    found = compute_pass_k(np.array([c / n, np.nan]), np.array([n, 0]), k, every)
     np.testing.assert_allclose(found, [slow, np.nan])
 
 

@@ -12,14 +12,19 @@ from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.paired import PairedResult, paired, paired_runs, residual_variance
+from benchnb.live.paired import (
+    PairedResult,
+    compare_evaluations,
+    paired,
+    residual_variance,
+)
 from benchnb.stats.conformal import pair_interval
 
 
 @pytest.mark.slow
 def test_two_runs_are_compared_by_their_method(tmp_path):
     runs = [evaluate("kmeans", row=row, many=True) for row in (0, 5)]
-    found, back = paired_runs(*runs), paired_runs(*runs[::-1])
+    found, back = compare_evaluations(*runs), compare_evaluations(*runs[::-1])
     estimates = [run.conversation.estimate.score for run in runs]
     assert found.difference == pytest.approx(estimates[0] - estimates[1])
     assert found.how.startswith("a heuristic: kmeans's own estimates")
@@ -29,15 +34,18 @@ def test_two_runs_are_compared_by_their_method(tmp_path):
     count = len(runs[0].left_out(20))
     assert found.least == pytest.approx(1 / (count + 2))
     few = [evaluate("kmeans", row=row) for row in (0, 5)]
-    assert "18 left-out sources are too few for 95%" in paired_runs(*few).note
+    assert "18 left-out sources are too few for 95%" in compare_evaluations(*few).note
     other = evaluate("kmeans", row=5, seed=1, many=True)
-    assert "different seeds" in paired_runs(runs[0], other).note
+    assert "different seeds" in compare_evaluations(runs[0], other).note
     drawn = [evaluate("random", row=row, errors=False) for row in (0, 5)]
-    assert paired_runs(*drawn).how == "single items" and not paired_runs(*drawn).note
+    assert (
+        compare_evaluations(*drawn).how == "single items"
+        and not compare_evaluations(*drawn).note
+    )
     bare = evaluate("kmeans", row=5, errors=False, many=True)
-    assert "own estimates" in paired_runs(runs[0], bare).how  # made when needed
+    assert "own estimates" in compare_evaluations(runs[0], bare).how  # made when needed
     bare.source, bare.errors = None, {}
-    found = paired_runs(runs[0], bare)
+    found = compare_evaluations(runs[0], bare)
     assert "their intervals" in found.how and "no sources were left out" in found.note
 
 
@@ -51,7 +59,7 @@ def test_adaptive_runs_without_left_out_sources_are_compared_by_their_intervals(
     )
     for run in (weak, strong):
         run.source = None
-    found = paired_runs(strong, weak)
+    found = compare_evaluations(strong, weak)
     one, two = strong.estimate(), weak.estimate()
     assert (
         found.how
@@ -71,7 +79,11 @@ def test_an_exact_score_needs_no_estimate():
     a, b = (evaluate("kmeans", row=row, many=True) for row in (0, 5))
     row = table(1, 80).split("random", seed=0)[1].values[5].tolist()
     b.tell(dict(zip(b.items.index, row, strict=True)))
-    found, back, one = paired_runs(a, b), paired_runs(b, a), a.estimate()
+    found, back, one = (
+        compare_evaluations(a, b),
+        compare_evaluations(b, a),
+        a.estimate(),
+    )
     assert found.difference == pytest.approx(one.score - b.full_score())
     ends = [end - b.full_score() for end in one.interval]
     assert found.interval == pytest.approx(ends)
@@ -114,17 +126,19 @@ def test_paired_is_even_handed():
 
 def test_random_draws_are_compared_whatever_they_have_in_common():
     same = [evaluate("aipw", row=row, many=True) for row in (0, 5)]
-    found, back = paired_runs(*same), paired_runs(*same[::-1])
+    found, back = compare_evaluations(*same), compare_evaluations(*same[::-1])
     estimates = [run.conversation.estimate.score for run in same]
     assert found.difference == pytest.approx(estimates[0] - estimates[1])
     assert found.how.startswith("estimates from random draws") and found.items == 20
     assert found.interval[0] == pytest.approx(-back.interval[1])
     other = evaluate("aipw", row=5, many=True, errors=False, seed=3)
-    apart = paired_runs(same[0], other)
+    apart = compare_evaluations(same[0], other)
     assert apart.items < 20 and apart.how == found.how
     plain = [evaluate("random", row=n, errors=False, seed=n) for n in (0, 5)]
     scores = [np.mean(list(run.answers.values())) for run in plain]
-    assert paired_runs(*plain).difference == pytest.approx(scores[0] - scores[1])
+    assert compare_evaluations(*plain).difference == pytest.approx(
+        scores[0] - scores[1]
+    )
 
 
 def test_the_variance_of_a_difference_is_that_of_many_draws():
@@ -167,7 +181,10 @@ def test_wrong_answers_left_blank_decide_no_comparison(name):
         b = evaluate(name, row=int(better), many=True)
         a = hidden(evaluate(name, row=int(worse), many=True), rows[worse])
         truth = target.truth().iloc[worse] - target.truth().iloc[better]
-        for found, sign in ((paired_runs(a, b), 1), (paired_runs(b, a), -1)):
+        for found, sign in (
+            (compare_evaluations(a, b), 1),
+            (compare_evaluations(b, a), -1),
+        ):
             low, high = found.interval
             assert low <= sign * truth <= high and "no score" in found.note
             assert sign * (found.better - 0.5) < 0.475
@@ -190,9 +207,9 @@ def test_answers_that_the_other_lacks_are_counted():
     a, b = (evaluate("random", row=row, many=True) for row in (0, 1))
     short = Evaluation(b.method, source=b.source)
     short.tell({n: b.answers[n] for n in short.ask()[:15]})
-    found = paired_runs(a, short)
+    found = compare_evaluations(a, short)
     assert found.items == 15 and "5 items of A and 0 of B are not used" in found.note
-    assert "not used" not in paired_runs(a, b).note
+    assert "not used" not in compare_evaluations(a, b).note
 
 
 # The probability that A is better: the share of pairs with such answers ------------

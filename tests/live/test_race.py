@@ -8,13 +8,13 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.race import (
+    judge_live_race,
     judge_race,
-    learned_capital,
+    learn_capital,
     race,
     races_right,
-    standing_race,
 )
-from benchnb.live.stopping import standing
+from benchnb.live.stopping import judge_standing
 
 
 def models(number, items=200, seed=0, step=0.03):
@@ -51,13 +51,14 @@ def test_a_judgement_agrees_with_pairs():
     runs = {n: Evaluation(fitted, 200, batch=60) for n in table.models.index}
     for name, row in zip(runs, table.values.astype(float), strict=True):
         runs[name].tell(pd.Series(row, table.items.index)[runs[name].ask()])
-    status = standing_race(runs)
+    status = judge_live_race(runs)
     order = source.items.index.get_indexer(list(runs["m0"].answers))
     answers = table.values.astype(float)[:, order]
     stay, leader, won = judge_race(answers, 200, enough=3 / 0.05)
     lead = list(runs)[leader]
     low = [
-        standing(runs[lead], runs[n], level=1 - 2 * 0.05 / 3).interval[0] for n in runs
+        judge_standing(runs[lead], runs[n], level=1 - 2 * 0.05 / 3).interval[0]
+        for n in runs
     ]
     assert [x > 0 for x in low] == list(~stay)
     assert not any(
@@ -68,14 +69,14 @@ def test_a_judgement_agrees_with_pairs():
 
 def test_a_learned_promise_asks_less_and_is_kept_by_the_sources():
     source = models(30, seed=3, step=0.015)
-    enough = learned_capital(source, 5, races=40, within=0.02)
+    enough = learn_capital(source, 5, races=40, within=0.02)
     assert 1 < enough <= 4 / 0.05
     assert races_right(source, 5, enough, 0.02, 40, 0) >= 0.95
     table = models(5, seed=4, step=0.05)
     quick, sure = race(table, 0.02, enough=enough), race(table, 0.02)
     assert quick.share <= sure.share
     with pytest.raises(ValueError, match="30 sources are too few to learn from races"):
-        learned_capital(source, 16)
+        learn_capital(source, 16)
 
 
 @pytest.mark.parametrize(

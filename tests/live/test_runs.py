@@ -12,7 +12,7 @@ from benchnb.evaluation.registry import get_method
 from benchnb.harnesses.harness import get_harness
 from benchnb.live.answers import log_answers
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.store import ANSWERS_FILE, FILE
+from benchnb.live.store import ANSWERS_FILE, STORE_FILE
 
 
 def sources():
@@ -36,9 +36,9 @@ def test_later_runs_add_up_and_a_repeated_run_is_the_same_run(tmp_path):
     once = live.estimate()
     assert once.score == pytest.approx((3 * 2 / 3 + 3) / 6)
     assert once.estimand is Estimand.EXPECTED
-    before = (tmp_path / "it" / FILE).read_bytes()
+    before = (tmp_path / "it" / STORE_FILE).read_bytes()
     live.tell(later)  # the same report again
-    assert (tmp_path / "it" / FILE).read_bytes() == before
+    assert (tmp_path / "it" / STORE_FILE).read_bytes() == before
     again = Evaluation.load(tmp_path / "it")
     assert again.told.runs == live.told.runs and again.answers == live.answers
     assert again.estimate().interval == once.interval

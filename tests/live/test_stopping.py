@@ -9,8 +9,8 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.live.comparison import Outcome
 from benchnb.live.evaluation import Evaluation
-from benchnb.live.race import standing_race
-from benchnb.live.stopping import answers_in_order, shared_order, standing
+from benchnb.live.race import judge_live_race
+from benchnb.live.stopping import answers_in_order, judge_standing, shared_order
 
 
 def equal(scores=None):
@@ -44,24 +44,24 @@ def test_batches_follow_the_draw(tmp_path):
     again = Evaluation.load(tmp_path / "a")
     assert again.plan.batch == 10 and again.ask() == run.ask()
     assert again.sources().fingerprint() == run.source.fingerprint()
-    assert standing(again, within=0.05) == standing(run, within=0.05)
+    assert judge_standing(again, within=0.05) == judge_standing(run, within=0.05)
 
 
 def test_the_better_model_is_named_in_both_directions():
     strong, weak = begun(), begun()
-    assert standing(strong, weak).outcome is Outcome.OPEN
+    assert judge_standing(strong, weak).outcome is Outcome.OPEN
     for run, row in ((strong, 1.0), (weak, 0.0)):
         tell(run, row, 2)
-    one, two = standing(strong, weak), standing(weak, strong)
+    one, two = judge_standing(strong, weak), judge_standing(weak, strong)
     assert one.outcome is Outcome.A_BETTER and two.outcome is Outcome.B_BETTER
     np.testing.assert_allclose(one.interval, np.negative(two.interval)[::-1], atol=1e-9)
-    assert one.decided and not standing(begun(), begun()).decided
+    assert one.decided and not judge_standing(begun(), begun()).decided
     assert one.sentence("new", "old").startswith(
         "You may stop: new is better than old. After 20 of "
     )
     assert "B scores " in two.sentence() and "points more than A" in two.sentence()
     tell(weak, 0.0)
-    assert standing(strong, weak).items == 20  # what both have answered
+    assert judge_standing(strong, weak).items == 20  # what both have answered
 
 
 def test_the_same_model_is_within_the_margin_when_much_was_asked():
@@ -69,11 +69,11 @@ def test_the_same_model_is_within_the_margin_when_much_was_asked():
     runs = [begun(budget=total, batch=total - 2) for _ in range(2)]
     for run in runs:
         tell(run, 1.0)
-    assert standing(*runs).outcome is Outcome.OPEN  # no margin was named
-    found = standing(*runs, within=0.1)
+    assert judge_standing(*runs).outcome is Outcome.OPEN  # no margin was named
+    found = judge_standing(*runs, within=0.1)
     assert found.outcome is Outcome.WITHIN
     assert "You may stop: A and B are within 10 points" in found.sentence()
-    score = standing(runs[0], within=0.1)
+    score = judge_standing(runs[0], within=0.1)
     assert score.outcome is Outcome.WITHIN and "the score lies" in score.sentence()
 
 
@@ -84,7 +84,7 @@ def test_unscored_items_are_left_out():
     asked = one.ask()
     one.tell(dict.fromkeys(asked, np.nan))
     two.tell(dict.fromkeys(asked, 0.0))
-    found = standing(one, two)
+    found = judge_standing(one, two)
     assert found.items == 20 and found.interval[0] <= 1 <= found.interval[1]
 
 
@@ -96,7 +96,7 @@ def test_what_cannot_be_compared_is_refused():
         shared_order(one, other)
     weighted = get_method("aipw").fit(table(1, 80))
     with pytest.raises(ValueError, match="equal items in random order"):
-        standing(Evaluation(weighted, 20))
+        judge_standing(Evaluation(weighted, 20))
 
 
 def test_wrong_answers_left_blank_decide_nothing():
@@ -105,10 +105,10 @@ def test_wrong_answers_left_blank_decide_nothing():
     half, third = number % 2 == 0, number % 3 == 0
     for run, row in zip(runs, (half, np.where(third, 1, np.nan)), strict=True):
         tell(run, row, 6)
-    found, (low, high) = standing(*runs), standing(runs[1]).interval
+    found, (low, high) = judge_standing(*runs), judge_standing(runs[1]).interval
     assert found.interval[0] <= half.mean() - third.mean() <= found.interval[1]
     assert found.outcome is not Outcome.B_BETTER and low <= third.mean() < high
-    race = standing_race(dict(zip("ab", runs, strict=True)))
+    race = judge_live_race(dict(zip("ab", runs, strict=True)))
     assert race.beaten["a"] is None and race.winner != "b"
 
 
@@ -119,6 +119,6 @@ def test_an_exact_score_decides_by_the_items_that_the_other_was_asked(method):
     other.tell(pd.Series(0.0, other.items.index))  # all 60 items, 20 of them asked
     assert other.full_score() == 0 and len(other.answers) == 20
     tell(a, 1.0, 2)
-    found, back = standing(a, other), standing(other, a)
+    found, back = judge_standing(a, other), judge_standing(other, a)
     assert found.outcome is Outcome.A_BETTER and found.items == 20
     assert back.outcome is Outcome.B_BETTER

@@ -120,7 +120,9 @@ def test_what_a_tell_has_returned_is_there_after_a_kill_at_any_moment(tmp_path):
 
 def half_written(folder):
     "Copy a folder while a large change is written: some pages are new, some old"
-    with closing(sqlite3.connect(folder / store.FILE, isolation_level=None)) as base:
+    with closing(
+        sqlite3.connect(folder / store.STORE_FILE, isolation_level=None)
+    ) as base:
         base.execute("PRAGMA cache_size = 1")
         base.execute("BEGIN IMMEDIATE")
         base.execute("DELETE FROM answers")
@@ -135,8 +137,8 @@ def test_what_was_half_written_is_undone(tmp_path):
     live.tell({name: 1.0 for name in live.ask()[:5]})
     copy = half_written(tmp_path / "mine")
     assert (copy / "evaluation.db-journal").stat().st_size > 1000
-    whole = (tmp_path / "mine" / store.FILE).stat().st_size
-    assert (copy / store.FILE).stat().st_size > whole  # new pages are there
+    whole = (tmp_path / "mine" / store.STORE_FILE).stat().st_size
+    assert (copy / store.STORE_FILE).stat().st_size > whole  # new pages are there
     assert Evaluation.load(copy).told == live.told
     assert not (copy / "evaluation.db-journal").exists()
 
@@ -334,11 +336,11 @@ def test_killed_while_it_is_carried_over_nothing_is_lost(stop, tmp_path):
 
 def damage(folder, *statements):
     "Change the database of an evaluation; its digest fits all the same"
-    with closing(sqlite3.connect(folder / store.FILE)) as base:
+    with closing(sqlite3.connect(folder / store.STORE_FILE)) as base:
         for statement in statements:
             base.execute(statement)
         rows = {}
-        for table in store.TABLES:
+        for table in store.STORE_TABLES:
             rows[table] = base.execute(f"SELECT * FROM {table}").fetchall()
         about = [row[:-1] for row in rows["evaluation"]]
         with suppress(TypeError):  # bytes have no digest
@@ -412,7 +414,7 @@ def test_a_view_in_place_of_a_table_is_refused(tmp_path):
 def test_a_changed_value_is_refused(tmp_path):
     live = begin(tmp_path / "mine")
     live.tell({name: 1.0 for name in live.ask()[:5]})
-    with closing(sqlite3.connect(tmp_path / "mine" / store.FILE)) as base:
+    with closing(sqlite3.connect(tmp_path / "mine" / store.STORE_FILE)) as base:
         base.execute(ANSWER.format("score = 0.0"))
         base.commit()
     refused(tmp_path / "mine", "not those that were written")

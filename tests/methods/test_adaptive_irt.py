@@ -15,9 +15,9 @@ from benchnb.methods.adaptive_irt import (
     AdaptiveTest,
     expected_variance_reduction,
     selection_penalty,
-    take_test,
+    simulate_test,
 )
-from benchnb.stats.balanced_sampling import rest_estimate
+from benchnb.stats.balanced_sampling import combine_chosen_and_drawn
 from benchnb.stats.irt import IRT, score_error
 from benchnb.stats.logistic import target_curve
 
@@ -82,7 +82,7 @@ SLOW = [pytest.param(model, marks=pytest.mark.slow) for model in (0, 39)]
 @pytest.mark.parametrize("falling", [0, 12])
 def test_a_slow_reference_asks_the_same_items(model, falling):
     bank, _, answers = made_up(falling=falling)
-    fast, seen = take_test(exam(bank, 50), answers[[model]])
+    fast, seen = simulate_test(exam(bank, 50), answers[[model]])
     slow = slow_items(bank, answers[model], 50, np.arange(50))
     assert fast[0].tolist() == slow
     np.testing.assert_array_equal(seen[0], answers[model][slow])
@@ -112,7 +112,7 @@ def test_usefulness_is_the_variance_that_an_answer_takes_away(dims):
 def test_the_standard_error_is_that_of_many_draws():
     bank, theta, answers = made_up(models=3, items=40)
     test = exam(bank, 10)
-    asked, seen = take_test(test, answers)
+    asked, seen = simulate_test(test, answers)
     where, _, covariance = bank.abilities(seen, asked)
     covariance = covariance / 25  # small, so that the curves are straight enough
     wanted = score_error(bank, where, covariance, asked, seen, test.weights)
@@ -132,7 +132,7 @@ def test_side_by_side_equals_one_by_one(rules):
     values = target.values.astype(float)
     values[1, ::3] = np.nan
     bank = IRT(**dict(method.bank_))
-    asked, seen = take_test(method.make_test(bank), values)
+    asked, seen = simulate_test(method.make_test(bank), values)
     guesses = simulate(method, with_values(target, values))
     for row, estimate in enumerate(guesses):
         mine = target.items.index.get_indexer(estimate.items)
@@ -203,7 +203,7 @@ def test_no_estimate_without_a_flag_is_contradicted_by_its_random_items():
         contradicted.append(abs(apart) > 1.96)
         assert (Flag.MISFIT in e.flags) == contradicted[-1]
         easy = target_curve(method.ease_, *drawn)
-        sample = rest_estimate(target.weights, easy, chance, chosen, drawn)
+        sample = combine_chosen_and_drawn(target.weights, easy, chance, chosen, drawn)
         if contradicted[-1]:
             assert e.score == pytest.approx(sample.score)
             assert np.ptp(e.interval) <= 2 * sample.half(0.95) + 1e-9
@@ -259,5 +259,7 @@ def test_the_estimate_from_the_rest_is_unbiased(asked):
         drawn = rng.choice(left, 15, replace=False)
         drawn_ones = (drawn, answers[drawn])
         easy = target_curve(ease, *drawn_ones)
-        scores.append(rest_estimate(weights, easy, chance, chosen, drawn_ones).score)
+        scores.append(
+            combine_chosen_and_drawn(weights, easy, chance, chosen, drawn_ones).score
+        )
     assert np.mean(scores) == pytest.approx(weights @ answers, abs=0.01)

@@ -6,7 +6,7 @@ from helpers.small import fit, halves, prepared
 
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method, simulate
-from benchnb.methods.adaptive_irt import take_test
+from benchnb.methods.adaptive_irt import simulate_test
 from benchnb.methods.atlas import ABILITIES, AtlasTest
 from benchnb.stats.irt import IRT, fit_bank
 
@@ -42,7 +42,7 @@ def test_items_are_those_of_a_test_step_by_step(target_se):
         rng = np.random.default_rng(1)
         own = dict(weights=source.weights, penalties=1e6 * (bank.slopes[:, 0] < 0))
         test = AtlasTest(bank=bank, rng=rng, **own, **rules)
-        asked, seen = take_test(test, row[np.newaxis].astype(float))
+        asked, seen = simulate_test(test, row[np.newaxis].astype(float))
         slow = slow_test(bank, row, np.random.default_rng(1), **rules)
         assert asked[0].tolist() == slow
         assert seen[0].tolist() == row[slow].tolist()
@@ -55,7 +55,7 @@ def test_nothing_is_asked_twice_where_few_items_rise():
         bank, np.full(12, 1 / 12), 1e6 * (slopes[:, 0] < 0), 12, rng=None, among=5
     )
     test.rng = np.random.default_rng(0)
-    asked, _ = take_test(test, np.tile([1.0, 0], 6)[np.newaxis])
+    asked, _ = simulate_test(test, np.tile([1.0, 0], 6)[np.newaxis])
     assert sorted(asked[0]) == list(range(12))
 
 

@@ -126,7 +126,7 @@ def test_items_not_chosen_by_scores_are_tried_on_every_source(space, monkeypatch
     def never(*args, **settings):
         raise AssertionError("there is nothing to cluster anew")
 
-    monkeypatch.setattr("benchnb.evaluation.learned_coresets.hold_out", never)
+    monkeypatch.setattr("benchnb.evaluation.learned_coresets.assign_held_out", never)
     scores = with_texts(answers(models=70))
     facts = scores.items.assign(weight=np.random.default_rng(1).random(60))
     scores = Scores(scores.values, facts, scores.models)

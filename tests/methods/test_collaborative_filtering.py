@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.per_task import PerTask, ratio_budget, shares
+from benchnb.evaluation.per_task import PerTask, ratio_budget, split_budget
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import (
     AskTellSession,
@@ -26,7 +26,7 @@ from benchnb.methods.collaborative_filtering import (
 )
 from benchnb.stats import transport
 from benchnb.stats.balanced_sampling import regression_estimate
-from benchnb.stats.conformal import blend
+from benchnb.stats.conformal import blend_estimates
 
 _, UNIMPORTANCE, QUANTILES = GRID_OF_SETTINGS
 
@@ -510,7 +510,7 @@ def test_the_overall_score_is_calibrated_and_the_task_scores_are_not():
         found, overall = cf.held_out_scores(row, seed)
         first.append(mass @ found.ravel() - truth[row])
         second.append(overall - truth[row])
-    share, bias, errors = blend(np.array(first), np.array(second))
+    share, bias, errors = blend_estimates(np.array(first), np.array(second))
     assert (cf.share_, cf.bias_) == pytest.approx((share, bias), abs=1e-6)
     assert cf.radius_ == pytest.approx(np.sort(np.abs(errors))[math.ceil(9 * 0.7) - 1])
     for one, other in zip(simulate(cf, target), simulate(plain, target), strict=True):
@@ -581,7 +581,7 @@ def test_a_ratio_pays_the_same_share_of_each_task(ratio, least):
     for size in sizes:
         total += size if size < least else max(least, round(ratio * size))
     assert ratio_budget(ratio, sizes, least) == total
-    share = shares(total, sizes, least)
+    share = split_budget(total, sizes, least)
     for size, number in zip(sizes, share, strict=True):
         wanted = size if size < least else max(least, ratio * size)
         assert abs(number - wanted) < 1 + 1e-9

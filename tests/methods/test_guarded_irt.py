@@ -21,9 +21,9 @@ from benchnb.methods.guarded_irt import (
     prob_out_of_range,
     strong_rates,
 )
-from benchnb.stats.irt import MIN_SOURCES, attenuated, fit_irt
+from benchnb.stats.irt import MIN_SOURCES, average_probabilities, fit_irt
 from benchnb.stats.irt_posterior import (
-    pooled_prediction,
+    pool_predictions,
     sample_posterior,
     wide_prior_precision,
 )
@@ -60,7 +60,7 @@ def test_items_are_chosen_as_by_a_slow_reference():
     model = fit_irt(source.values, dims=2, weights=source.weights)
     asked, weights = np.array([3, 20, 41]), source.weights
     posterior = sample_posterior(model, asked[None], np.array([[1.0, 0, 1]]))
-    chance, less = attenuated(model, posterior_quantiles(posterior)[0])
+    chance, less = average_probabilities(model, posterior_quantiles(posterior)[0])
     variance, slopes = (chance * (1 - chance)).astype(float), model.slopes
     sure = []
     for place in range(8):
@@ -301,7 +301,7 @@ def one_source(method, models, row, trials):
             )
             asked = np.append(asked, wanted[0])
     scored = asked[~np.isnan(row[asked])][np.newaxis]
-    return pooled_prediction(models, scored, row[scored], trials[scored])
+    return pool_predictions(models, scored, row[scored], trials[scored])
 
 
 @pytest.mark.parametrize("rounds", [1, 4])

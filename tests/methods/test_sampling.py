@@ -233,7 +233,7 @@ def test_residual_interval_is_never_sure():
 def test_weighted_size_is_bounded(mass, times):
     share = np.array(mass) / sum(mass)
     total = len(mass) * times
-    size = intervals.weighted_size(share, share / times, total)
+    size = intervals.weighted_effective_size(share, share / times, total)
     assert 1 <= size and (times > 1 or size == np.inf)
     if times > 1:  # unequal shares never tell more than equal ones
         assert size <= intervals.effective_size(len(mass), total) + 1e-9

@@ -11,7 +11,7 @@ from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods.collaborative_filtering import CollaborativeFiltering
 from benchnb.papers import collaborative_filtering as chapter
-from benchnb.papers.published import Runs, store_results, table_cells
+from benchnb.papers.published import RunSettings, store_results, table_cells
 
 FEW = {
     "Random": PerTask(get_method("random"), least=5),
@@ -29,7 +29,7 @@ def small(monkeypatch):
 
 def measure(*runs, ratios=(0.3,)):
     "The small setting with few methods"
-    return chapter.measure_tasks(Runs(*runs), "e", "small", FEW, ratios)
+    return chapter.measure_tasks(RunSettings(*runs), "e", "small", FEW, ratios)
 
 
 def test_targets_are_complete_and_never_sources(small):

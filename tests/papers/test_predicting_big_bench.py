@@ -10,14 +10,19 @@ import pandas as pd
 import pytest
 
 from benchnb.bigbench.matrix_completion import ModelTask, evaluate_predictions
-from benchnb.bigbench.records import made_records
+from benchnb.bigbench.records import make_synthetic_records
 from benchnb.bigbench.regressors import GRIDS
 from benchnb.bigbench.small_bench import published_small_bench
 from benchnb.bigbench.splits import split_records
 from benchnb.papers import predicting_big_bench as chapter
 from benchnb.papers import recovering_big_bench as recovering
 from benchnb.papers.predicting_big_bench import Effort
-from benchnb.papers.published import Runs, complete_cells, store_results, table_cells
+from benchnb.papers.published import (
+    RunSettings,
+    add_reasons,
+    store_results,
+    table_cells,
+)
 from benchnb.papers.recovering_big_bench import PAPER
 
 FAMILIES = {"A": "PaLM", "B": "GPT", "C": "Gopher", "D": "BIG-G T=0", "E": "BIG-G T=1"}
@@ -26,13 +31,13 @@ FAMILIES = {"A": "PaLM", "B": "GPT", "C": "Gopher", "D": "BIG-G T=0", "E": "BIG-
 @pytest.fixture
 def records():
     "Five families of three sizes on eight tasks, with 0, 1 and 3 shots"
-    return made_records(families=5)
+    return make_synthetic_records(families=5)
 
 
 @pytest.fixture
 def big_bench(tmp_path, monkeypatch):
     "A folder with made-up records as BIG-bench's score files; one small setting each"
-    frame = made_records(families=5)
+    frame = make_synthetic_records(families=5)
     frame["subtask"] = "sums:" + frame["subtask"].str[1:]
     frame = frame.assign(task="sums", family=frame["family"].map(FAMILIES))
     gopher = frame["family"] == "Gopher"  # asked with five shots only
@@ -69,8 +74,8 @@ def big_bench(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_bigbenchs_own_file_makes_the_papers_numbers(big_bench):
-    found = chapter.measured_cells(Runs(2), epochs=2)
-    store_results(complete_cells(found, PAPER), PAPER, big_bench)
+    found = chapter.measured_cells(RunSettings(2), epochs=2)
+    store_results(add_reasons(found, PAPER), PAPER, big_bench)
     key = ["table", "row", "column"]
     cells = table_cells("predicting_big_bench", big_bench).set_index(key)
     cells = cells.drop(index="figure 7", level="table")  # read off a picture, kept
@@ -122,7 +127,7 @@ def test_killed_work_goes_on(tmp_path, records):
     "A run that ends in its second fold keeps the settings and the first fold"
     code = (
         "import os, benchnb.papers.predicting_big_bench as c\n"
-        "from benchnb.bigbench.records import made_records\n"
+        "from benchnb.bigbench.records import make_synthetic_records\n"
         "fit, count = c.fit_fold, []\n"
         "def fit_fold(*given):\n"
         "    if count: os._exit(9)\n"
@@ -130,7 +135,8 @@ def test_killed_work_goes_on(tmp_path, records):
         "    return fit(*given)\n"
         "c.fit_fold = fit_fold\n"
         f"effort = c.Effort(1, folds=3, journals={str(tmp_path)!r})\n"
-        "c.compare_predictors(made_records(families=5), 'L1', ('svd',), effort)"
+        "records = make_synthetic_records(families=5)\n"
+        "c.compare_predictors(records, 'L1', ('svd',), effort)"
     )
     ended = subprocess.run([sys.executable, "-c", code], env=dict(os.environ))
     assert ended.returncode == 9
@@ -195,7 +201,7 @@ def test_table_3_where_the_printed_parts_are():
     lists = ("hard",), ("best_of_5000", 24)
     parts = sorted({part for name in lists for part in published_small_bench(*name)})
     parts += ["other:a", "other:b"]
-    frame = made_records(families=5, sizes=2, tasks=len(parts), shots=(0,))
+    frame = make_synthetic_records(families=5, sizes=2, tasks=len(parts), shots=(0,))
     frame["subtask"] = [parts[int(name[1:])] for name in frame["subtask"]]
     assert recovering.printed_comparison(frame).empty  # no such families
     frame["family"] = frame["family"].map(FAMILIES)
@@ -209,4 +215,4 @@ def test_table_3_where_the_printed_parts_are():
 def test_without_records_one_line_names_what_to_set(monkeypatch, tmp_path):
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="bbh.*set BENCHNB_DATA"):
-        chapter.measured_cells(Runs())
+        chapter.measured_cells(RunSettings())

@@ -15,18 +15,18 @@ from benchnb.papers.published import (
     CELL,
     PAPERS,
     RESULT_COLUMNS,
-    Runs,
-    cells_json,
+    RunSettings,
+    cells_to_json,
     count_verdicts,
     format_cells,
-    ledger,
     published_cells,
+    read_ledger,
+    read_stored_results,
     side_by_side,
     store_results,
-    stored_results,
     table_cells,
 )
-from benchnb.papers.verdicts import Verdict, printed_unit, printed_value
+from benchnb.papers.verdicts import Verdict, parse_printed_unit, parse_printed_value
 
 PAPER = "tailored_bench"
 ADDRESS = "GSM8K / TailoredBench", "30 items / kendall"
@@ -73,8 +73,10 @@ def test_unknown_paper(name):
 def test_printing_loses_at_most_half_a_unit(number, decimals):
     exact = number / 10**4
     text = f"{exact:.{decimals}f}"
-    assert printed_unit(text) == pytest.approx(10.0**-decimals)
-    assert abs(printed_value(text) - exact) <= printed_unit(text) * (0.5 + 1e-6)
+    assert parse_printed_unit(text) == pytest.approx(10.0**-decimals)
+    assert abs(parse_printed_value(text) - exact) <= parse_printed_unit(text) * (
+        0.5 + 1e-6
+    )
 
 
 WORDS = ["", "yes", ">7", "0.86.3", "0, 1, 2", "1e3", "nan", " 1", "2.8T tokens", "5."]
@@ -82,7 +84,9 @@ WORDS = ["", "yes", ">7", "0.86.3", "0, 1, 2", "1e3", "nan", " 1", "2.8T tokens"
 
 @pytest.mark.parametrize("text", WORDS)
 def test_text_is_no_number(text):
-    assert math.isnan(printed_value(text)) and math.isnan(printed_unit(text))
+    assert math.isnan(parse_printed_value(text)) and math.isnan(
+        parse_printed_unit(text)
+    )
 
 
 # ---- results
@@ -96,7 +100,7 @@ def test_a_list_of_the_authors_is_judged_by_its_numbers(tmp_path):
 
 
 def test_finished_pieces_are_kept(tmp_path):
-    runs, work = Runs(journals=tmp_path), {"a": (sum, [1, 2])}
+    runs, work = RunSettings(journals=tmp_path), {"a": (sum, [1, 2])}
     assert runs.once("sums", "x", work) == [3]
     more = {"b": (sum, [3, 4]), "a": (None,)}  # a is not computed again
     assert runs.once("sums", "x", more) == [7, 3]
@@ -115,7 +119,7 @@ def test_what_is_stored_comes_back(tmp_path):
     rows = results(first, none, other)
     mixed = rows.sample(frac=1, axis=1, random_state=0)
     path = store_results(mixed, PAPER, tmp_path / "new")
-    back = stored_results(tmp_path / "new")
+    back = read_stored_results(tmp_path / "new")
     rows.loc[0, ["reproduced", "stderr"]] = 0.123457, 0.000123457
     found = back.set_index("column").loc[rows["column"]].reset_index()[RESULT_COLUMNS]
     pd.testing.assert_frame_equal(found, rows, check_dtype=False)
@@ -152,7 +156,7 @@ def test_what_is_printed_stays_and_a_new_measure_says_which_way_is_better(tmp_pa
         store_results(results(dict(column="wit")), PAPER, tmp_path)
     rows = results(dict(column="wit")).assign(better="higher", best="1")
     store_results(rows, PAPER, tmp_path)
-    mine, own = ledger(PAPER, tmp_path), ledger(PAPER)
+    mine, own = read_ledger(PAPER, tmp_path), read_ledger(PAPER)
     new = mine[mine["column"] == "wit"]
     assert new[["better", "best", "published"]].to_numpy().tolist() == [
         ["higher", 1, ""]
@@ -226,7 +230,7 @@ def test_json_is_strict(joined):
         raise AssertionError(name)
 
     cells = table_cells(folder=joined)
-    rows = json.loads(cells_json(cells), parse_constant=no_constant)
+    rows = json.loads(cells_to_json(cells), parse_constant=no_constant)
     assert [list(row) for row in rows] == [list(cells.columns)] * len(cells)
     by_address = {tuple(row[name] for name in CELL): row for row in rows}
     mine = by_address["tailored_bench", "table 6", *ADDRESS]
@@ -236,7 +240,7 @@ def test_json_is_strict(joined):
     assert variant["published"] is None and variant["difference"] is None
     counts = "predicting_big_bench", "table 1", "experiment records", "count"
     assert by_address[counts]["published"] == 56143
-    assert json.loads(cells_json(cells.iloc[:0])) == []
+    assert json.loads(cells_to_json(cells.iloc[:0])) == []
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -8,10 +8,10 @@ import pytest
 from benchnb.papers import reproduced, verdicts
 from benchnb.papers.published import (
     PAPERS,
-    ledger_lines,
     published_cells,
+    read_ledger_lines,
+    read_stored_results,
     store_results,
-    stored_results,
     table_cells,
 )
 from benchnb.papers.verdicts import Verdict
@@ -25,7 +25,7 @@ ITEMS = {
     "tailored_bench": (17, 23),
     "essence_bench": (0, 0),
 }
-NEEDS_A_REASON = [*verdicts.DISAGREES, Verdict.DIFFERS, Verdict.RESCORED]
+NEEDS_A_REASON = [*verdicts.DISAGREEING_VERDICTS, Verdict.DIFFERS, Verdict.RESCORED]
 NEEDS_A_REASON += reproduced.BY_HAND
 
 
@@ -72,11 +72,11 @@ def test_the_good_word_rests_on_stored_numbers(page):
 
 def test_every_headline_and_every_claim_finds_its_numbers(page):
     key = ["paper", "row", "column"]
-    known = set(ledger_lines("number")[key].itertuples(index=False, name=None))
+    known = set(read_ledger_lines("number")[key].itertuples(index=False, name=None))
     given = page.loc[page["row"] != "", key].itertuples(index=False, name=None)
     assert set(given) <= known
-    judged = page[page["how"] == verdicts.How.CLAIM]
-    claims = ledger_lines("claim")[["paper", "table"]].itertuples(
+    judged = page[page["how"] == verdicts.ComparedBy.CLAIM]
+    claims = read_ledger_lines("claim")[["paper", "table"]].itertuples(
         index=False, name=None
     )
     judged_keys = judged[["paper", "item"]].itertuples(index=False, name=None)
@@ -87,7 +87,7 @@ def test_every_headline_and_every_claim_finds_its_numbers(page):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_no_pair_of_a_claim_is_lost(paper):
     "Each line of a claim compares something, and a row that is not there is an error"
-    claims, numbers = (ledger_lines(kind, paper) for kind in ("claim", "number"))
+    claims, numbers = (read_ledger_lines(kind, paper) for kind in ("claim", "number"))
     for place in range(len(claims)):
         line = claims.iloc[place : place + 1]
         assert len(verdicts.claim_gains(line, numbers)), line["table"].item()
@@ -112,7 +112,7 @@ def test_an_item_with_an_unclear_claim_is_not_decided():
 
 @pytest.mark.slow
 def test_a_planted_change_moves_its_line_only(page, tmp_path):
-    results = stored_results()
+    results = read_stored_results()
     there = results["paper"] == "collaborative_filtering"
     there &= results["row"].str.startswith("Collaborative filtering")
     results.loc[there, "reproduced"] /= 10  # of a sudden it is the best method
@@ -133,16 +133,16 @@ def test_nothing_is_reproduced_without_results(tmp_path):
 
 
 def test_a_list_re_scored_is_not_called_reproduced():
-    items = ledger_lines("item", "bento")
+    items = read_ledger_lines("item", "bento")
     entry = next(items.query("table == 'table 6'").itertuples(index=False))
     cells = table_cells("bento")
-    rest = ledger_lines("claim", "bento"), ledger_lines("number", "bento")
+    rest = read_ledger_lines("claim", "bento"), read_ledger_lines("number", "bento")
     wrong = cells.assign(verdict=Verdict.NOT_REPRODUCED)
     for given, word in {Verdict.RESCORED: Verdict.RESCORED, "": "reproduced"}.items():
         line = entry._replace(verdict=given)
         assert reproduced.report_line(line, cells, *rest)["verdict"] == word
         judged = reproduced.report_line(line, wrong, *rest)["verdict"]
-        assert judged in verdicts.DISAGREES  # the list does not help
+        assert judged in verdicts.DISAGREEING_VERDICTS  # the list does not help
 
 
 def test_no_text_breaks_a_row_and_all_items_count(page):

@@ -6,7 +6,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchnb.papers.verdicts import LEVEL, Verdict, allowed_difference, judge, verdict
+from benchnb.papers.verdicts import (
+    LEVEL,
+    Verdict,
+    allowed_difference,
+    judge,
+    judge_cell,
+)
 
 
 @given(
@@ -16,13 +22,13 @@ from benchnb.papers.verdicts import LEVEL, Verdict, allowed_difference, judge, v
     st.sampled_from([1e-4, 1e-3, 1e-2]),
 )
 def test_a_verdict_is_symmetric_and_more_noise_never_fails(value, shift, error, unit):
-    up, down = (verdict(value, value + s, error, unit) for s in (shift, -shift))
+    up, down = (judge_cell(value, value + s, error, unit) for s in (shift, -shift))
     band = float(allowed_difference(error, unit))
     if abs(abs(shift) - band) > 1e-6 and abs(abs(shift) - value / 10) > 1e-6:
         near = Verdict.CLOSE if abs(shift) <= value / 10 else Verdict.NOT_REPRODUCED
         assert up == down == (Verdict.REPRODUCED if abs(shift) <= band else near)
     if up == Verdict.REPRODUCED:
-        assert verdict(value, value + shift, 2 * error, unit) == Verdict.REPRODUCED
+        assert judge_cell(value, value + shift, 2 * error, unit) == Verdict.REPRODUCED
 
 
 def test_the_band_has_the_error_of_both_sides_and_rounding():

@@ -7,11 +7,11 @@ import pytest
 
 from benchnb.stats.confidence_sequences import (
     BETS,
-    Answers,
+    PredictedAnswers,
     capital,
     confidence_sequence,
+    predict_answers_in_order,
     source_predictions,
-    with_predictions,
 )
 
 
@@ -35,7 +35,7 @@ def predicted(order, truth, guess):
     left = len(truth) - np.arange(len(truth))
     rest = (guess.sum() - known.cumsum(-1) + known) / left
     swing = np.maximum(guess.max() - rest, rest - guess.min())
-    return Answers(seen, known, rest, swing)
+    return PredictedAnswers(seen, known, rest, swing)
 
 
 @pytest.mark.parametrize("low", [0.0, -1.0])
@@ -43,7 +43,7 @@ def test_the_capital_is_the_obvious_product(low):
     rng = np.random.default_rng(0)
     truth, guess = rng.integers(low, 2, 40).astype(float), rng.uniform(low, 1, 40)
     answers = predicted(rng.permutation(40)[np.newaxis], truth, guess)
-    short = Answers(*(part[0, :25] for part in answers))
+    short = PredictedAnswers(*(part[0, :25] for part in answers))
     for mean in (truth.mean(), truth.mean() - 0.05):
         slow = slow_capital(short, mean, 40, low, BETS)
         assert capital(short, mean, 40, low)[-1] == pytest.approx(slow)
@@ -87,7 +87,10 @@ def test_the_sequence_narrows_to_the_truth_and_predictions_help():
     known = predicted(order[np.newaxis], truth, 0.8 * truth + 0.1)
     ends = [
         confidence_sequence(one, total)
-        for one in (Answers(*(part[0] for part in known)), Answers(truth[order]))
+        for one in (
+            PredictedAnswers(*(part[0] for part in known)),
+            PredictedAnswers(truth[order]),
+        )
     ]
     for low, high in ends:
         assert (np.diff(low) >= 0).all() and (np.diff(high) <= 0).all()
@@ -100,11 +103,11 @@ def test_predictions_are_older_than_the_answers():
     rng = np.random.default_rng(3)
     values, order = rng.integers(0, 2, (20, 50)).astype(float), rng.permutation(50)
     seen = rng.integers(0, 2, 50).astype(float)
-    before = with_predictions(values, order, seen)
+    before = predict_answers_in_order(values, order, seen)
     for at in (0, 9, 10, 14, 30):
         other = seen.copy()
         other[at:] = 1 - other[at:]
-        after = with_predictions(values, order, other)
+        after = predict_answers_in_order(values, order, other)
         for one, two in zip(before[1:], after[1:], strict=True):
             np.testing.assert_array_equal(one[: at + 1], two[: at + 1])
     whole = source_predictions(values, order[:10], seen[:10], values.mean(axis=0))

@@ -5,10 +5,10 @@ import pytest
 from pygam import LinearGAM, s
 
 from benchnb.stats.gam import (
-    fit_curve,
+    fill_gaps_by_level,
+    fit_best_gam,
     fit_gam,
-    level_filled,
-    roughness,
+    make_roughness_penalty,
     spline_basis,
 )
 
@@ -32,7 +32,7 @@ def test_the_stored_curve_is_that_of_pygam_inside_and_outside(features):
         gam = LinearGAM(sum(terms[1:], terms[0])).fit(x, y)
         same.append(np.allclose(curve(wide), gam.predict(wide), atol=1e-5))
     assert any(same)
-    assert bases.shape[1] == len(roughness(8, features))
+    assert bases.shape[1] == len(make_roughness_penalty(8, features))
 
 
 def test_gaps_are_filled_row_by_row():
@@ -41,7 +41,7 @@ def test_gaps_are_filled_row_by_row():
     values[rng.random(values.shape) < 0.4] = np.nan
     values[2] = np.nan
     easiness = np.nanmean(values, axis=0)
-    filled = level_filled(values, easiness)
+    filled = fill_gaps_by_level(values, easiness)
     for row, full in zip(values, filled, strict=True):
         known = ~np.isnan(row)
         if not known.any():
@@ -55,7 +55,7 @@ def test_gaps_are_filled_row_by_row():
 @pytest.mark.parametrize("models", range(0, 12))
 def test_a_curve_for_any_number_of_models_names_what_it_is(models):
     x, y = curve_data(models=models, features=2)
-    curve, loss, note = fit_curve(x, y)
+    curve, loss, note = fit_best_gam(x, y)
     assert np.isfinite(curve(x)).all()
     wanted = "fewer than 3" if models < 3 else "fewer than 8" if models < 8 else ""
     assert note.startswith(wanted) and bool(note) == bool(wanted)
@@ -68,7 +68,7 @@ def test_a_gam_that_fails_becomes_a_line_and_is_named(monkeypatch):
 
     monkeypatch.setattr(LinearGAM, "fit", broken)
     x, y = curve_data()
-    curve, _, note = fit_curve(x, y)
+    curve, _, note = fit_best_gam(x, y)
     assert note == "SVD did not converge: a line instead of a GAM"
     slope, constant = np.polyfit(x[:, 0], y, 1)
     np.testing.assert_allclose(curve(x), constant + slope * x[:, 0], atol=5e-3)

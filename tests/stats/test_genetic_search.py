@@ -8,15 +8,15 @@ import pytest
 
 from benchnb.stats.genetic_search import (
     Search,
-    Settings,
-    as_masks,
+    SearchSettings,
     draw_subsets,
     genetic_search,
     next_generation,
+    to_masks,
 )
 
 VALUE = np.random.default_rng(7).random(30)
-SMALL = Settings(population=20, generations=25, elite=3)
+SMALL = SearchSettings(population=20, generations=25, elite=3)
 
 
 def total_value(masks, rng):
@@ -26,7 +26,7 @@ def total_value(masks, rng):
 
 def some_masks(count=12, total=30, size=6, seed=0):
     rng = np.random.default_rng(seed)
-    return as_masks([rng.choice(total, size, False) for _ in range(count)], total)
+    return to_masks([rng.choice(total, size, False) for _ in range(count)], total)
 
 
 # Against loops that say what is meant ---------------------------------------------
@@ -68,7 +68,7 @@ def slow_generation(masks, fitness, size, settings, rng):
 def test_a_generation_is_that_of_the_slow_reference(seed):
     masks = some_masks(seed=seed)
     fitness = np.random.default_rng(seed).integers(5, size=12) / 5  # with ties
-    settings = Settings(population=12, elite=2, flips=3)
+    settings = SearchSettings(population=12, elite=2, flips=3)
     fast = next_generation(masks, fitness, 6, settings, np.random.default_rng(seed))
     slow = slow_generation(masks, fitness, 6, settings, np.random.default_rng(seed))
     assert (fast == slow).all()
@@ -86,10 +86,10 @@ def test_subsets_are_distinct_items_and_all_items_are_likely():
 
 
 def test_it_finds_what_sorting_finds_and_beats_random_subsets():
-    found = genetic_search(total_value, 30, 6, Settings(40, 120, 4))
+    found = genetic_search(total_value, 30, 6, SearchSettings(40, 120, 4))
     assert found.items.tolist() == sorted(np.argsort(-VALUE)[:6])
     assert found.fitness == pytest.approx(np.sort(VALUE)[-6:].sum())
-    drawn = as_masks(draw_subsets(30, 6, 121 * 40, np.random.default_rng(0)), 30)
+    drawn = to_masks(draw_subsets(30, 6, 121 * 40, np.random.default_rng(0)), 30)
     assert found.fitness >= total_value(drawn, None).max()
 
 
@@ -120,14 +120,14 @@ def test_a_killed_process_loses_nothing(tmp_path):
     script = """
 import os, signal, sys
 import numpy as np
-from benchnb.stats.genetic_search import Settings, genetic_search
+from benchnb.stats.genetic_search import SearchSettings, genetic_search
 value, calls = np.random.default_rng(7).random(30), []
 def fitness(masks, rng):
     calls.append(1)
     if len(calls) == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
     return masks @ value
-settings = Settings(population=20, generations=25, elite=3)
+settings = SearchSettings(population=20, generations=25, elite=3)
 found = genetic_search(fitness, 30, 6, settings, folder=sys.argv[1], every=5)
 print(len(calls), found.items.tolist())
 """
@@ -156,4 +156,4 @@ def test_damaged_files_and_wrong_settings_are_named(tmp_path):
             genetic_search(total_value, 30, size)
     for wrong in ({"population": 1}, {"rivals": 0}, {"flips": -1}, {"elite": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            Settings(**wrong)
+            SearchSettings(**wrong)

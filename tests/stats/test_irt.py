@@ -7,7 +7,7 @@ from benchnb.stats.irt import (
     IRT,
     fit_bank,
     fit_irt,
-    plain_bank,
+    make_plain_bank,
     validation_error,
 )
 
@@ -71,10 +71,10 @@ def test_bad_tables_are_refused_in_one_line(values, settings, words):
 
 def test_few_sources_fall_back():
     _, values = world()
-    assert fit_bank(values[:2]).notes == plain_bank(values[:2]).notes
+    assert fit_bank(values[:2]).notes == make_plain_bank(values[:2]).notes
     assert fit_bank(values[:7], dims=5).slopes.shape[1] == 1
     assert fit_bank(values[:1] * np.nan).intercepts == pytest.approx(
-        plain_bank(values[:1] * np.nan).intercepts
+        make_plain_bank(values[:1] * np.nan).intercepts
     )
 
 

@@ -8,11 +8,11 @@ from scipy.special import expit
 from benchnb.stats.irt import fit_dimensions, fit_irt
 from benchnb.stats.irt_fit import (
     Responses,
-    first_abilities,
-    first_items,
+    initial_abilities,
+    initial_items,
     inverses,
     learn_prior,
-    standardized,
+    standardize_abilities,
     symmetric_matrices,
 )
 from benchnb.stats.logistic import newton_step
@@ -40,7 +40,7 @@ def newton(rows, scores, runs, offset, mean, precision, start, longest):
 def slow_fit(values, dims, trials, rounds=25):
     "P(correct) of all sources, as the fit without the models' uncertainty has it"
     models, number = values.shape
-    theta, items = first_abilities(values, dims), first_items(values, dims)
+    theta, items = initial_abilities(values, dims), initial_items(values, dims)
     for turn in range(rounds):
         design = np.column_stack([np.ones(models), theta])
         precision, none = np.linalg.inv(items.prior), np.zeros(models)
@@ -59,7 +59,9 @@ def slow_fit(values, dims, trials, rounds=25):
                     params[:, 1:], values[s], trials[s], params[:, 0], np.zeros(dims),
                     np.eye(dims), theta[s], 1,
                 )[0]  # fmt: skip
-        items, theta, _ = standardized(items, theta, np.zeros((models, dims, dims)))
+        items, theta, _ = standardize_abilities(
+            items, theta, np.zeros((models, dims, dims))
+        )
     return expit(theta @ items.params[:, 1:].T + items.params[:, 0])
 
 
@@ -118,10 +120,10 @@ def test_banks_fitted_together_are_those_fitted_alone():
 
 def test_rotating_the_abilities_changes_no_probability():
     values = made_up()
-    theta, items = first_abilities(values, 2), first_items(values, 2)
+    theta, items = initial_abilities(values, 2), initial_items(values, 2)
     rng = np.random.default_rng(0)
     items = items._replace(params=rng.normal(size=items.params.shape))
-    moved, turned, spread = standardized(
+    moved, turned, spread = standardize_abilities(
         items,
         theta @ [[0, 1], [-1, 0]],
         np.tile(np.diag([0.3, 0.1]), (90, 1, 1)),

@@ -8,12 +8,12 @@ import pytest
 from scipy.optimize import minimize
 
 from benchnb.stats import irt_posterior
-from benchnb.stats.irt import attenuated, fit_irt, tangents
-from benchnb.stats.irt_fit import Items, Responses, item_step, source_step
+from benchnb.stats.irt import average_curves, average_probabilities, fit_irt
+from benchnb.stats.irt_fit import ItemParameters, Responses, item_step, source_step
 from benchnb.stats.irt_posterior import (
     log_likelihood,
     log_prior,
-    pooled_prediction,
+    pool_predictions,
     posterior_mode,
     predict_score,
     sample_posterior,
@@ -48,7 +48,7 @@ def test_one_items_fit_is_that_of_scipy(gaps, dims):
         values[rng.random(values.shape) < 0.3] = np.nan
     places = rng.normal(size=(40, dims))
     mean, covariance = np.full(dims + 1, 0.3), np.eye(dims + 1) * 1.7
-    start = Items(
+    start = ItemParameters(
         np.zeros((60, dims + 1)), np.zeros((60, dims + 1, dims + 1)), mean, covariance
     )
     fitted = start
@@ -75,7 +75,7 @@ def test_one_items_fit_is_that_of_scipy(gaps, dims):
 def test_one_sources_step_leads_to_the_optimum_of_scipy():
     values, _ = made_up()
     params = np.random.default_rng(2).normal(size=(60, 3))
-    items = Items(params, np.zeros((60, 3, 3)), np.zeros(3), np.eye(3))
+    items = ItemParameters(params, np.zeros((60, 3, 3)), np.zeros(3), np.eye(3))
     answers, places = Responses(values), np.zeros((40, 2))
     for _ in range(30):
         places, _ = source_step(items, answers, places)
@@ -97,7 +97,7 @@ def test_gaps_are_skipped():
     holes[:, 9] = np.nan  # an item that nobody answered
     model = fit_plain(holes, even(80), dims=2)
     assert model.theta.shape == (150, 2) and not model.theta[4].any()
-    found = np.delete(attenuated(model, model.theta)[0], 4, axis=0)
+    found = np.delete(average_probabilities(model, model.theta)[0], 4, axis=0)
     assert np.isfinite(found).all()
     assert np.abs(found - np.delete(chance, 4, axis=0)).mean() < 0.1
     np.testing.assert_allclose(model.slopes[9], model.slopes.mean(axis=0), atol=0.5)
@@ -149,11 +149,11 @@ def test_models_side_by_side_are_those_alone_whatever_they_lack():
     seen[rng.random(seen.shape) < 0.3] = np.nan
     seen[4] = np.nan  # a model without any answer
     trials = rng.integers(1, 4, seen.shape)
-    together = pooled_prediction(banks, items, seen, trials)
+    together = pool_predictions(banks, items, seen, trials)
     for row in range(10):
         known = ~np.isnan(seen[row])
         part = (array[row, known][np.newaxis] for array in (items, seen, trials))
-        alone = pooled_prediction(banks, *part)
+        alone = pool_predictions(banks, *part)
         for all_of_them, one in zip(together, alone, strict=True):
             np.testing.assert_allclose(all_of_them[row], one[0], rtol=1e-3, atol=1e-5)
 
@@ -164,14 +164,14 @@ def test_a_few_draws_stand_for_all_where_items_are_many(monkeypatch):
     items = np.tile(np.arange(0, 400, 5), (10, 1))
     seen = values[50:, ::5].copy()
     seen[3, :9] = np.nan
-    exact = pooled_prediction(banks, items, seen)
+    exact = pool_predictions(banks, items, seen)
     monkeypatch.setattr(irt_posterior, "MANY_ITEMS", 0)
     posterior = sample_posterior(banks[0], items[:1], seen[:1])
     few, mixture = irt_posterior.spanning_draws(banks[0], posterior.theta[0])
     assert len(few) < 40  # of 128
-    curves = tangents(banks[0], posterior.theta[0])[0]
+    curves = average_curves(banks[0], posterior.theta[0])[0]
     np.testing.assert_allclose(mixture @ curves[few], curves, atol=2e-3)
-    fast = pooled_prediction(banks, items, seen)
+    fast = pool_predictions(banks, items, seen)
     np.testing.assert_allclose(fast.score, exact.score, atol=2e-6)
     np.testing.assert_allclose(fast.variance, exact.variance, rtol=1e-3)
     np.testing.assert_allclose(fast.per_item, exact.per_item, atol=1e-3)
@@ -201,7 +201,7 @@ def test_a_posterior_with_a_prior_of_its_own_is_that_on_a_grid():
     prior = NormalPrior(np.array([-1.0]), np.array([[6.0]]))
     found = sample_posterior(bank, items, seen, prior=prior)
     grid = np.linspace(-6, 6, 4001)[:, np.newaxis]
-    chance = attenuated(bank, grid[np.newaxis], items)[0]
+    chance = average_probabilities(bank, grid[np.newaxis], items)[0]
     log = log_likelihood(chance, seen)[0] - 3 * (grid[:, 0] + 1) ** 2
     exact = np.exp(log - log.max())
     mean = (exact / exact.sum()) @ grid[:, 0]

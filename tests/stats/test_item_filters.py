@@ -7,15 +7,15 @@ import pytest
 from benchnb.data.scores import Scores
 from benchnb.stats.item_filters import (
     FILTERS,
+    drop_redundant,
+    filter_items,
     first_broken,
+    item_redundancy,
     item_spread,
-    kept_items,
     not_lowest,
-    not_redundant,
     part_whole_correlation,
-    redundancy,
 )
-from benchnb.stats.text import unit_rows
+from benchnb.stats.text import scale_rows_to_length_one
 
 
 def marks(seed=0, models=40, items=30, gaps=0.2):
@@ -84,16 +84,16 @@ def test_needed_items_come_back_in_the_order_that_is_promised():
     weight = np.ones(30)
     weight[7] = 0
     scores = Scores(values, pd.DataFrame({"weight": weight}))
-    free = kept_items(scores)
+    free = filter_items(scores)
     assert free.note == "" and len(free.items) == (free.rule == 5).sum()
     for need in range(1, 31):
-        kept = kept_items(scores, need)
+        kept = filter_items(scores, need)
         assert len(kept.items) == max(need, len(free.items))
         assert set(free.items) <= set(kept.items)
         assert (kept.note == "") == (need <= len(free.items))
-    assert 7 not in kept_items(scores, 29).items
-    assert not {4, 7} & set(kept_items(scores, 28).items)
-    assert not {4, 7, 29} & set(kept_items(scores, 27).items)
+    assert 7 not in filter_items(scores, 29).items
+    assert not {4, 7} & set(filter_items(scores, 28).items)
+    assert not {4, 7, 29} & set(filter_items(scores, 27).items)
 
 
 # Copies of items ------------------------------------------------------------------
@@ -118,10 +118,10 @@ def test_copies_fall_as_in_the_slow_reference(seed, limits):
     values = rng.integers(2, size=(25, 40)).astype(float)
     values[:, 20:25] = values[:, :5]
     values[:, 30] = 1  # constant: correlated with nothing
-    points = unit_rows(rng.normal(size=(40, 3)))
+    points = scale_rows_to_length_one(rng.normal(size=(40, 3)))
     with np.errstate(invalid="ignore", divide="ignore"):
         rank = np.nan_to_num(np.corrcoef(values.T))
     expected = slow_filter(points @ points.T, rank, *limits)
-    found, note = not_redundant(redundancy(values, points), *limits)
+    found, note = drop_redundant(item_redundancy(values, points), *limits)
     assert found.tolist() == expected and note == ""
-    assert 30 in not_redundant(redundancy(values), 1, 0.1)[0]
+    assert 30 in drop_redundant(item_redundancy(values), 1, 0.1)[0]

@@ -13,7 +13,7 @@ from benchnb.stats.medoids import (
     Medoids,
     around_fixed,
     cluster_items,
-    distinct_columns,
+    group_identical_columns,
     item_distances,
     k_medoids,
     sampled_k_medoids,
@@ -156,7 +156,7 @@ def test_a_weight_is_a_number_of_copies():
 def test_merging_identical_items_changes_nothing_but_speed():
     table = standardize(binary(9, 5, 200))
     distance = item_distances(table)
-    assert len(distinct_columns(table)[0]) < 40
+    assert len(group_identical_columns(table)[0]) < 40
     merged = [cluster_items(table, 9, s, fixed=[0, 1, 2]).loss for s in range(8)]
     plain = [k_medoids(distance, 9, s, [0, 1, 2]).loss for s in range(8)]
     assert np.isclose(min(merged), min(plain), rtol=1e-4)
@@ -166,13 +166,13 @@ def test_merging_identical_items_changes_nothing_but_speed():
 def test_distinct_columns_of_both_kinds():
     table = binary(10, 6, 50)
     for one in (table, table + np.linspace(0, 1e-3, 6)[:, None] * table, table * 0):
-        first, kind = distinct_columns(np.asarray(one, np.float32))
+        first, kind = group_identical_columns(np.asarray(one, np.float32))
         assert len(first) == len(np.unique(one, axis=1).T)
         np.testing.assert_array_equal(one[:, first[kind]], one)
     parts = (
         np.random.default_rng(0).random((4, 10)).astype(np.float32)[:, [0, 1, 0, 2, 1]]
     )
-    first, kind = distinct_columns(parts)
+    first, kind = group_identical_columns(parts)
     assert len(first) == 3 and kind[0] == kind[2] and kind[1] == kind[4]
 
 

@@ -7,15 +7,15 @@ from scipy.stats import spearmanr
 
 from benchnb.stats.text import (
     distance_agreement,
-    main_directions,
     text_embeddings,
-    word_weights,
+    tfidf_weights,
+    truncated_svd,
 )
 
 
 def test_word_weights_are_equation_1():
     texts = ["a b b, b", "b c 12", "C c? d a"]
-    weights, words = word_weights(texts)
+    weights, words = tfidf_weights(texts)
     split = [["a", "b", "b", ",", "b"], ["b", "c", "12"], ["c", "c", "?", "d", "a"]]
     assert words.tolist() == sorted({word for text in split for word in text})
     for row, text in zip(weights.toarray(), split, strict=True):
@@ -32,7 +32,7 @@ def test_directions_are_those_of_the_whole_decomposition():
     u, s, vt = np.linalg.svd(table, full_matrices=False)
     points = (u * s)[:, :6]
     points /= np.linalg.norm(points, axis=1, keepdims=True)
-    found = main_directions(table, 6)
+    found = truncated_svd(table, 6)
     np.testing.assert_allclose(found @ found.T, points @ points.T, atol=1e-4)
     largest = vt[:6][np.arange(6), np.abs(vt[:6]).argmax(axis=1)]
     np.testing.assert_allclose(found, points * np.sign(largest), atol=1e-3)

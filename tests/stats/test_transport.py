@@ -13,7 +13,7 @@ from benchnb.stats import transport
 from benchnb.stats.transport import (
     NotSolved,
     slice_masses,
-    synthetic_items,
+    transport_answers,
     transport_plan,
 )
 
@@ -100,7 +100,7 @@ def test_what_arrives_is_the_mixture_that_the_plan_makes(seed):
     "One slice: equation 12, a column of the plan scaled to sum to 1"
     left, right, answers = clouds(seed)
     plan = transport_plan(cdist(left.T, right.T))
-    made, given = synthetic_items(left, right, answers)
+    made, given = transport_answers(left, right, answers)
     slow = np.zeros((6, 9))
     for k in range(9):
         for j in range(14):
@@ -114,7 +114,7 @@ def test_what_arrives_is_the_mixture_that_the_plan_makes(seed):
 def test_the_mean_that_arrives_is_the_mean_that_was_sent(j, k, bound, binary, seed):
     "For the new model and for every source, in one slice or in many"
     left, right, answers = clouds(seed, j, k, binary=binary)
-    made, given = synthetic_items(left, right, answers, bound)
+    made, given = transport_answers(left, right, answers, bound)
     assert made.shape == right.shape and given.shape == (k,)
     np.testing.assert_allclose(made.mean(axis=1), left.mean(axis=1), atol=1e-6)
     assert given.mean() == pytest.approx(answers.mean(), abs=1e-9)
@@ -128,8 +128,8 @@ def test_the_mean_that_arrives_is_the_mean_that_was_sent(j, k, bound, binary, se
 @given(sizes, sizes, st.integers(0, 99))
 def test_binary_is_the_plain_mixture_cut(j, k, seed):
     left, right, answers = clouds(seed, j, k, binary=True)
-    plain = synthetic_items(left, right, answers)
-    cut = synthetic_items(left, right, answers, binary=True)
+    plain = transport_answers(left, right, answers)
+    cut = transport_answers(left, right, answers, binary=True)
     for soft, hard in zip(plain, cut, strict=True):
         assert set(np.unique(hard)) <= {0.0, 1.0}
         assert (hard[soft > 0.5001] == 1).all() and (hard[soft < 0.4999] == 0).all()
@@ -151,11 +151,11 @@ def test_a_plan_that_was_not_found_is_sought_in_slices(monkeypatch):
 
     left, right, answers = clouds(0, 30, 40)
     costs = recorded(monkeypatch, tired)
-    made, given = synthetic_items(left, right, answers)
+    made, given = transport_answers(left, right, answers)
     assert costs[0].size == 1200 and costs[-1].size <= 40
     monkeypatch.undo()
     number = next(n for n in (1, 2, 4, 8, 16) if largest(30, 40, n) <= 40)
-    whole = synthetic_items(left, right, answers, math.ceil(1200 / number**2))
+    whole = transport_answers(left, right, answers, math.ceil(1200 / number**2))
     np.testing.assert_allclose(made, whole[0], atol=1e-6)
     np.testing.assert_allclose(given, whole[1], atol=1e-9)
     assert given.mean() == pytest.approx(answers.mean())

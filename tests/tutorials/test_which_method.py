@@ -10,7 +10,7 @@ import pytest
 
 from benchnb.cli.app import parse
 from benchnb.evaluation.registry import get_method
-from benchnb.papers.published import stored_results
+from benchnb.papers.published import read_stored_results
 from tools.run import ROOT
 
 NB = json.loads((ROOT / "nbs/tutorials/which_method.ipynb").read_text("utf-8"))
@@ -47,7 +47,7 @@ def stored(choice, method):
     split, need = choice["new"], choice["need"]  # noqa: F841 (named in queries)
     value = {"order": "kendall", "interval": "coverage"}.get(need, "relative")
     if method == "collaborative_filtering":
-        cells = stored_results().query("paper == @method and table == 'figure 5'")
+        cells = read_stored_results().query("paper == @method and table == 'figure 5'")
         found = cells.set_index(["row", "column"])["reproduced"]
         names = ["MMLU-Pro, subjects", "MMLU-Pro, categories", "leaderboard, random"]
         label, chance = "Collaborative filtering, ratio 0.1", "Random, ratio 0.1"
