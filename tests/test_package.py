@@ -305,14 +305,16 @@ def test_a_public_name_is_defined_in_one_module():
     homes = {}
     for path in (ROOT / "benchnb").rglob("*.py"):
         for node in ast.parse(path.read_text("utf-8")).body:
-            names = [t.id for t in getattr(node, "targets", []) if hasattr(t, "id")]
-            marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", [])]
-            if hasattr(node, "name") and not any("patch" in mark for mark in marks):
-                names.append(node.name)
-            for name in names:
-                homes.setdefault(name, set()).add(path.as_posix())
-    del homes["measured_cells"]  # every paper's chapter has one, to measure it again
-    twice = {n: h for n, h in homes.items() if len(h) > 1 and not n.startswith("_")}
+            if not isinstance(node, ast.Assign):
+                continue
+            if (
+                ast.unparse(node.targets[0]) == "__all__"
+                and path.parent.name != "benchnb"
+            ):
+                for name in ast.literal_eval(node.value):
+                    homes.setdefault(name, set()).add(path.as_posix())
+    assert len(homes) > 400
+    twice = {name: places for name, places in homes.items() if len(places) > 1}
     assert not twice
 
 

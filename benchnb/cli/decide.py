@@ -45,7 +45,7 @@ from benchnb.data.render import (
     labelled_line,
     score_with_interval,
 )
-from ..data.scores import Scores, is_whole
+from ..data.scores import Scores, are_whole_counts
 from ..data.sources import load_table
 from ..data.tables import read_frame
 from ..harnesses.harness import get_harness, import_logs
@@ -92,7 +92,9 @@ def one_row(
         item: np.array([score * size for score, size in parts.values()], float)
         for item, parts in runs.items()
     }
-    if graded := {item for item, own in solved.items() if not is_whole(own).all()}:
+    if graded := {
+        item for item, own in solved.items() if not are_whole_counts(own).all()
+    }:
         items["graded"] = items.index.isin(graded)
     return Scores(values, items, ["model"], trials)
 
@@ -208,7 +210,7 @@ def check_documents(
             if other and not {*values} & {*other} and name not in differing:
                 problem = (
                     f"{name} of {task} is {','.join(values)} in A, {','.join(other)} "
-                    f"in B: compare runs with the same, or say differing={name!r}"
+                    f"in B: compare runs with the same, or say --differing {name}"
                 )
                 raise AmbiguousFile(problem, "differing", [name])
 
@@ -313,7 +315,7 @@ def scored_by(
     if match:
         trials = np.ones(len(rates)) if run.trials is None else run.trials[0]
         graded = run.items.get("graded", pd.Series(False, run.items.index)).eq(True)
-        graded |= ~is_whole(rates * trials)
+        graded |= ~are_whole_counts(rates * trials)
         if graded.any():
             raise ValueError(
                 f"task {graded.idxmax()!r} has runs with partial credit: {measure} is "

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ITEM_FACTS', 'COST_UNITS', 'MODEL_FACTS', 'REPEATED_CHOICES', 'SAY', 'ScoreError', 'family_from_name',
-           'model_facts_from_names', 'ResolvedScores', 'is_whole', 'resolve_repeats', 'Scores', 'weighted_means',
+           'model_facts_from_names', 'ResolvedScores', 'are_whole_counts', 'resolve_repeats', 'Scores', 'weighted_means',
            'item_means', 'fill_gaps']
 
 # %% ../../nbs/data/scores.ipynb #2e4675dd
@@ -199,7 +199,7 @@ class ResolvedScores(NamedTuple):
     graded: np.ndarray | None = None  # items with a run of partial credit; None: none
 
 
-def is_whole(
+def are_whole_counts(
     solved: np.ndarray,  # number of runs; NaN: none
 ) -> np.ndarray:  # bool
     "Is it a number of runs that were right, and no sum of partial credit?"
@@ -230,7 +230,7 @@ def resolve_repeats(
         mean = np.where(trials > 0, total / np.maximum(trials, 1), np.nan)
         if not is_counted:
             return ResolvedScores(mean.astype(dtype), None, None)
-        is_graded = scored & ~is_whole(score * runs)
+        is_graded = scored & ~are_whole_counts(score * runs)
         graded = np.bincount(item[is_graded], minlength=shape[1]) > 0
         return ResolvedScores(
             mean.astype(dtype), trials, None, graded if graded.any() else None

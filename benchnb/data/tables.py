@@ -515,7 +515,7 @@ def tasks_by_file(
         return rows
     warnings.warn(
         f"task_id {files.idxmax()[1]} of one model stands in several files: each is "
-        "taken as a domain of its own; say task=NAME if they are runs of one",
+        "taken as a domain of its own; say task='NAME' if they are runs of one",
         stacklevel=2,
     )
     names = rows["file"].map(lambda path: Path(path).name.partition(".")[0])

@@ -466,7 +466,7 @@ class LMEval(Harness):
         if run.results and not named and re.fullmatch("[a-z0-9]{8}", run.model):
             notes.append(
                 f"lm-eval named {run.model} by its seed, since no model was named: "
-                "another model may have the same name (model=NAME gives it one)"
+                "another model may have the same name (model='NAME' gives it one)"
             )
         limit = get_nested(run.results, "config", "limit")
         whole = get_nested(run.results, "n-samples", run.task, "original")

@@ -671,7 +671,7 @@ def join_logs(
     try:
         return Scores(values, items, models, trials)
     except ScoreError as error:
-        problem = f"{error}, or choose another metric, or say scale=LOW,HIGH"
+        problem = f"{error}, or choose another metric, or say scale='LOW,HIGH'"
         raise AmbiguousFile(problem, "scale", []) from error
 
 

@@ -49,7 +49,8 @@ def test_load_table_from_files(tmp_path, kind):
 def test_load_table_names_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refused(lambda: load_table("."), "'.' is a folder, not a table")
-    refused(lambda: load_table("nowhere"), "no file or data set 'nowhere'", "data'")
+    wanted = "no file or data set 'nowhere'", "data_sets()"
+    refused(lambda: load_table("nowhere"), *wanted)
     bad = {
         "empty.csv": "",
         "words.jsonl": "model item score\n",

@@ -81,7 +81,7 @@ def test_a_judge_that_could_not_be_read(tmp_path):
 
 def test_a_judge_of_one_to_five(tmp_path):
     write_helm_run(tmp_path, "audio", "o/a", {"judge_score": [5, None, 3, 1, None]})
-    refused(lambda: import_logs("helm", tmp_path), "scale=LOW,HIGH")
+    refused(lambda: import_logs("helm", tmp_path), "scale='LOW,HIGH'")
     scores = import_logs("helm", tmp_path, Choices(scale=(1, 5)))
     assert scores.values[0, [0, 2, 3]].tolist() == [1, 0.5, 0]
     assert scores.models["reconciled"].tolist() == ["equal"]
@@ -240,7 +240,7 @@ def test_the_configuration_knows_the_direction(tmp_path):
 def test_a_judge_of_one_to_ten(tmp_path):
     answers = {"judge_score_turn_1": [10.0, 5, 1, 4]}
     write_lighteval(tmp_path, "o/a", {"mt|0": answers})
-    refused(lambda: import_logs("lighteval", tmp_path), "scale=LOW,HIGH")
+    refused(lambda: import_logs("lighteval", tmp_path), "scale='LOW,HIGH'")
     scores = import_logs("lighteval", tmp_path, Choices(scale=(1, 10)))
     assert means(scores) == {"o/a": 0.4444}
     assert scores.models["reconciled"].tolist() == ["equal"]

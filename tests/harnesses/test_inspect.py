@@ -364,7 +364,7 @@ def test_what_is_correct_is_better_and_an_unknown_number_is_said(tmp_path):
 def test_judges_have_scales(tmp_path, values, scale, right):
     entry = reported(float(np.mean(values)), "mean")
     write(tmp_path / "a.json", values, entries=[entry])
-    refused(lambda: read(tmp_path), "scale=LOW,HIGH")
+    refused(lambda: read(tmp_path), "scale='LOW,HIGH'")
     scores, _ = read(tmp_path, scale=scale)
     assert means(scores) == {"m": right}
     assert {*scores.models["reconciled"]} == {"equal"}
