@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['ITEM_FACTS', 'COST_UNITS', 'MODEL_FACTS', 'REPEATED_CHOICES', 'SAY', 'ScoreError', 'family_from_name',
-           'model_facts_from_names', 'ResolvedScores', 'are_whole_counts', 'resolve_repeats', 'Scores', 'weighted_means',
-           'item_means', 'fill_gaps']
+           'model_facts_from_names', 'ResolvedScores', 'are_whole_counts', 'resolve_repeats', 'Scores',
+           'weighted_means', 'item_means', 'fill_gaps']
 
 # %% ../../nbs/data/scores.ipynb #2e4675dd
 import hashlib

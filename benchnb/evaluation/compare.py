@@ -31,16 +31,16 @@ from benchnb.data.costs import (
     Amount,
     Unit,
     cost_unit,
-    format_amount,
     costs_in_unit,
+    format_amount,
     parse_budget,
 )
 from benchnb.data.render import (
     RemainingTime,
     TextTable,
     format_points,
-    progress_bar,
     format_table,
+    progress_bar,
 )
 from ..data.scores import Scores
 from ..data.sources import TableLike, as_scores

@@ -25,8 +25,8 @@ import pandas as pd
 from benchnb.data.files import (
     NewerFile,
     check_version,
-    suggest_nearest_name,
     replace_file,
+    suggest_nearest_name,
     unknown_name_error,
 )
 from ..data.scores import Scores
@@ -35,8 +35,8 @@ from benchnb.evaluation.method import (
     Method,
     check_parameters,
     document_parameters,
-    missing_packages,
     get_parameters,
+    missing_packages,
 )
 
 # %% ../../nbs/evaluation/registry.ipynb #5881de3d
