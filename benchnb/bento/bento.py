@@ -21,9 +21,9 @@ from .transfer import Transfer, read_transfer
 from ..data.files import resource_path
 from ..data.scores import Scores
 from benchnb.evaluation.left_out import (
+    assign_held_out,
     held_out_errors,
     held_out_radius,
-    assign_held_out,
 )
 from ..evaluation.method import Coreset, Estimate, IntervalKind, param
 from ..evaluation.registry import register

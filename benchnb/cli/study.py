@@ -20,18 +20,18 @@ import pandas as pd
 from fastcore.meta import delegates
 
 from benchnb.cli.app import (
-    describe_table,
     check_outputs,
     command,
     count_in_words,
+    describe_table,
     print_json,
     read_scores,
     save_plot,
     split_commas,
 )
-from ..data.costs import Unit, format_amount, costs_in_unit
+from ..data.costs import Unit, costs_in_unit, format_amount
 from ..data.files import naming, replace_file
-from ..data.render import labelled_line, format_points, format_table
+from ..data.render import format_points, format_table, labelled_line
 from ..data.scores import Scores
 from ..data.tables import parse_columns, read_frame, rename_columns
 from ..data.untrusted import escape_control_characters, write_csv

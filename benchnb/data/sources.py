@@ -36,10 +36,10 @@ from .scores import Scores, family_from_name, model_facts_from_names
 from benchnb.data.tables import (
     TABLE,
     check_columns_are_known,
+    columns_to_tasks,
     is_parquet,
     parse_columns,
     read_tables,
-    columns_to_tasks,
 )
 
 # %% ../../nbs/data/sources.ipynb #b7b7c24b

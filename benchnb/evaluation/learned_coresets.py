@@ -14,10 +14,10 @@ import numpy as np
 
 from ..data.scores import Scores, fill_gaps, item_means
 from benchnb.evaluation.left_out import (
+    assign_held_out,
     has_enough_to_calibrate,
     held_out_errors,
     held_out_radius,
-    assign_held_out,
 )
 from .method import Coreset, Estimate, Flag, IntervalKind, param
 from ..stats.gam import GAMCurve, fill_gaps_by_level, fit_best_gam

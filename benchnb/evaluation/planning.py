@@ -19,7 +19,7 @@ import pandas as pd
 from ..data.costs import cost_unit
 from ..data.scores import Scores
 from . import compare as comparisons
-from .compare import compare, average_over_trials, summarize_trials
+from .compare import average_over_trials, compare, summarize_trials
 from benchnb.evaluation.method import (
     Cohort,
     Estimate,

@@ -20,9 +20,9 @@ from ..data.scores import Scores
 from ..data.sources import TableLike, as_scores
 from benchnb.evaluation.compare import (
     MIN_TRIALS,
+    average_over_trials,
     compare,
     label_methods,
-    average_over_trials,
     summarize_trials,
 )
 from .method import Method

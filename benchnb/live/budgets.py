@@ -16,9 +16,9 @@ import numpy as np
 from benchnb.data.costs import (
     Amount,
     Unit,
-    format_amount,
-    count_items_in_order,
     costs_in_unit,
+    count_items_in_order,
+    format_amount,
 )
 from ..data.scores import Scores
 from ..evaluation.method import Method, get_parameters

@@ -21,8 +21,8 @@ import pandas as pd
 from .. import __version__
 from benchnb.data.files import (
     INSTALL_FROM,
-    naming,
     create_whole_folder,
+    naming,
     pip_install_command,
     read_object,
     resource_path,

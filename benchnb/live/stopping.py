@@ -17,9 +17,9 @@ from .budgets import has_nested_draws
 from benchnb.live.comparison import (
     ComparisonResult,
     Outcome,
-    format_margin,
     decide_outcome,
     format_difference,
+    format_margin,
 )
 from .evaluation import Evaluation
 from ..stats.confidence_sequences import confidence_sequence_with_unscored

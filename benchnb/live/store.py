@@ -23,14 +23,14 @@ import pandas as pd
 
 from benchnb.data.files import (
     FileError,
-    write_error,
     check_version,
     clear_unfinished,
     naming,
     read_object,
-    shorten_error,
-    replace_file,
     refuse_repeated_keys,
+    replace_file,
+    shorten_error,
+    write_error,
 )
 from ..data.untrusted import GROWTH, check_memory, write_csv
 from .told import Plan, ToldAnswers, check_answers, pool_runs

@@ -20,10 +20,10 @@ from ..data.render import format_points
 from ..data.scores import Scores, item_means
 from ..data.splits import find_copy_groups
 from benchnb.evaluation.left_out import (
+    assign_held_out,
     has_enough_to_calibrate,
     held_out_errors,
     held_out_radius,
-    assign_held_out,
 )
 from benchnb.evaluation.method import (
     Estimate,

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ..data.scores import Scores, fill_gaps
 from ..evaluation.method import Estimate, Flag, IntervalKind, Method, param
-from ..evaluation.per_task import split_budget, describe_short_tasks
+from ..evaluation.per_task import describe_short_tasks, split_budget
 from ..evaluation.registry import register
 from ..evaluation.simulate import drive_generator
 from ..stats.balanced_sampling import regression_estimate

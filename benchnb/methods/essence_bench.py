@@ -18,13 +18,13 @@ from ..data.scores import Scores, item_means
 from ..evaluation.learned_coresets import Candidate, RandomCurve
 from ..evaluation.method import param
 from ..evaluation.registry import register
-from ..stats.gam import fit_best_gam, fill_gaps_by_level, spline_basis
+from ..stats.gam import fill_gaps_by_level, fit_best_gam, spline_basis
 from benchnb.stats.genetic_search import (
     SearchSettings,
-    to_masks,
     draw_subsets,
     genetic_search,
     subset_means,
+    to_masks,
 )
 from ..stats.item_filters import drop_redundant, item_redundancy
 from ..stats.text import text_embeddings

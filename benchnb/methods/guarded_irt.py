@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from ..data.scores import Scores, item_means
 from ..data.splits import release_years
-from ..evaluation.left_out import held_out_errors, assign_held_out
+from ..evaluation.left_out import assign_held_out, held_out_errors
 from benchnb.evaluation.method import (
     Estimand,
     Estimate,

@@ -16,8 +16,8 @@ from ..evaluation.learned_coresets import Candidate, RandomCurve
 from ..evaluation.method import param
 from ..evaluation.registry import register
 from benchnb.stats.gam import (
-    leave_one_out_errors,
     fill_gaps_by_level,
+    leave_one_out_errors,
     make_roughness_penalty,
     spline_basis,
 )

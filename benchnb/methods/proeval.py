@@ -14,9 +14,9 @@ from scipy.special import ndtri
 
 from ..data.scores import Scores, item_means
 from benchnb.evaluation.left_out import (
+    assign_held_out,
     held_out_errors,
     held_out_radius,
-    assign_held_out,
 )
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
 from ..evaluation.registry import register

@@ -15,9 +15,9 @@ import numpy as np
 from ..data.scores import Scores, fill_gaps, weighted_means
 from ..data.splits import find_copy_groups
 from benchnb.evaluation.left_out import (
+    assign_held_out,
     held_out_errors,
     held_out_radius,
-    assign_held_out,
 )
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
 from ..evaluation.registry import register

@@ -23,9 +23,9 @@ from ..evaluation.compare import compare
 from ..evaluation.journal import Journal
 from benchnb.papers.verdicts import (
     Verdict,
+    judge_cell,
     parse_printed_unit,
     parse_printed_value,
-    judge_cell,
 )
 
 # %% ../../nbs/papers/published.ipynb #3f19fb15

@@ -28,8 +28,8 @@ from benchnb.papers.verdicts import (
     DISAGREEING_VERDICTS,
     ItemComparison,
     Verdict,
-    median_relative_difference,
     judge_item,
+    median_relative_difference,
 )
 
 # %% ../../nbs/papers/reproduced.ipynb #5616412f

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .irt import IRT, average_probabilities, average_curves
+from .irt import IRT, average_curves, average_probabilities
 from .irt_fit import pair_products, prepend_ones
 from .logistic import NormalPrior, newton_step
 
