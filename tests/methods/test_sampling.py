@@ -60,7 +60,7 @@ UNEQUAL[:4] = [0, 0, 8, 20]
 def test_chances_add_up(weight, data):
     budget = data.draw(st.integers(1, len(weight)))
     weight = np.array(weight, dtype=float)
-    chance = sampling.inclusion_probabilities(weight, budget)
+    chance = sampling.proportional_probabilities(weight, budget)
     assert chance.sum() == pytest.approx(min(budget, np.count_nonzero(weight)))
     assert ((chance >= 0) & (chance <= 1)).all() and (chance[weight == 0] == 0).all()
     loose = (chance < 1) & (weight > 0)
@@ -79,7 +79,7 @@ def test_chances_add_up(weight, data):
 )
 def test_items_are_drawn_with_their_chances(easiness):
     weight = np.arange(1, 13) / 78
-    chance = sampling.inclusion_probabilities(weight, 5)
+    chance = sampling.proportional_probabilities(weight, 5)
     rng = np.random.default_rng(0)
     hits = [sampling.draw_items(weight, 5, rng, easiness)[0] for _ in range(6000)]
     shares = np.bincount(np.concatenate(hits), minlength=12) / 6000
