@@ -69,7 +69,7 @@ function fitLogistic(design, seen, mean, precision, offset = seen.map(() => 0)) 
   return coefficients;
 }
 
-// a new model's curve over the items' easiness (target_curve)
+// a new model's curve over the items' easiness (predict_from_easiness)
 function targetCurve(easiness, items, seen) {
   const design = items.map((item) => [1, easiness[item]]);
   const [level, slope] = fitLogistic(design, seen, [0, 0.7], [[1 / 25, 0], [0, 4]]);

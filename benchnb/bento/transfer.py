@@ -26,7 +26,7 @@ from benchnb.bento.prompts import (
     Prompt,
     Task,
     draw_exemplars,
-    draw_queries,
+    questions_besides_exemplars,
 )
 from ..data.files import naming, replace_file
 from ..data.render import progress_bar
@@ -255,7 +255,7 @@ def draw_all(
     draws = {}
     for seed, task in product(range(protocol.seeds), tasks):
         shown = draw_exemplars(task, protocol.exemplars, seed, protocol.pool)
-        asked = draw_queries(task, shown, seed, protocol.queries)
+        asked = questions_besides_exemplars(task, shown, seed, protocol.queries)
         draws[seed, task.name] = (protocol.prompt.context(task, shown), asked)
     return draws
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['KEYS', 'INTERPOLATION', 'SPLIT_SETTINGS', 'number_record_keys', 'Fold', 'key_folds', 'split_records',
-           'list_possible_settings']
+           'list_possible_split_settings']
 
 # %% ../../nbs/bigbench/splits.ipynb #4f24e934
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold, train_test_split
 
-from .records import check_choice, require_records
+from .records import check_one_of, require_records
 
 # %% ../../nbs/bigbench/splits.ipynb #cdd73962
 KEYS = {
@@ -38,7 +38,7 @@ def number_record_keys(
     unit: str = "subtask",  # what a task is: subtask (a part) or task (the whole)
 ) -> np.ndarray:  # number of each record's key: 0, 1, ..., in sorted order
     "Records with equal numbers are held out together"
-    check_choice("unit", unit, ["subtask", "task"])
+    check_one_of("unit", unit, ["subtask", "task"])
     require_records(records)
     names = records["family"] + "/" + records["model"]
     unknown = -1.0 - pd.Series(pd.factorize(names, sort=True)[0], records.index)
@@ -160,7 +160,7 @@ def fold_beyond(
     seed: int = 42,  # of the two tenths
 ) -> Fold:  # of positions; the test set is the same in all three scenarios
     "Learn what lies below the held-out records (C.3); tenths by position of the row"
-    check_choice("scenario", scenario, ["S1", "S2", "S3"])
+    check_one_of("scenario", scenario, ["S1", "S2", "S3"])
     test, rng, parts = beyond(records, name), np.random.default_rng(seed), []
     below = ~test
     if name == "E1":  # what was asked with still more shots is left out
@@ -185,7 +185,7 @@ def split_records(
     unit: str = "subtask",  # what a task is: subtask (a part) or task (the whole)
 ) -> list[Fold]:  # (train, dev, test), arrays of positions
     "The folds of a setting; a setting that the records do not allow is refused"
-    check_choice("setting", name, SPLIT_SETTINGS)
+    check_one_of("setting", name, SPLIT_SETTINGS)
     require_records(records)
     records = records.reset_index(drop=True)
     if name in KEYS:
@@ -213,7 +213,7 @@ class Possible(NamedTuple):
         return self.allowed and not self.same_as
 
 # %% ../../nbs/bigbench/splits.ipynb #711a7e8b
-def list_possible_settings(
+def list_possible_split_settings(
     records: pd.DataFrame,  # checked records
 ) -> dict[str, Possible]:  # by setting
     "Which settings a table allows, and how large their test sets are"

@@ -5,9 +5,8 @@
 # %% auto #0
 __all__ = ['INSTALL_FROM', 'SITE', 'write_error', 'check_writable', 'sync_to_disk', 'is_running', 'clear_unfinished',
            'fill_beside', 'replace_file', 'write_text', 'create_whole_folder', 'FileError', 'AmbiguousFile', 'naming',
-           'shorten_error', 'NewerFile', 'check_version', 'refuse_repeated_keys', 'parse_object', 'read_object',
-           'resource_path', 'read_parquet', 'read_arrays', 'suggest_nearest_name', 'unknown_name_error',
-           'pip_install_command']
+           'shorten_error', 'NewerFile', 'check_version', 'refuse_repeated_keys', 'read_object', 'resource_path',
+           'read_parquet', 'read_arrays', 'suggest_nearest_name', 'unknown_name_error', 'pip_install_command']
 
 # %% ../../nbs/data/files.ipynb #c5410a7b
 import difflib
@@ -236,7 +235,7 @@ def refuse_repeated_keys(
         raise ValueError(f"it has {twice!r} twice")
     return found
 
-
+# %% ../../nbs/data/files.ipynb #aa342959
 def parse_object(
     text: bytes,
 ) -> dict:
@@ -246,7 +245,7 @@ def parse_object(
         raise TypeError("it is no JSON object")
     return found
 
-
+# %% ../../nbs/data/files.ipynb #7c3edf9a
 def read_object(
     path: str | Path,
     remedy: str,  # such as "copy it again", for messages

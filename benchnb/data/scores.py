@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['ITEM_FACTS', 'COST_UNITS', 'MODEL_FACTS', 'REPEATED_CHOICES', 'SAY', 'ScoreError', 'family_from_name',
-           'model_facts_from_names', 'ResolvedScores', 'are_whole_counts', 'resolve_repeats', 'Scores',
-           'weighted_means', 'item_means', 'fill_gaps']
+           'model_facts_from_names', 'are_whole_counts', 'resolve_repeats', 'Scores', 'weighted_means', 'item_means',
+           'fill_gaps']
 
 # %% ../../nbs/data/scores.ipynb #2e4675dd
 import hashlib
@@ -189,7 +189,7 @@ def check_trials(
 REPEATED_CHOICES = ("error", "first", "last", "mean", "trials")
 SAY = f"say repeated={', '.join(map(repr, REPEATED_CHOICES[1:-1]))} or 'trials'"
 
-
+# %% ../../nbs/data/scores.ipynb #ffe3fd09
 class ResolvedScores(NamedTuple):
     "A table with one score in each cell"
 
@@ -198,7 +198,7 @@ class ResolvedScores(NamedTuple):
     conflict: tuple[int, int] | None  # two rows that differ, where that is an error
     graded: np.ndarray | None = None  # items with a run of partial credit; None: none
 
-
+# %% ../../nbs/data/scores.ipynb #d929efdb
 def are_whole_counts(
     solved: np.ndarray,  # number of runs; NaN: none
 ) -> np.ndarray:  # bool
@@ -389,7 +389,7 @@ class Scores:
         return scores_from_long(frame, repeated)
 
     def near_copies(self) -> np.ndarray:  # a group number per model
-        "Groups of near-copies among the models: `splits.copy_groups`"
+        "Groups of near-copies among the models: `splits.find_copy_groups`"
         from benchnb.data.splits import find_copy_groups
 
         return find_copy_groups(self.values)

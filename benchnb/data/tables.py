@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['TABLE', 'UNFINISHED', 'is_parquet', 'read_frame', 'parse_columns', 'rename_columns', 'to_long_table', 'check_rows',
            'scores_from_long', 'check_columns_are_known', 'columns_to_tasks', 'trial_columns', 'rollouts',
-           'tasks_by_file', 'read_tables']
+           'read_tables']
 
 # %% ../../nbs/data/tables.ipynb #d2d63bf5
 import csv
@@ -505,8 +505,8 @@ def rollouts(
         )
     return frame.assign(score=frame["score"].mask(ended))
 
-
-def tasks_by_file(
+# %% ../../nbs/data/tables.ipynb #afddffc5
+def take_files_as_tasks(
     rows: pd.DataFrame,  # model, item, score, file: long tables of several files
 ) -> pd.DataFrame:  # the same, or with the files as tasks
     "Keep apart tasks that are numbered file by file, such as those of tau's domains"
@@ -521,7 +521,7 @@ def tasks_by_file(
     names = rows["file"].map(lambda path: Path(path).name.partition(".")[0])
     return rows.assign(task=names, item=names + "/" + rows["item"].map(str))
 
-
+# %% ../../nbs/data/tables.ipynb #83b3778a
 def read_tables(
     files: list,  # paths (CSV, TSV, Parquet, JSONL) and data frames; long or wide
     repeated: str = "error",  # one of REPEATED
@@ -556,7 +556,7 @@ def read_tables(
         if task is not None and "task" not in joined:
             joined["task"] = task
         if "file" in joined and "task" not in joined and len(paths) == len(files) > 1:
-            joined = tasks_by_file(joined)
+            joined = take_files_as_tasks(joined)
         if "trial" in joined and repeated == "error":
             run = ["model", "item", "trial"]
             repeated = "error" if joined[run].duplicated().any() else "trials"

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['GROWTH', 'PACKED', 'TooLarge', 'memory_limit', 'check_memory', 'read_within_limits', 'parquet_batches',
-           'parquet_schema', 'check_json', 'parse_json', 'read_stream', 'check_packing', 'load_arrays', 'is_small_text',
-           'unpack_zstd', 'escape_control_characters', 'write_csv', 'strip_apostrophes']
+           'parquet_schema', 'check_json_memory', 'parse_json', 'read_stream', 'check_packing', 'load_arrays',
+           'is_small_text', 'unpack_zstd', 'escape_control_characters', 'write_csv', 'strip_apostrophes']
 
 # %% ../../nbs/data/files.ipynb #e6ed0643
 import atexit
@@ -213,7 +213,7 @@ def parquet_schema(path: str | Path):  # an Arrow schema
 GROWTH = 50  # bytes of Python objects, at most, that a byte of JSON or CSV becomes
 
 # %% ../../nbs/data/files.ipynb #80e960e5
-def check_json(
+def check_json_memory(
     data: bytes,
     what: str = "it",  # for messages
 ) -> None:
@@ -229,7 +229,7 @@ def parse_json(
     what: str = "it",  # for messages
 ) -> Any:
     "JSON that is not parsed if it would take too much memory"
-    check_json(data, what)
+    check_json_memory(data, what)
     return json.loads(data, object_hook=hook, object_pairs_hook=pairs)
 
 # %% ../../nbs/data/files.ipynb #87820cd9

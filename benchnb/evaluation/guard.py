@@ -26,7 +26,7 @@ from benchnb.evaluation.simulate import (
 from ..stats.balanced_sampling import ModelAssisted, model_assisted_estimate
 from ..stats.conformal import conformal_interval
 from ..stats.intervals import proportional_probabilities, run_variance
-from ..stats.logistic import person_fit, rasch_curve, target_curve
+from ..stats.logistic import fit_rasch_curve, person_fit, predict_from_easiness
 
 # %% ../../nbs/evaluation/guard.ipynb #da3f86fb
 def fit_to_easiness(
@@ -37,7 +37,7 @@ def fit_to_easiness(
     if len(seen) < 5:
         return math.nan
     easiness = logit(np.clip(ease, 0.01, 0.99))
-    chance = rasch_curve(easiness, np.arange(len(seen)), seen, precision=1e-9)
+    chance = fit_rasch_curve(easiness, np.arange(len(seen)), seen, precision=1e-9)
     return person_fit(chance, seen)
 
 # %% ../../nbs/evaluation/guard.ipynb #265b098c
@@ -54,7 +54,7 @@ def assisted_estimate(
     easiness = (easiness - easiness.mean()) / max(easiness.std(), 1e-9)
     if probabilities is None:
         probabilities = proportional_probabilities(weights, len(asked))
-    predicted = target_curve(easiness, asked, seen)
+    predicted = predict_from_easiness(easiness, asked, seen)
     probabilities = np.maximum(probabilities, 1e-12)
     return model_assisted_estimate(weights, probabilities, predicted, asked, seen)
 

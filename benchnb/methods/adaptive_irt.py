@@ -50,7 +50,7 @@ from benchnb.stats.intervals import (
     systematic_sample,
 )
 from ..stats.irt import IRT, MIN_SOURCES, fit_bank, score_error
-from ..stats.logistic import standardized_logit, target_curve
+from ..stats.logistic import predict_from_easiness, standardized_logit
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #0a9295fe
 def expected_variance_reduction(
@@ -427,7 +427,7 @@ class AdaptiveIRT(Method):
         difference = corrected.score - expected @ self.weights_
         sample = combine_chosen_and_drawn(
             weights=self.weights_,
-            predicted=target_curve(self.ease_, drawn[0], drawn[1]),
+            predicted=predict_from_easiness(self.ease_, drawn[0], drawn[1]),
             chance=draw.probabilities,
             chosen=(asked, seen),
             drawn=drawn,

@@ -49,8 +49,8 @@ from benchnb.stats.irt_posterior import (
 )
 from benchnb.stats.logistic import (
     person_fit,
+    predict_from_easiness,
     standardized_logit,
-    target_curve,
 )
 
 # %% ../../nbs/methods/guarded_irt.ipynb #63af9e34
@@ -458,7 +458,7 @@ class GuardedIRT(Method):
         seen: np.ndarray,  # their scores
     ) -> ScoreEstimate:
         "The design-based estimate from the random sample (equation 2)"
-        predicted = target_curve(self.ease_, items, seen)
+        predicted = predict_from_easiness(self.ease_, items, seen)
         assisted = model_assisted_estimate(
             weights=self.weights_,
             probabilities=self.inclusion_probabilities_,

@@ -199,7 +199,7 @@ def extrapolations(
     effort: Effort,
 ) -> pd.DataFrame:  # one row per setting and scenario: rmse, r2
     "The MLP beyond its training range, in three scenarios"
-    possible = splits.list_possible_settings(records)
+    possible = splits.list_possible_split_settings(records)
     names = [name for name in splits.EXTRAPOLATION if possible[name].allowed]
     work = [(name, scenario) for name in names for scenario in ("S1", "S2", "S3")]
     folds = [splits.fold_beyond(records, name, scenario) for name, scenario in work]
@@ -350,7 +350,7 @@ def measured_records(
     in_place: bool,  # in the paper's rows?
 ) -> Iterator[pd.DataFrame]:  # cells of one table after another
     "Everything that the two chapters show of one table of records"
-    possible = splits.list_possible_settings(records)
+    possible = splits.list_possible_split_settings(records)
     yield recovering.record_cells(records)
     compared = [
         comparison_cells(compare_predictors(records, setting, effort=effort))

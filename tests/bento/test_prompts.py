@@ -5,7 +5,12 @@ import json
 import pandas as pd
 import pytest
 
-from benchnb.bento.prompts import Task, draw_exemplars, draw_queries, read_tasks
+from benchnb.bento.prompts import (
+    Task,
+    draw_exemplars,
+    questions_besides_exemplars,
+    read_tasks,
+)
 
 
 def test_draws_from_the_questions_share_no_exemplar():
@@ -14,7 +19,7 @@ def test_draws_from_the_questions_share_no_exemplar():
     draws = [draw_exemplars(task, 5, seed, pool="test") for seed in range(13)]
     assert len({e.input for shown in draws[:10] for e in shown}) == 50
     assert draws[12] == draws[0] and "d" not in {e.input for e in draws[0]}
-    assert len(draw_queries(task, draws[0], 0)) == 55
+    assert len(questions_besides_exemplars(task, draws[0], 0)) == 55
 
 
 FILES = {

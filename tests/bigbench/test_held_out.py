@@ -16,7 +16,7 @@ from benchnb.bigbench.held_out import (
     unseen_names,
 )
 from benchnb.bigbench.records import make_synthetic_records
-from benchnb.bigbench.splits import SPLIT_SETTINGS, list_possible_settings
+from benchnb.bigbench.splits import SPLIT_SETTINGS, list_possible_split_settings
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_column_says_what_is_held_out(made):
 
 @pytest.mark.parametrize("split", [n for n in SPLIT_SETTINGS])
 def test_settings_of_the_paper_go_by_their_names(made, split):
-    assert list_possible_settings(made)[split].allowed
+    assert list_possible_split_settings(made)[split].allowed
     assert len(group_folds(made, split)) in (1, 9, 10)
 
 

@@ -19,7 +19,7 @@ from benchnb.methods.adaptive_irt import (
 )
 from benchnb.stats.balanced_sampling import combine_chosen_and_drawn
 from benchnb.stats.irt import IRT, score_error
-from benchnb.stats.logistic import target_curve
+from benchnb.stats.logistic import predict_from_easiness
 
 RULES = [
     {},
@@ -202,7 +202,7 @@ def test_no_estimate_without_a_flag_is_contradicted_by_its_random_items():
         apart = (drawn[1] - expected).mean() / se
         contradicted.append(abs(apart) > 1.96)
         assert (Flag.MISFIT in e.flags) == contradicted[-1]
-        easy = target_curve(method.ease_, *drawn)
+        easy = predict_from_easiness(method.ease_, *drawn)
         sample = combine_chosen_and_drawn(target.weights, easy, chance, chosen, drawn)
         if contradicted[-1]:
             assert e.score == pytest.approx(sample.score)
@@ -258,7 +258,7 @@ def test_the_estimate_from_the_rest_is_unbiased(asked):
     for _ in range(3000):
         drawn = rng.choice(left, 15, replace=False)
         drawn_ones = (drawn, answers[drawn])
-        easy = target_curve(ease, *drawn_ones)
+        easy = predict_from_easiness(ease, *drawn_ones)
         scores.append(
             combine_chosen_and_drawn(weights, easy, chance, chosen, drawn_ones).score
         )

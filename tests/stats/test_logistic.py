@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit
 
-from benchnb.stats.logistic import person_fit, rasch_curve, target_curve
+from benchnb.stats.logistic import fit_rasch_curve, person_fit, predict_from_easiness
 
 
 def test_rasch_curve_is_that_of_scipy():
@@ -19,13 +19,15 @@ def test_rasch_curve_is_that_of_scipy():
         return level**2 / 50 - log
 
     level = minimize_scalar(depth).x
-    assert np.allclose(rasch_curve(ease, items, seen), expit(level + ease), atol=1e-6)
+    assert np.allclose(
+        fit_rasch_curve(ease, items, seen), expit(level + ease), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("seen", [np.zeros(3), np.ones(3), np.zeros(0)])
 def test_rasch_curve_of_separable_answers_is_finite(seen):
     ease = np.array([-9.0, 0, 9, 1])
-    guess = rasch_curve(ease, np.arange(len(seen)), seen)
+    guess = fit_rasch_curve(ease, np.arange(len(seen)), seen)
     assert ((guess > 0) & (guess <= 1)).all()
 
 
@@ -41,7 +43,9 @@ def test_target_curve_is_that_of_scipy():
 
     best = minimize(height, [0, 0.7], method="BFGS", tol=1e-9).x
     slow = 1 / (1 + np.exp(-(best[0] + best[1] * ease)))
-    np.testing.assert_allclose(target_curve(ease, items, seen), slow, atol=1e-4)
+    np.testing.assert_allclose(
+        predict_from_easiness(ease, items, seen), slow, atol=1e-4
+    )
 
 
 def test_person_fit_is_standard_normal_where_the_model_is_right():
