@@ -118,11 +118,21 @@ def trial_agent(
     llm = get_nested(trial, "agent_info", "model_info", "name")
     name = " ".join(filter(None, map(str, filter(None, [scaffold, llm]))))
     args = {key: get_nested(trial, *KWARGS, key) for key in OTHER_MODEL}
-    parts = [f"{key}={short(value)}" for key, value in args.items() if value]
+    parts = [f"{k}={short(v)}" for k, v in args.items() if v not in (None, "")]
     return f"{name} ({', '.join(parts)})" if name and parts else name or None
 
 
 KWARGS = ("config", "agent", "kwargs")
+
+
+def says_whole_system(
+    trial: dict,
+) -> bool:
+    "Does a trial record all arguments, and agent and model as they were?"
+    info = trial.get("agent_info")
+    places = (("version",), PROVIDER)
+    known = all(as_word(get_nested(info, *place)) for place in places)
+    return known and isinstance(get_nested(trial, "config", "agent"), dict)
 
 
 def trial_system(
@@ -332,6 +342,7 @@ class Harbor(Harness):
                 direction=direction if metric else "",
                 settings=trial_limits(trials[0]),
                 system=trial_system(trials[0]),
+                system_is_whole=says_whole_system(trials[0]),
                 reported=job.reported(trials[0], metric, task),
                 origin=origins.pop() if len(origins) == 1 else "",
             )

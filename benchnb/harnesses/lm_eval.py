@@ -170,7 +170,8 @@ def read_results(
 
 # arguments of a model that make another one of it, always part of its name
 OTHER_MODEL = (
-    "peft delta subfolder load_in_4bit load_in_8bit gguf_file autogptq gptqmodel "
+    "peft lora_local_path delta subfolder load_in_4bit load_in_8bit gguf_file "
+    "autogptq gptqmodel "
     "quantization reasoning_effort enable_thinking chat_template_args"
 ).split()
 # those that may change its answers: part of its name where two logs differ in them
@@ -308,7 +309,8 @@ def model_name(
     parts = [
         f"{key}={short(args[key], most=80)}"
         for key in OTHER_MODEL
-        if args.get(key) not in (None, "", False, "False", "false")
+        if args.get(key) not in (None, "")
+        and (key == "enable_thinking" or str(args[key]).lower() != "false")
     ]
     return f"{name} ({', '.join(parts)})" if parts else name
 
@@ -492,6 +494,8 @@ class LMEval(Harness):
                 direction=direction,
                 settings=task_settings(run.results, run.task),
                 system=system_settings(run.results),
+                system_is_whole=get_nested(run.results, "config", "model_args")
+                is not None,
                 reported=reported_scores(
                     run.results, run.task, metric, samples.filter, tuple(parts)
                 ),

@@ -111,6 +111,7 @@ class Log:
     version: str = ""  # of the task, as the harness counts it; "": unknown
     settings: dict[str, str] = field(default_factory=dict)  # that change the questions
     system: dict[str, str] = field(default_factory=dict)  # that makes another model
+    system_is_whole: bool = False  # True: what `system` does not name was not set
     reported: list[Reported] = field(default_factory=list)  # by the harness itself
     by_position: bool = False  # True: an id is the number of a row in the file
     origin: str = ""  # package or data set of the items; part of ids that would clash

@@ -408,10 +408,14 @@ def name_systems(
         by_model.setdefault(log.model, []).append(log)
     lines = []
     for model, own in by_model.items():
-        values: dict[str, set[str]] = {}
+        named = {name for log in own for name in log.system}
+        values: dict[str, set[str]] = {name: set() for name in sorted(named)}
         for log in own:
-            for name, value in log.system.items():
-                values.setdefault(name, set()).add(value)
+            for name in named:
+                if name in log.system:
+                    values[name].add(log.system[name])
+                elif log.system_is_whole:
+                    values[name].add("not set")
         differing = [name for name, seen in values.items() if len(seen) > 1]
         differing = [name for name in differing if name not in allowed]
         if not differing:

@@ -20,7 +20,8 @@ from benchnb.cli.app import main
 from benchnb.data.scores import describe_scores
 from benchnb.data.sources import load_table
 from benchnb.harnesses.harness import import_logs
-from benchnb.harnesses.logs import Choices
+from benchnb.harnesses.logs import Choices, Log
+from benchnb.harnesses.measured import name_systems
 
 
 def read(*paths, **choices):
@@ -435,3 +436,15 @@ def test_a_range_of_scores_is_over_the_items_of_all_models(tmp_path):
     table.write_text("\n".join(["model,item,score", *rows]))
     text = describe_scores(load_table(str(table)))["scores"]
     assert text == "no item has a score of every model"
+
+
+def test_a_setting_in_one_log_only_makes_another_system_where_all_are_recorded():
+    logs = [Log("m", "t", np.arange(2), np.ones(2)) for _ in range(2)]
+    logs[1].system = {"max_turns": "5"}
+    name_systems(logs)
+    assert [log.model for log in logs] == ["m", "m"]  # the first may not say it
+    for log in logs:
+        log.system_is_whole = True
+    (line,) = name_systems(logs)
+    assert [log.model for log in logs] == ["m", "m (max_turns=5)"]
+    assert "not set" in line
