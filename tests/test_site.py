@@ -32,7 +32,7 @@ from tools.process import (
     quarto_config,
     read_processed,
 )
-from tools.reference import entries, entry_text
+from tools.reference import chapter, entries, entry_text
 from tools.run import HEAVIEST, ROOT, notebooks, one_format
 
 SKIP = [".*", "_proc", "_docs", "build", "dist", "out", "*.egg-info", "__pycache__"]
@@ -111,7 +111,8 @@ def test_every_public_name_is_in_the_reference(site):
     folder = site[2] / "reference"
     index = (folder / "index.qmd").read_text("utf-8")
     for name, module in benchnb._HOME.items():
-        page = (folder / f"{module.replace('.', '/')}.qmd").read_text("utf-8")
+        notebook = chapter(ROOT / "benchnb" / f"{module.replace('.', '/')}.py")
+        page = (folder / notebook).with_suffix(".qmd").read_text("utf-8")
         assert f"[`{name}`]" in index and f"# {name} {{#{name.lower()} " in page
 
 
