@@ -21,9 +21,14 @@ from pkgutil import resolve_name
 import numpy as np
 import pandas as pd
 
-from ..data.files import replace_file, unknown_name_error
+from benchnb.data.files import (
+    AmbiguousFile,
+    FileError,
+    replace_file,
+    unknown_name_error,
+)
 from ..data.render import progress_bar
-from ..data.scores import Scores
+from ..data.scores import ScoreError, Scores
 from ..data.tables import TABLE, read_tables
 from benchnb.harnesses.logs import (
     ASK,
@@ -303,19 +308,28 @@ def import_logs(
         if choices.scale is not None or choices.direction is not None:
             way = choices.direction or "higher"
             convert = partial(to_unit_scale, scale=choices.scale, direction=way)
-        scores = read_tables(
-            files,
-            choices.repeated,
-            choices.task,
-            model=choices.model,
-            convert=convert,
-            **columns,
-        )
+        try:
+            scores = read_tables(
+                files,
+                choices.repeated,
+                choices.task,
+                model=choices.model,
+                convert=convert,
+                **columns,
+            )
+        except FileError as error:
+            if not isinstance(error.__cause__, ScoreError):
+                raise
+            problem = f"{error}, or say scale='LOW,HIGH'"
+            raise AmbiguousFile(problem, "scale", []) from error
         scores.items = store_choices(scores.items, choices)
         return scores
     logs = read_logs(harness, files, choices, n_jobs, progress)
     if not logs:
-        raise ValueError(f"nothing is left of {len(files)} logs ({files[0].name!r}...)")
+        raise ValueError(
+            f"no result in {len(files)} files read as logs of {harness.name}, the "
+            f"first is {str(files[0])!r}: check the format, or whether the runs ended"
+        )
     if choices.filter and not {log.filter or "none" for log in logs} & {
         *choices.filter
     }:

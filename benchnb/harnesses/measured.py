@@ -393,8 +393,8 @@ def name_origins(
     if not clashes:
         return []
     return [
-        f"items of {len(clashes)} names, such as {min(clashes)[1]!r}, come from "
-        "several packages or data sets: they are kept apart by these"
+        f"several packages or data sets hold an item named {min(clashes)[1]!r} "
+        f"({len(clashes)} such names): items are kept apart by these"
     ]
 
 

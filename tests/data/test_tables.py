@@ -12,6 +12,8 @@ from helpers.logs import refused, right_or_wrong
 from benchnb.data.files import AmbiguousFile
 from benchnb.data.scores import Scores
 from benchnb.data.sources import as_scores, load_table, read_tables
+from benchnb.harnesses.harness import import_logs
+from benchnb.harnesses.logs import Choices
 
 # tables by name or path
 
@@ -342,3 +344,20 @@ def test_a_missing_column_is_told_with_the_names_of_the_file(tmp_path):
     path.write_text("\n".join(["system,question,points", *rows]))
     with pytest.raises(AmbiguousFile, match="found 'system', 'question', 'points'"):
         load_table(path)
+
+
+def test_a_table_of_another_scale_is_refused_with_the_way_on(tmp_path):
+    path = tmp_path / "judge.csv"
+    path.write_text("model,item,score\nm,a,7\nm,b,3\n")
+    with pytest.raises(AmbiguousFile, match="outside .* say scale=") as caught:
+        import_logs("table", path)
+    assert caught.value.option == "scale"
+    scores = import_logs("table", path, Choices(scale=(1, 10)))
+    assert np.allclose(scores.values, [[6 / 9, 2 / 9]])
+
+
+def test_files_without_a_result_are_named(tmp_path):
+    path = tmp_path / "result.json"
+    path.write_text('{"x": 1}')
+    with pytest.raises(ValueError, match="no result in 1 files .* harbor.*result"):
+        import_logs("harbor", path)
