@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['BLANK', 'HARNESSES', 'doc_ids', 'Subset', 'make_subset', 'Round', 'Harness', 'read_logs', 'import_logs',
-           'subset_files', 'task_word', 'forbid_options', 'list_harnesses', 'is_harness', 'get_harness',
+           'subset_files', 'check_task_name', 'forbid_options', 'list_harnesses', 'is_harness', 'get_harness',
            'harness_entry', 'running_harnesses', 'running_harness', 'program_harness', 'guess_harness', 'export_scores']
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0003
@@ -361,7 +361,7 @@ def subset_files(
     }
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0012
-def task_word(
+def check_task_name(
     name: str,  # of a task
 ) -> str:  # the same
     "Refuse a task that a harness would read as an option, a pattern or several tasks"

@@ -31,7 +31,13 @@ from benchnb.data.untrusted import (
     read_stream,
     unpack_zstd,
 )
-from .harness import Harness, Round, Subset, forbid_options, task_word
+from benchnb.harnesses.harness import (
+    Harness,
+    Round,
+    Subset,
+    check_task_name,
+    forbid_options,
+)
 from benchnb.harnesses.logs import (
     ASK,
     MEASURED,
@@ -719,7 +725,7 @@ class Inspect(Harness):
         for task in subset.by_position:
             raise ValueError(places_are_no_ids(task))
         for task, ids in subset.ids.items():
-            words = ["inspect", "eval", task_word(subset.calls.get(task, task))]
+            words = ["inspect", "eval", check_task_name(subset.calls.get(task, task))]
             words += same_args(subset.call_args.get(task, ""))
             words += ["--model", round.model, "--sample-id"]
             words += [",".join(glob.escape(str(name)) for name in ids)]

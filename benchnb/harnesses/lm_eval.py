@@ -22,7 +22,13 @@ import numpy as np
 import pandas as pd
 
 from ..data.files import AmbiguousFile, FileError, naming
-from .harness import Harness, Round, Subset, forbid_options, task_word
+from benchnb.harnesses.harness import (
+    Harness,
+    Round,
+    Subset,
+    check_task_name,
+    forbid_options,
+)
 from benchnb.harnesses.logs import (
     ASK,
     Choices,
@@ -39,7 +45,7 @@ from benchnb.harnesses.logs import (
     skip_interrupted,
     typed_lines,
 )
-from .measured import SECRET, Reported, settle_direction, short
+from .measured import Reported, setting_words, settle_direction, short
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 NO_METRICS = (
@@ -207,18 +213,12 @@ def system_settings(
 ) -> dict[str, str]:  # name -> value; what nobody knows is a hash, it may be a secret
     "What else may change a model's answers, to tell its runs apart"
     args = model_args(results)
-    system = {key: short(args[key]) for key in ANSWERS if args.get(key) is not None}
+    system = setting_words(args, shown=ANSWERS, left_out=(*OTHER_MODEL, *NEUTRAL))
     if isinstance(config := results.get("config"), dict) and "gen_kwargs" in config:
         chosen = config["gen_kwargs"] or {}  # which replace those of every task
         pairs = sorted(chosen.items()) if isinstance(chosen, dict) else []
         words = [f"{key}:{short(value)}" for key, value in pairs]
         system["gen_kwargs"] = " ".join(words) or short(chosen or "none")
-    others = {*args} - {*OTHER_MODEL, *ANSWERS, *NEUTRAL}
-    system |= {
-        key: short(args[key], most=0)
-        for key in sorted(others)
-        if args[key] is not None and not SECRET.search(key)
-    }
     return system
 
 
@@ -527,7 +527,12 @@ class LMEval(Harness):
             args = f"pretrained={round.model}" if local else f"model={round.model}"
         file = str(round.folder / self.items.format(round.suffix))
         words = ["lm_eval", "--model", kind, "--model_args", args]
-        words += ["--tasks", ",".join(map(task_word, subset.ids)), "--samples", file]
+        words += [
+            "--tasks",
+            ",".join(map(check_task_name, subset.ids)),
+            "--samples",
+            file,
+        ]
         words += include_path_args([*subset.calls.values()])
         words += fewshot_args([*subset.shots.values()])
         return shlex.join([*words, "--log_samples", "--output_path", round.logs])

@@ -359,9 +359,11 @@ def setting_words(
     "Settings as words; a text that nobody knows is a hash, for it may be a secret"
     words = {}
     for name, value in sorted(values.items()):
-        if value is None or name in {*left_out} or SECRET.search(name.lower()):
+        is_shown = name in {*shown}
+        is_secret = SECRET.search(name.lower()) and not is_shown
+        if value is None or is_secret or name in {*left_out}:
             continue
-        is_plain = isinstance(value, (bool, int, float)) or name in {*shown}
+        is_plain = isinstance(value, (bool, int, float)) or is_shown
         words[name] = short(value, most=24 if is_plain else 0)
     return words
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..evaluation.method import Method
-from ..harnesses.harness import Subset, make_subset, task_word
+from ..harnesses.harness import Subset, check_task_name, make_subset
 from ..harnesses.logs import as_number, choose, source_settings
 from .bundles import load_bundle, read_bundle
 from .report import estimate_to_metrics
@@ -40,8 +40,10 @@ def make_task_file(
 ) -> dict[str, str]:  # file name -> text
     "A bundle as a task of lm-evaluation-harness"
     names = method.items_.index[method.coreset_]
-    tasks = [task_word(task) for task in make_subset(method.items_, list(names)).ids]
-    name = task_word(Path(folder).resolve().name)
+    tasks = [
+        check_task_name(task) for task in make_subset(method.items_, list(names)).ids
+    ]
+    name = check_task_name(Path(folder).resolve().name)
     text = TASK_FILE.format(
         size=len(names),
         folder=Path(folder).name,
