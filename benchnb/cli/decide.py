@@ -210,7 +210,7 @@ def check_documents(
             if other and not {*values} & {*other} and name not in differing:
                 problem = (
                     f"{name} of {task} is {','.join(values)} in A, {','.join(other)} "
-                    f"in B: compare runs with the same, or say --differing {name}"
+                    f"in B: compare runs with the same, or let {name} differ"
                 )
                 raise AmbiguousFile(problem, "differing", [name])
 

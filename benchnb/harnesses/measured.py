@@ -473,6 +473,6 @@ def check_same_settings(
                 problem = (
                     f"task {task} has {name} {value} in {file}, but {before} in "
                     f"{where}: leave one out, run it again with {name} {before}, "
-                    f"or say differing={name!r}"
+                    f"or let {name} differ"
                 )
                 raise AmbiguousFile(problem, "differing", [name])

@@ -186,7 +186,8 @@ def test_other_shots_or_another_version_than_the_sources_are_refused(give, harne
         err, what = give("tell new new/logs", wrong=True), said.split()[0]
         own = {"shots": "5", "version": "2"}[what]
         assert f"task sums has {said} in '" in err and err.count("\n") == 1
-        assert f"but {own} in the sources: leave one out, or run it again" in err
+        assert f"but {own} in the sources: leave one out, run it again with" in err
+        assert err.endswith(f"or let {what} differ (--differing {what})\n")
         assert not Evaluation.load("new").answers
         give("publish s.parquet --method kmeans --budget 12 --folds 0 --out small")
         log("whole", "o/new", ALL, 8, **one)

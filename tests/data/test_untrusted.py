@@ -47,14 +47,18 @@ from benchnb.harnesses.harness import import_logs
 from benchnb.harnesses.logs import Choices
 from benchnb.live.bundles import load_bundle
 kind, path = sys.argv[1:]
+CHOICES = {
+    "lm-eval": dict(metric=("acc",), model="m", task="t"),
+    "openllm": dict(metric=("acc",), model="m"),
+    "inspect": dict(interrupted="keep"),
+}
 try:
     if kind == "load":
         load_table(path)
     elif kind == "bundle":
         load_bundle(path)
     else:
-        choices = Choices(("acc",), model="m", task="t", interrupted="keep")
-        import_logs(kind, path, choices)
+        import_logs(kind, path, Choices(**CHOICES.get(kind, {})))
 except (ValueError, OSError) as error:
     print(error)
 else:

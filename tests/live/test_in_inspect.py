@@ -356,6 +356,8 @@ def test_other_questions_under_the_same_ids_are_refused_as_by_tell(world):
     plan = "plan h.parquet --method random --budget 20 --harness inspect --out told"
     call(*own, *plan.split(), cwd=place, **env)
     told = start(*own, "tell", "told", "prime", cwd=place, **env)
+    assert told.returncode == 2 and "or let ask differ (--differing ask)" in told.stderr
+    told = start(*own, *"tell told prime --differing ask".split(), cwd=place, **env)
     assert told.returncode == 2 and "another document" in told.stderr
     same = [x.replace("scores.parquet", "h.parquet") for x in small(["aaa"], "same")]
     out = inspect(world, ({}, [*same, *other]))
