@@ -1,5 +1,6 @@
 "The shape of the package: arrows point downward, and short journeys through it"
 
+import ast
 import os
 import shutil
 import subprocess
@@ -49,6 +50,64 @@ def test_an_upward_import_and_a_method_that_imports_another_are_found(tmp_path):
     code = "from importlinter.cli import lint_imports as f; raise SystemExit(f())"
     settings = dict(cwd=tmp_path, status=1, PYTHONPATH=str(tmp_path))
     assert "0 kept, 2 broken" in python("-c", code, **settings)
+
+
+WRITERS = {  # what changes a file where it stands
+    *("write_bytes", "to_csv", "to_parquet", "savez", "savez_compressed", "truncate"),
+    *("rmtree", "unlink", "copy2", "copyfile", "copytree"),
+}
+IN_PLACE = {  # where it is called -> why nothing that a user has told us can be lost
+    "cli/app.py main": "os.devnull",
+    "cli/data.py import_command": "Scores.to_parquet writes beside",
+    "cli/decide.py _write_result": "adds to the page of a workflow",
+    "cli/score.py Rounds.run_one": "logs of a round that runs again",
+    "cli/score.py Rounds.rescue": "a copy in a temporary folder",
+    "cli/small_benchmark.py print_advice": "a journal, after its table is written",
+    "cli/study.py compare_command": "a journal, after its table is written",
+    "cli/study.py transfer_command": "Transfer.to_csv writes beside",
+    "data/files.py clear_unfinished": "unfinished files of processes that are gone",
+    "data/sources.py fetch_source": "a download that is not finished",
+    "data/untrusted.py write_csv": "given the name to write to",
+    "evaluation/left_out.py write_left_out_errors": "in memory",
+    "evaluation/registry.py save_method": "in memory",
+    "harnesses/checks.py survives_corruption": "a copy that is damaged on purpose",
+    "harnesses/harness.py export_scores.write": "given the name to write to",
+    "live/evaluation.py Evaluation._begin": "a folder beside its place",
+    "live/in_inspect.py note_outcome": "a copy beside the log",
+    "stats/genetic_search.py Search.save.write": "given the name to write to",
+}
+
+
+def writes_in_place(tree, within=""):
+    "Names of functions that call what changes a file where it stands"
+    for node in ast.iter_child_nodes(tree):
+        name = within
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = f"{within}.{node.name}".lstrip(".")
+        if isinstance(node, ast.Call):
+            text = ast.unparse(node.func)
+            last = text.rpartition(".")[2]
+            if last == "replace_file":  # what it is given writes beside the final name
+                continue
+            modes = [x.value for x in node.args if isinstance(x, ast.Constant)]
+            opens = last == "open" and any({*str(m)[:2]} & {*"wax+"} for m in modes)
+            on_path = last == "write_text" and text != last  # ours writes beside
+            if last in WRITERS or opens or on_path or text == "os.remove":
+                yield name
+        yield from writes_in_place(node, name)
+
+
+def test_what_a_user_told_is_written_beside_and_renamed():
+    "No file is changed where it stands, but in the functions of this list"
+    places = set()
+    for path in PACKAGE.rglob("*.py"):
+        functions = {*writes_in_place(ast.parse(path.read_text()))}
+        places |= {f"{path.relative_to(PACKAGE)} {name}" for name in functions}
+    assert places == IN_PLACE.keys()
+    planted = (
+        "def f(p):\n  p.write_text('')\n  with open(p, 'r+') as file: file.truncate()"
+    )
+    assert [*writes_in_place(ast.parse(planted))] == ["f"] * 3
 
 
 JOURNEY = """

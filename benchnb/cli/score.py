@@ -15,7 +15,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
+from collections.abc import Generator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -565,6 +567,31 @@ END = (  # a shell script that ends a group of processes after its input has end
     "kill -0 -$p || exit; sleep 1; done; kill -KILL -$p"
 )
 
+# %% ../../nbs/cli/score.ipynb #a51de002
+@contextlib.contextmanager
+def hold_logs(
+    folder: Path,  # of all logs
+) -> Generator[int]:  # descriptor; a process that is given it holds the folder too
+    "Refuse a folder in which the command of an earlier run still writes"
+    if sys.platform == "win32":  # no locks of folders
+        yield -1
+        return
+    import fcntl
+
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a disk without locks
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    f"the command of an earlier run still runs in {str(folder)!r}: "
+                    "end it"
+                ) from None
+        yield held
+    finally:
+        os.close(held)
+
 # %% ../../nbs/cli/score.ipynb #771e78a0
 def run_program(
     words: list[str],  # of the command
@@ -575,56 +602,44 @@ def run_program(
         raise ValueError(f"no program {words[0]!r}: check the command")
     if sys.platform == "win32":  # no locks of folders, no process groups
         return subprocess.run(words, stdout=2).returncode
-    import fcntl
-
-    held = os.open(folder, os.O_RDONLY)
     env = dict(os.environ)
     if env.get("PYTHONSAFEPATH") == "benchnb":  # `main` sets it for our own processes
         del env["PYTHONSAFEPATH"]
-    try:
-        with contextlib.suppress(OSError):  # a disk without locks
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(
-                    f"the command of an earlier run still runs in {str(folder)!r}: "
-                    "end it"
-                ) from None
-        #####
-        with subprocess.Popen(
+    with (
+        hold_logs(folder) as held,
+        subprocess.Popen(
             ["sh", "-c", END],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             env=env,
-        ) as guard:
-            assert guard.stdin is not None  # it is a pipe
-            pipe = guard.stdin
+        ) as guard,
+    ):
+        assert guard.stdin is not None  # it is a pipe
+        pipe = guard.stdin
 
-            def report():  # in the child, before it is the command
-                os.write(pipe.fileno(), b"%d\n" % os.getpid())
+        def report():  # in the child, before it is the command
+            os.write(pipe.fileno(), b"%d\n" % os.getpid())
 
-            try:
-                with subprocess.Popen(
-                    words,
-                    stdout=2,
-                    start_new_session=True,
-                    env=env,
-                    pass_fds=[held],
-                    preexec_fn=report,
-                ) as child:
-                    try:
-                        return child.wait()
-                    except KeyboardInterrupt:  # as the terminal would tell the command
-                        os.killpg(child.pid, signal.SIGINT)
-                        raise
-                    finally:
-                        pipe.close()
-            finally:
-                pipe.close()
-    finally:
-        os.close(held)
+        try:
+            with subprocess.Popen(
+                words,
+                stdout=2,
+                start_new_session=True,
+                env=env,
+                pass_fds=[held],
+                preexec_fn=report,
+            ) as child:
+                try:
+                    return child.wait()
+                except KeyboardInterrupt:  # as the terminal would tell the command
+                    os.killpg(child.pid, signal.SIGINT)
+                    raise
+                finally:
+                    pipe.close()
+        finally:
+            pipe.close()
 
 # %% ../../nbs/cli/score.ipynb #76bce7ef
 @dataclass
@@ -742,20 +757,29 @@ class Rounds:
         from tqdm import tqdm
 
         from benchnb.harnesses.harness import get_harness
+        from benchnb.live.repair import set_aside
 
-        if self.harness.drives_rounds or not get_harness(self.format).tables:
+        has_rows = any(file.stat().st_size for file in part.glob("*.csv"))
+        tables = get_harness(self.format).tables and not self.harness.drives_rounds
+        if not tables or not has_rows:
             return
-        for file in part.glob("*.csv"):  # without a line that was cut short
-            lines = file.read_bytes()
-            file.write_bytes(lines[: lines.rfind(b"\n") + 1])
-        with contextlib.suppress(ValueError):  # nothing can be read
-            answers, model, _ = self.answers([part])
+        try:
+            with tempfile.TemporaryDirectory() as whole:
+                for file in part.glob("*.csv"):  # without a line that was cut short
+                    lines = file.read_bytes()
+                    lines = lines[: lines.rfind(b"\n") + 1]
+                    Path(whole, file.name).write_bytes(lines)
+                answers, model, _ = self.answers([Path(whole)])
             kept = {n: x for n, x in answers.items() if x == x and n in self.live.ask()}
             self.live.tell(kept, model=self.choices.model or model)
             number = count_in_words(len(kept), "answer")
-            tqdm.write(
-                f"{number} of a round that was not finished are kept", sys.stderr
+            line = f"{number} of a round that was not finished are kept"
+        except ValueError:  # they cannot be read
+            line = (
+                f"{part.name} of a round that was not finished cannot be read, it is "
+                f"renamed to {set_aside(part).name}"
             )
+        tqdm.write(line, sys.stderr)
 
     def run(self) -> None:
         "Run and tell, until nothing is asked"
@@ -763,8 +787,9 @@ class Rounds:
 
         live = self.live
         self.tell()  # what a run that was killed has left
-        for part in self.folder.glob("logs/round_*.part"):
-            self.rescue(part)
+        for part in sorted(self.folder.glob("logs/round_*.part")):
+            with hold_logs(part.parent):
+                self.rescue(part)
         with tqdm(desc="items", total=live.method.budget_, disable=None) as bar:
             bar.update(len(live.answers))
             while asked := live.ask():

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..data.files import fill_beside
+from ..data.files import fill_beside, sync_to_disk
 from ..data.sources import load_table
 from ..evaluation.method import Estimate, get_parameters
 from ..evaluation.registry import get_method
@@ -437,7 +437,9 @@ async def note_outcome(
     with fill_beside(path) as copied:
         shutil.copy2(path, copied)
         await write(copied)
+        sync_to_disk(copied)
         os.replace(copied, path)
+        sync_to_disk(path.parent)
 
 
 @lru_cache

@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.crash import run
 from helpers.forked import forked
 
 from benchnb.cli.app import main
+from benchnb.cli.score import Rounds
 from benchnb.data.scores import Scores
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import simulate
@@ -144,6 +146,46 @@ def test_the_answers_of_an_unfinished_round_are_kept(place, capsys):
     assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
 
 
+def test_stopped_anywhere_the_rows_of_an_unfinished_round_are_kept(place):
+    "They are in the file, byte by byte, until the store has them"
+    asked = Evaluation.load("mine").ask()[:3]
+    file = place[0] / "mine" / "logs" / "round_1.part" / "answers.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text("\n".join(["item,score", *(f"{n},1" for n in asked), "t/5"]))
+    rows = file.read_bytes()
+
+    def run_until_a_round():
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Rounds, "run_one", lambda rounds: sys.exit(0))
+            with pytest.raises(SystemExit):
+                main(RUN)
+
+    for stop in range(1, 1000):
+        copy = place[0] / f"copy_{stop}"
+        shutil.copytree(place[0] / "mine", copy / "mine")
+        done = run(run_until_a_round, copy, stop)
+        left = copy / file.relative_to(place[0])
+        assert left.read_bytes() == rows, stop
+        if done.status >= 0:
+            break
+    assert done.status == 0 and stop > 5, done.err
+    assert {*asked} <= Evaluation.load(copy / "mine").answers.keys()
+
+
+@pytest.mark.parametrize("text", ["no table\n", "item,score\n{0},1\n{0},0\n"])
+def test_an_unfinished_round_that_cannot_be_read_is_renamed(text, place, capsys):
+    folder, wanted = place
+    text = text.format(Evaluation.load("mine").ask()[0])
+    part = folder / "mine" / "logs" / "round_1.part"
+    part.mkdir(parents=True)
+    (part / "answers.csv").write_text(text)
+    assert main(RUN) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "cannot be read, it is renamed to round_1.part.aside" in said
+    assert (part.parent / "round_1.part.aside" / "answers.csv").read_text() == text
+    assert Evaluation.load("mine").estimate().score == pytest.approx(wanted.score, 1e-9)
+
+
 # Two at once, and commands that outlive their parent ------------------------------
 
 NESTED = """
@@ -237,6 +279,7 @@ def test_a_command_that_got_away_is_not_joined(place, capsys):
     fcntl.flock(handle, fcntl.LOCK_EX)
     assert main(RUN) == 2
     assert "still runs in 'mine/logs'" in capsys.readouterr().err
+    assert part.exists()  # which it still writes
     os.close(handle)
     assert main(RUN) == 0
 
