@@ -43,6 +43,7 @@ from benchnb.evaluation.method import (
 from ..evaluation.simulate import finalize_estimate
 from ..harnesses.harness import BLANK, get_harness
 from ..harnesses.logs import choices_of_sources, choices_to_dict
+from ..harnesses.measured import hide_secrets
 from ..live.certificate import format_figures, format_measured, format_validity
 from ..live.evaluation import Evaluation
 from ..live.report import FEW, UNLIKE_SOURCES, describe_settings, make_report
@@ -541,15 +542,17 @@ def how_to_repeat(
     page: Page = [("h2", "How to repeat it"), ("p", choice)]
     if plan.command is None:
         return page
-    secret = r"(?i)((?:key|token|secret|password)=)[^\s,'\"]+"
-    words = shlex.split(plan.command)
+    words = shlex.split(plan.command.replace("--model-args=", "--model-args "))
+    for at, word in enumerate(words[:-1]):
+        if word == "--model-args":
+            words[at + 1] = hide_secrets(words[at + 1])
     steps = [pip_install_command()] if INSTALL_FROM != "." else []
     table = next((word for word in words if word.endswith(".parquet")), None)
     if table and "harness" in read:
         options = reading_options(live)
         line = ["benchnb", "import", read["harness"], "LOGS", *options, "--out", table]
         steps.append(shlex.join(line))
-    steps += [re.sub(secret, r"\1...", plan.command), next_command(live, folder)]
+    steps += [shlex.join(words), next_command(live, folder)]
     steps.append(f"benchnb estimate {shlex.quote(folder)} --html report.html")
     order = "benchnb plan prints what to run; do that before benchnb tell."
     if len(steps) > 4:

@@ -273,11 +273,6 @@ def _expected_precision(
     return f"the interval will be about ± {format_points(width / 2, 0)} points{unlike}"
 
 
-SECRET = re.compile(
-    r"\b((api_?|(use_)?auth_?|access_?|hf_?)?(key|token)|\w*(secret|password))=", re.I
-)
-
-
 @command(
     "plan",
     "benchnb plan swebench_verified --budget 25 --out my_agent",
@@ -311,15 +306,12 @@ def plan_command(
 ) -> None:
     "Choose the items that a new model runs, and begin its evaluation"
     from benchnb.harnesses.harness import BLANK, make_subset
+    from benchnb.harnesses.measured import check_storable
     from benchnb.live.evaluation import Evaluation
     from benchnb.live.store import check_new, holds_evaluation
     from benchnb.live.told import Plan
 
-    if secret := SECRET.search(model_args or ""):
-        raise ValueError(
-            f"--model-args holds {secret[1]}: leave it out, it would be stored; "
-            "lm-eval finds it in OPENAI_API_KEY or HF_TOKEN"
-        )
+    check_storable(model_args)
     model = model or BLANK
     half = None if plus_minus is None else points_to_share("plus_minus", plus_minus)
     settings: dict = {

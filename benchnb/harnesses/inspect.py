@@ -58,6 +58,7 @@ from benchnb.harnesses.logs import (
 )
 from benchnb.harnesses.measured import (
     HARM,
+    LOGIN,
     SECRET,
     Reported,
     metric_direction,
@@ -551,8 +552,9 @@ def asking_args(
     if about.get("task_registry_name") == "benchnb/small":
         passed = {}  # of the task that chooses the samples
     for name, value in passed.items():
-        if isinstance(value, (str, int, float)) and not SECRET.search(name.lower()):
-            text = value if isinstance(value, str) else json.dumps(value)
+        text = value if isinstance(value, str) else json.dumps(value)
+        is_secret = SECRET.search(name.lower()) or LOGIN.search(text)
+        if isinstance(value, (str, int, float)) and not is_secret:
             words += ["-T", f"{name}={text}"]
     config = as_dict(about.get("config"))
     for name in LIMITS:

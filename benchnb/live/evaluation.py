@@ -43,6 +43,7 @@ from benchnb.harnesses.harness import (
     running_harness,
     subset_files,
 )
+from ..harnesses.measured import check_storable
 from . import budgets
 from .certificate import flag_outside_certificate
 from .report import drop_empty_interval, make_report, round_for_json
@@ -373,6 +374,7 @@ class Evaluation(Results):
         if source is not None:
             plan["ease"] = np.round(item_means(source.values), 4).tolist()
         settings = Plan(seed, **plan)
+        check_storable(settings.model_args)
         if settings.harness is not None:
             running_harness(settings.harness)
         prepared = _prepare(method, budget, settings)

@@ -173,15 +173,63 @@ def test_forecast_is_of_the_method_that_recommend_recommends(
         assert not any("irt" in name for name in forecast)
 
 
-def test_a_key_is_neither_kept_nor_printed(tmp_path, monkeypatch, capsys):
+SECRETS = {  # arguments of a model -> what is named
+    "api_key=yzzy": "api_key",
+    "bearer=yzzy": "bearer",
+    "headers=yzzy": "headers",
+    'header={"Authorization": "yzzy"}': "header",
+    "OPENAI_API_KEY=yzzy": "OPENAI_API_KEY",
+    "passwd=yzzy": "passwd",
+    "credentials=yzzy": "credentials",
+    "auth_token=yzzy": "auth_token",
+    "cookie=yzzy": "cookie",
+    "never_heard_of=yzzy": "never_heard_of",
+    "base_url=https://me:yzzy@host/v1": "base_url",
+    "base_url=https://yzzy@host/v1": "base_url",
+    "base_url=me:yzzy@host": "base_url",
+    "base_url=http://host/v1?key=yzzy": "base_url",
+    "base_url=http://host bearer=yzzy": "bearer",
+    "dtype=float16;bearer=yzzy": "dtype",
+    "yzzy": "a value without a name",
+    '{"model": "m", "extra": {"a": "yzzy"}}': "extra",
+    '{"chat_template_args": {"key": "yzzy"}}': "key",
+}
+
+
+@pytest.mark.parametrize("secret, name", SECRETS.items())
+def test_a_secret_is_neither_kept_nor_printed(
+    secret, name, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     table().to_parquet("scores.parquet")
-    given = "model=m,api_key=sk-yzzy,base_url=http://a"
+    given = secret if secret.startswith("{") else f"model=m,{secret}"
     words = ["plan", "scores.parquet", "--budget", "5", "--method", "random"]
     assert main([*words, "--out", "new", "--model-args", given]) == 2
     out, err = capsys.readouterr()
-    assert "--model-args holds api_key: leave it out" in err
+    assert f"--model-args must not hold {name}, it would be stored" in err
     assert "yzzy" not in out + err and not Path("new").exists()
+    with pytest.raises(ValueError, match=f"must not hold {name},"):
+        Evaluation(get_method("random").fit(table()), 5, model_args=given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "pretrained=org/new,revision=main,dtype=bfloat16,peft=org/lora",
+        "model=gpt,base_url=http://localhost:8000/v1,num_concurrent=8,max_retries=3",
+        '{"pretrained": "org/new", "chat_template_args": {"enable_thinking": false}}',
+    ],
+)
+def test_arguments_of_a_model_that_are_no_secrets_are_kept(
+    given, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    table().to_parquet("scores.parquet")
+    words = ["plan", "scores.parquet", "--budget", "5", "--method", "random"]
+    words += ["--harness", "lm-eval", "--out", "new"]
+    assert main([*words, "--model-args", given]) == 0
+    assert given.partition(",")[0] in capsys.readouterr().out
+    assert Evaluation.load("new").plan.model_args == given
 
 
 def test_a_slip_in_the_tables_name_is_named_before_the_budget(tmp_path, capsys):

@@ -127,7 +127,7 @@ def test_a_report_of_before_has_no_command_and_secrets_are_left_out(call):
     answer(begin(call, "--budget", 20, "--model", "max_tokens"))
     live = Evaluation.load("new")
     typed = live.plan.command
-    secret = f"{typed} --model-args model=gpt,api_key=sk-123"
+    secret = f"{typed} --model-args model=gpt,bearer=sk-123"
     with live.store.changing():
         live.store.write(
             replace(live._state(), plan=replace(live.plan, command=secret))
@@ -136,7 +136,7 @@ def test_a_report_of_before_has_no_command_and_secrets_are_left_out(call):
     assert (
         not Path("new/report.md").exists() and "123" not in Path("one.md").read_text()
     )
-    assert "--model-args model=gpt,api_key=..." in Path("one.md").read_text()
+    assert "--model-args model=gpt,bearer=..." in Path("one.md").read_text()
     assert typed.startswith("benchnb plan s.parquet")
     with live.store.changing():
         live.store.write(replace(live._state(), plan=replace(live.plan, command=None)))
