@@ -463,8 +463,8 @@ STORABLE = frozenset(  # arguments of models whose values are no secrets
     " ".join(
         (
             "pretrained model model_id model_name path revision subfolder",
-            "code_revision peft lora_local_path delta gguf_file tokenizer tokenizer_path",
-            "tokenizer_revision tokenizer_mode tokenizer_type load_format",
+            "code_revision peft lora_local_path delta gguf_file tokenizer",
+            "tokenizer_path tokenizer_revision tokenizer_mode tokenizer_type load_format",
             "dtype softmax_dtype mixed_precision_dtype precision quantization",
             "quantization_config kv_cache_dtype load_in_4bit load_in_8bit gptqmodel",
             "autogptq attn_implementation max_length max_model_len max_gen_toks",
