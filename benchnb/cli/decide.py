@@ -61,6 +61,7 @@ from benchnb.live.answers import (
     choices_for_evaluation,
     guess_format,
     name_format_in_errors,
+    names_metric,
     read_answer_tables,
     read_imported_table,
     with_typed,
@@ -126,7 +127,8 @@ def is_scores(place: str) -> bool:
     "Does a file hold scores, and nothing of a harness?"
     if not Path(place).is_file():
         return False
-    return guess_format(place, "list") in ("scores", "list", "table")
+    format = guess_format(place, "list")
+    return format in ("scores", "list", "table") and not names_metric(place)
 
 # %% ../../nbs/cli/decide.ipynb #9a908b70
 def one_model(
@@ -171,12 +173,17 @@ def read_logs_of(
     harness = get_harness(format)
     files = find_logs([place], harness.belongs, harness.logs)
     with naming(files[0]):
-        is_list = harness.tables and "item" in read_frame(files[0], rows=1)
+        columns = {*read_frame(files[0], rows=1)} if harness.tables else {"metric"}
+        is_list = "item" in columns and "metric" not in columns
     if is_list:
         answers = read_answer_tables([*map(str, files)], None, choices)[0]
         if not answers:
             raise ValueError(f"{place!r} has no rows: write item and score in each")
         return one_row(answers)
+    if harness.tables:
+        named = {"model", "item", "score"} <= columns
+        model = choices.model if named else choices.model or "model"
+        choices = replace(choices, model=model, differing=())
     return one_model(import_logs(format, place, choices), place)
 
 # %% ../../nbs/cli/decide.ipynb #f4865406

@@ -423,9 +423,11 @@ def typed_choices(
 ) -> dict:  # fields of Choices, where they were said
     "What was typed about the measure of a new model's logs"
     from benchnb.harnesses.harness import get_harness
+    from benchnb.live.answers import names_metric
 
     said = {name: value for name, value in measure.items() if value is not None}
-    if said and (format == "scores" or get_harness(format).tables):
+    is_plain = format == "scores" or get_harness(format).tables
+    if said and is_plain and not names_metric(place):
         raise ValueError(
             f"{place!r} holds scores from 0 to 1, and nothing of a harness: leave "
             f"--{' and --'.join(said)} out, or import it first with that"

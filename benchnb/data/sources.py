@@ -338,7 +338,7 @@ TableLike: TypeAlias = str | Path | pd.DataFrame | np.ndarray | Scores
 # %% ../../nbs/data/sources.ipynb #dca38f3a
 def load_file(
     path: str,  # of a Parquet, CSV, TSV or JSONL file
-    **how,  # repeated, columns, columns_are: see read_tables
+    **how,  # repeated, columns, columns_are, metric, direction: see read_tables
 ) -> Scores:
     "The table in a file; a path that leads to none is answered with the nearest one"
     if os.path.isdir(path):
@@ -364,14 +364,22 @@ def load_table(
     columns_are: str | None = None,  # of a wide table: items or tasks; None: items
     repeated: str = "error",  # two scores: error, first, last, mean or trials
     skip_empty: bool = False,  # leave out models and items without any score
+    metric: str | None = None,  # one of a column metric, where it has several
+    direction: str | None = None,  # which values are better: higher or lower
 ) -> Scores:
     "Scores by name, from a file, a data frame (long or wide) or an array"
+    metrics = (metric,) if metric else ()
     try:
         if isinstance(table, Scores):
             found = table
         elif isinstance(table, pd.DataFrame):
             found = read_tables(
-                [table], repeated, columns=columns, columns_are=columns_are
+                [table],
+                repeated,
+                columns=columns,
+                columns_are=columns_are,
+                metric=metrics,
+                direction=direction,
             )
         elif isinstance(table, (list, np.ndarray)):
             found = Scores(table)
@@ -386,7 +394,12 @@ def load_table(
             found = load(str(table), folder)
         else:
             found = load_file(
-                str(table), repeated=repeated, columns=columns, columns_are=columns_are
+                str(table),
+                repeated=repeated,
+                columns=columns,
+                columns_are=columns_are,
+                metric=metrics,
+                direction=direction,
             )
     except AmbiguousFile as error:  # the command line has words of its own for it
         option, choices = error.option, error.choices

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['TABLE', 'UNFINISHED', 'is_parquet', 'read_frame', 'parse_columns', 'rename_columns', 'to_long_table', 'check_rows',
-           'scores_from_long', 'check_columns_are_known', 'columns_to_tasks', 'trial_columns', 'rollouts',
-           'read_tables']
+           'scores_from_long', 'check_columns_are_known', 'columns_to_tasks', 'leave_out_invalid', 'choose_metric',
+           'values_to_scores', 'trial_columns', 'rollouts', 'read_tables']
 
 # %% ../../nbs/data/tables.ipynb #d2d63bf5
 import csv
@@ -15,13 +15,14 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from .directions import metric_direction, settle_direction, to_unit_scale
 from benchnb.data.files import (
     AmbiguousFile,
     FileError,
@@ -43,6 +44,7 @@ from benchnb.data.untrusted import (
     read_within_limits,
     strip_apostrophes,
 )
+from .validity import invalid_rows, may_mark
 
 # %% ../../nbs/data/tables.ipynb #c7d9a610
 TABLE = re.compile(r"\.(csv|tsv|parquet|jsonl|ndjson)(\.(gz|bz2|zst))?$")
@@ -169,6 +171,7 @@ def read_frame(
 # %% ../../nbs/data/tables.ipynb #deae8345
 KNOWN_COLUMNS = (
     *("model", "item", "score", "successes", "trials", "doc_id", "hash"),
+    *("metric", "valid", "invalid"),
     *ITEM_FACTS,
     *MODEL_FACTS,
 )
@@ -187,7 +190,14 @@ def parse_columns(
         found[name] = other
     return found
 
+# %% ../../nbs/data/tables.ipynb #2d187838
+def _count_all_rows(
+    columns: Mapping[str, str],  # a name here -> the name in the file
+) -> bool:
+    "Did somebody say valid=score: a row with a score counts?"
+    return columns.get("valid", "") in {"score", columns.get("score")}
 
+# %% ../../nbs/data/tables.ipynb #148a89cd
 def rename_columns(
     frame: pd.DataFrame,
     columns: Mapping[str, str],  # a name here -> the name in the file
@@ -195,6 +205,8 @@ def rename_columns(
 ) -> pd.DataFrame:  # with the names of this library
     "A table with the library's names; a column that is not there is refused"
     frame = frame.rename(columns=str)
+    all_count = _count_all_rows(columns)
+    columns = {n: x for n, x in columns.items() if not (all_count and n == "valid")}
     for name, other in columns.items():
         if name not in known:
             raise ValueError(
@@ -280,7 +292,7 @@ def to_long_table(
     if len(there) == 2:
         raise no_column("score", frame.columns)
     if "item" in frame:
-        facts = ("task", "weight", "cost", "cost_unit", "text", "doc_id", "hash")
+        facts = (*ITEM_FACTS, "doc_id", "hash", "metric")
         names, other = ["item", *(c for c in facts if c in frame)], "model"
     else:
         first = "model" if "model" in frame or frame.empty else frame.columns[0]
@@ -294,7 +306,7 @@ def to_long_table(
             settle = [f"item={first}", f"model={first}"]
             raise AmbiguousFile(f"{problem} the first column", "columns", settle)
         frame, other = frame.rename(columns={first: "model"}), "item"
-        names = ["model", *frame.columns.intersection(MODEL_FACTS)]
+        names = ["model", *frame.columns.intersection([*MODEL_FACTS, "metric"])]
     rows_each = len(frame) / max(1, frame[names[0]].nunique())
     if rows_each >= max(2, frame.shape[1] - 1):  # in a wide table a row is a name
         raise no_column("score", given)
@@ -401,7 +413,7 @@ def one_fact_each(
 ) -> pd.DataFrame:
     "The columns that say one thing about each item, or about each model"
     facts = {}
-    skipped = {"model", "item", "score", "trials", "successes", *skip}
+    skipped = {"model", "item", "score", "trials", "successes", "invalid", *skip}
     for column in frame.columns.difference(skipped, sort=False):
         try:
             code, values = pd.factorize(frame[column])
@@ -426,7 +438,7 @@ def scores_from_long(
     repeated: str = "error",  # one of REPEATED
 ) -> Scores:  # further columns become facts where they say one thing per item or model
     "A table from one row per model and item; `trials` and `successes` are counts"
-    table = counted_scores(frame)
+    table = counted_scores(leave_out_invalid(frame.rename(columns=str)))
     for name in ("model", "item", "score"):
         if name not in table:
             raise no_column(name, frame.columns)
@@ -475,6 +487,107 @@ def from_memory(
         problem = "its rows have no names: put those of the models into the index, or"
         raise AmbiguousFile(f"{problem} say which columns hold names", "columns", LONG)
     return frame.set_axis([f"model{n}" for n in range(len(frame))]).reset_index()
+
+# %% ../../nbs/data/tables.ipynb #va000008
+def leave_out_invalid(
+    frame: pd.DataFrame,  # long, or wide either way round
+    all_count: bool = False,  # somebody said so
+) -> pd.DataFrame:  # without their scores; a long one with `invalid`, True or False
+    "A table in which a row that is marked as invalid has no score"
+    values = frame.columns.intersection(["score", "successes"])
+    is_long = len(values) > 0
+    marks = [name for name in frame.columns[not is_long :] if may_mark(name)]
+    if not marks or (all_count and is_long):
+        return frame
+    if not is_long:
+        facts = (*ITEM_FACTS, *MODEL_FACTS, "doc_id", "hash", "metric")
+        names = {"item", "model", *facts, *marks}
+        values = frame.columns[1:].difference([*names], sort=False)
+    scores = frame[values].apply(pd.to_numeric, errors="coerce")
+    chosen = next((name for name in ("invalid", "valid") if name in frame), None)
+    invalid, columns = invalid_rows(
+        frame[marks], scores.mean(axis=1) * np.where(all_count, np.nan, 1), chosen
+    )
+    if not is_long:
+        frame = frame.drop(columns=columns)
+    if all_count or not columns:
+        return frame
+    count = int((invalid & scores.notna().any(axis=1)).sum())
+    if count:
+        warnings.warn(
+            f"rows without a score: {count}, which do not count by the column "
+            f"{' and '.join(map(repr, columns))} (columns valid=score counts them)",
+            stacklevel=2,
+        )
+    frame = frame.assign(**{name: frame[name].mask(invalid) for name in values})
+    return frame.assign(invalid=invalid) if is_long else frame
+
+# %% ../../nbs/data/tables.ipynb #me000002
+def choose_metric(
+    rows: pd.DataFrame,  # long, perhaps with the columns metric and task
+    wanted: Sequence[str] = (),  # names, in order of preference; (): none was given
+) -> pd.DataFrame:  # of one metric a task
+    "The rows of one metric on each task; which of several is asked"
+    if "metric" not in rows:
+        if wanted:
+            raise ValueError("no column 'metric' names several: leave metric out")
+        return rows
+    task = rows["task"] if "task" in rows else pd.Series("all", rows.index)
+    kept = np.zeros(len(rows), bool)
+    for name, part in rows["metric"].groupby(task.to_numpy(), sort=False):
+        metrics = [*map(str, part.dropna().unique())]
+        usable = [metric for metric in wanted if metric in metrics]
+        if metrics and (wanted or len(metrics) > 1) and not usable:
+            missing = f" no metric {wanted[0]!r}" if wanted else " several metrics"
+            raise AmbiguousFile(
+                f"task {name} has{missing}: choose metric from "
+                f"{', '.join(map(repr, metrics[:12]))}",
+                "metric",
+                metrics,
+            )
+        own = usable[0] if usable else next(iter(metrics), None)
+        is_own = rows["metric"].isna() | rows["metric"].map(str).eq(own)
+        kept |= (is_own & task.eq(name)).to_numpy()
+    return rows[kept]
+
+
+def values_to_scores(
+    rows: pd.DataFrame,  # long, perhaps with the columns metric and task
+    direction: str | None = None,  # which values are better; None: by the metric
+    scale: tuple[float, float] | None = None,  # lowest and highest value; None: 0 and 1
+    column: str | None = None,  # the name of the scores' column in the file
+) -> pd.DataFrame:
+    "The same with scores from 0 to 1; where lower is better, that has to be said"
+    if "metric" not in rows:
+        if column and metric_direction(column) == "lower":
+            direction = settle_direction(column, "columns", chosen=direction)
+        if direction is None and scale is None:
+            return rows
+        values = pd.to_numeric(rows["score"], errors="coerce").to_numpy(float)
+        scores = to_unit_scale(values, scale, direction or "higher")
+        return rows.assign(score=scores)
+    task = rows["task"] if "task" in rows else pd.Series("all", rows.index)
+    metrics = rows["metric"].map(str, na_action="ignore")
+    directions = {}
+    for name, metric in dict.fromkeys(zip(task, metrics.fillna(""), strict=True)):
+        by_name = metric_direction(metric, task=str(name))
+        several = len({*metrics.dropna()}) > 1
+        chosen = None if several and by_name == "higher" else direction
+        directions[name, metric] = chosen or "higher"
+        if metric:
+            directions[name, metric] = settle_direction(
+                metric,
+                "column metric",
+                chosen=chosen,
+                task="" if name == "all" else str(name),
+            )
+    keys = zip(task, metrics.fillna(""), strict=True)
+    own = np.array([directions[key] for key in keys], object)
+    values = pd.to_numeric(rows["score"], errors="coerce").to_numpy(float)
+    lower = to_unit_scale(values, scale, "lower")
+    higher = to_unit_scale(values, scale, "higher")
+    scores = np.where(own == "lower", lower, higher)
+    return rows.assign(score=scores, direction=own)
 
 # %% ../../nbs/data/tables.ipynb #582f07b9
 UNFINISHED = ("infrastructure_error", "context_window_exceeded")
@@ -529,7 +642,9 @@ def read_tables(
     columns: Mapping[str, str] | None = None,  # a name here -> the name in the files
     columns_are: str | None = None,  # of a wide table: items or tasks; None: items
     model: str | None = None,  # of rows that name none
-    convert: Callable[[np.ndarray], np.ndarray] | None = None,  # values to scores
+    metric: Sequence[str] = (),  # of several in a task, the first of these that it has
+    direction: str | None = None,  # which values are better; None: by the metric
+    scale: tuple[float, float] | None = None,  # lowest and highest value; None: 0 and 1
 ) -> Scores:
     "One checked table from plain tables"
     rows, wide, columns = [], False, columns or {}
@@ -542,6 +657,7 @@ def read_tables(
             frame = from_memory(one, columns) if in_memory else read_frame(one, names)
             by_number = "task_id" in frame and "item" not in frame
             frame = rollouts(rename_columns(frame, columns))
+            frame = leave_out_invalid(frame, _count_all_rows(columns))
             check_rows(frame)
             if not columns:
                 check_sides(frame)
@@ -560,9 +676,8 @@ def read_tables(
         if "trial" in joined and repeated == "error":
             run = ["model", "item", "trial"]
             repeated = "error" if joined[run].duplicated().any() else "trials"
-        if convert is not None:
-            values = pd.to_numeric(joined["score"], errors="coerce")
-            joined["score"] = convert(values.to_numpy(float))
+        joined = choose_metric(joined, metric)
+        joined = values_to_scores(joined, direction, scale, columns.get("score"))
         scores = gather(joined, repeated, f" in {where!r}" if paths else "")
         if wide and not columns_are:
             check_columns_are_known(scores.values)

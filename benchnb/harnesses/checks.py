@@ -158,12 +158,16 @@ def runs_what_was_chosen(
 # %% ../../nbs/harnesses/harness.ipynb #chcd0014
 def marks_of_validity(harness: Harness, place: Path, choices: Choices) -> None:
     "A score that is marked as invalid is missing, with its reason"
-    scores = read_example(harness, place, choices)
-    files = find_logs([place], harness.belongs, harness.logs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        logs = [log for file in files for log in harness.read(file, choices)]
-    named = any(failure != "" for log in logs for failure in np.asarray(log.failures))
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        scores = read_example(harness, place, choices)
+    named = bool(notes)  # a table keeps no reasons
+    if not harness.tables:
+        files = find_logs([place], harness.belongs, harness.logs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            logs = [log for file in files for log in harness.read(file, choices)]
+        named = any(reason != "" for log in logs for reason in np.asarray(log.failures))
     is_missing = np.isnan(scores.values).any() and not np.isnan(scores.values).all()
     check_rule(is_missing, "a score that does not count is counted", "read the mark")
     check_rule(

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
+from ..data.directions import settle_direction
 from ..data.files import FileError
 from ..data.scores import Scores
 from ..data.untrusted import check_memory
@@ -38,7 +39,7 @@ from benchnb.harnesses.logs import (
     timestamp,
     typed_lines,
 )
-from .measured import Reported, settle_direction, short
+from .measured import Reported, short
 
 # %% ../../nbs/harnesses/exchange.ipynb #fd1e822b
 class Outcome(msgspec.Struct):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..data.directions import settle_direction
 from ..data.files import naming
 from ..data.scores import COST_UNITS
 from .harness import Harness, Round, Subset
@@ -31,12 +32,7 @@ from benchnb.harnesses.logs import (
     read_json,
     timestamp,
 )
-from benchnb.harnesses.measured import (
-    Reported,
-    setting_words,
-    settle_direction,
-    short,
-)
+from .measured import Reported, setting_words, short
 
 # %% ../../nbs/harnesses/agents.ipynb #33fdc3f2
 def trial_rewards(

@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
@@ -40,7 +39,6 @@ from benchnb.harnesses.logs import (
     read_json,
     store_choices,
 )
-from .measured import to_unit_scale
 
 # %% ../../nbs/harnesses/harness.ipynb #8f8bcb5f
 def doc_ids(
@@ -212,13 +210,10 @@ class TableFile(Harness):
     "Plain tables, long or wide"
 
     name, logs, pattern = "table", "table", TABLE.pattern
-    options, units, tables = ("repeated",), (), True
+    options, units, tables = ("repeated", "metric"), (), True
     cannot = {
-        "validity": "a cell has a score or none",
         "own number": "a table holds items only",
         "model": "a name is all that is written of it",
-        "metric": "a column is called score, and no more",
-        "direction": "a score is better when it is higher",
     }
 
 
@@ -304,17 +299,15 @@ def import_logs(
     check_options(harness, choices)
     files = find_logs(paths, harness.belongs, harness.logs)
     if harness.tables:
-        convert = None
-        if choices.scale is not None or choices.direction is not None:
-            way = choices.direction or "higher"
-            convert = partial(to_unit_scale, scale=choices.scale, direction=way)
         try:
             scores = read_tables(
                 files,
                 choices.repeated,
                 choices.task,
                 model=choices.model,
-                convert=convert,
+                metric=choices.metric,
+                direction=choices.direction,
+                scale=choices.scale,
                 **columns,
             )
         except FileError as error:

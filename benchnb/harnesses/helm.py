@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..data.directions import settle_direction
 from ..data.files import AmbiguousFile, FileError, naming
 from .harness import Harness
 from benchnb.harnesses.logs import (
@@ -28,7 +29,7 @@ from benchnb.harnesses.logs import (
     read_json,
     text_hash,
 )
-from .measured import Reported, settle_direction, short
+from .measured import Reported, short
 
 # %% ../../nbs/harnesses/archives.ipynb #e31975c5
 BOOKKEEPING = (

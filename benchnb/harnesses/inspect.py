@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..data.directions import HARM, metric_direction, settle_direction
 from ..data.files import AmbiguousFile, naming
 from ..data.scores import COST_UNITS
 from benchnb.data.untrusted import (
@@ -56,16 +57,7 @@ from benchnb.harnesses.logs import (
     text_hash,
     timestamp,
 )
-from benchnb.harnesses.measured import (
-    HARM,
-    LOGIN,
-    SECRET,
-    Reported,
-    metric_direction,
-    setting_words,
-    settle_direction,
-    short,
-)
+from .measured import LOGIN, SECRET, Reported, setting_words, short
 
 # %% ../../nbs/harnesses/inspect.ipynb #db1cda36
 def read_entry(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..data.directions import settle_direction
 from ..data.files import AmbiguousFile, FileError, naming
 from ..data.untrusted import check_memory, parquet_batches, parquet_schema
 from .harness import Harness
@@ -29,7 +30,7 @@ from benchnb.harnesses.logs import (
     read_json,
     timestamp,
 )
-from .measured import Reported, setting_words, settle_direction
+from .measured import Reported, setting_words
 
 # %% ../../nbs/harnesses/archives.ipynb #16abc4b3
 RECORD = re.compile(r"^(metrics?|__metric__)\.")

@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
+from ..data.directions import settle_direction
 from ..data.files import AmbiguousFile, FileError, naming
 from benchnb.harnesses.harness import (
     Harness,
@@ -45,7 +46,7 @@ from benchnb.harnesses.logs import (
     skip_interrupted,
     typed_lines,
 )
-from .measured import Reported, setting_words, settle_direction, short
+from .measured import Reported, setting_words, short
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 NO_METRICS = (

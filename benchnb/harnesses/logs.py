@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
+from ..data.directions import DIRECTIONS, to_unit_scale
 from ..data.files import AmbiguousFile, FileError, naming, shorten_error
 from benchnb.data.scores import (
     COST_UNITS,
@@ -45,7 +46,6 @@ from benchnb.data.untrusted import (
     read_stream,
 )
 from benchnb.harnesses.measured import (
-    DIRECTIONS,
     Reported,
     check_same_settings,
     item_weights,
@@ -53,7 +53,6 @@ from benchnb.harnesses.measured import (
     name_systems,
     reconcile,
     reconciled_models,
-    to_unit_scale,
     unlike_sampling,
 )
 

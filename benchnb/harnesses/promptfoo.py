@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..data.directions import settle_direction
 from ..data.files import naming
 from ..data.scores import COST_UNITS
 from .harness import Harness
@@ -31,12 +32,7 @@ from benchnb.harnesses.logs import (
     read_json,
     timestamp,
 )
-from benchnb.harnesses.measured import (
-    Reported,
-    setting_words,
-    settle_direction,
-    short,
-)
+from .measured import Reported, setting_words, short
 
 # %% ../../nbs/harnesses/agents.ipynb #a58pf006
 PASSED = "success"  # the metric of passed tests; beside it score and named scores

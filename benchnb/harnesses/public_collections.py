@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..data.directions import settle_direction
 from ..data.files import naming
 from ..data.untrusted import check_memory, parquet_batches, parquet_schema
 from .harness import Harness
 from .logs import ASK, Choices, Log, as_ids, choose
-from .measured import settle_direction
 
 # %% ../../nbs/harnesses/archives.ipynb #9a90b80c
 class Collection(Harness):

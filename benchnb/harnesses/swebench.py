@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..data.directions import settle_direction
 from ..data.files import naming
 from ..data.sources import load
 from ..data.untrusted import parse_json
@@ -25,7 +26,7 @@ from benchnb.harnesses.logs import (
     get_nested,
     read_json,
 )
-from .measured import Reported, settle_direction
+from .measured import Reported
 
 # %% ../../nbs/harnesses/agents.ipynb #1e6fed88
 OUTCOMES = {  # list of instances -> their score; later ones win

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..data.directions import settle_direction
 from ..data.files import AmbiguousFile, naming
 from ..data.scores import COST_UNITS
 from ..data.tables import UNFINISHED
@@ -27,11 +28,7 @@ from benchnb.harnesses.logs import (
     get_nested,
     read_json,
 )
-from benchnb.harnesses.measured import (
-    setting_words,
-    settle_direction,
-    short,
-)
+from .measured import setting_words, short
 
 # %% ../../nbs/harnesses/agents.ipynb #a58ta104
 REWARD = "reward"

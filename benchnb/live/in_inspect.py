@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..data.directions import DIRECTIONS, to_unit_scale
 from ..data.files import fill_beside, sync_to_disk
 from ..data.sources import load_table
 from ..evaluation.method import Estimate, get_parameters
@@ -41,7 +42,6 @@ from benchnb.harnesses.logs import (
     store_settings,
     text_hash,
 )
-from ..harnesses.measured import DIRECTIONS, to_unit_scale
 from .answers import names_by_id
 from .budgets import continue_draw, get_drawn_before, has_nested_draws
 from .bundles import load_bundle

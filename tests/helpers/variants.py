@@ -418,15 +418,24 @@ def of_openeval(models, items, scores):
     }
 
 
-def in_table(rows):
+def in_table(rows, *more):
+    "A table of model, item, score, and of more columns"
+
     def write(folder):
-        lines = [f"{model},{item},{score}" for model, item, score in rows]
-        Path(folder, "a.csv").write_text("\n".join(["model,item,score", *lines]))
+        head = ",".join(["model", "item", "score", *more])
+        lines = [",".join(map(str, row)) for row in rows]
+        Path(folder, "a.csv").write_text("\n".join([head, *lines]))
 
     return write
 
 
-TABLES = {"item": in_table(ORDER), "runs": in_table(RUNS)}
+TABLES = {
+    "validity": in_table([("m", "q1", 1, True), ("m", "q2", 0, False)], "valid"),
+    "item": in_table(ORDER),
+    "metric": in_table([("m", "q1", 1, "acc"), ("m", "q2", 0, "acc")], "metric"),
+    "direction": in_table([("m", "q1", 1, "wer"), ("m", "q2", 0.5, "wer")], "metric"),
+    "runs": in_table(RUNS),
+}
 VARIANTS = {
     "lm-eval": {
         "own number": lm_number,
