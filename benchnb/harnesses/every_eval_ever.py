@@ -438,7 +438,7 @@ class EveryEvalEver(Harness):
                 where,
                 said=result.higher if result and metric != "is_correct" else None,
                 chosen=choices.direction_on(task),
-                asks=result is not None and result.is_unknown,
+                task=task,
             ),
             filter="" if rows["filter"].iloc[0] == "none" else rows["filter"].iloc[0],
             failures=rows["failure"].to_numpy(),

@@ -110,6 +110,9 @@ def run_spec(folder: Path) -> Json:  # {}: there is none
     return read_json(path) if path.is_file() else {}
 
 
+TASK_ARGS = "temperature max_tokens top_p instructions method".split()
+
+
 def adapter_settings(
     spec: Json,  # from run_spec
     task: str,
@@ -121,10 +124,12 @@ def adapter_settings(
     system = {}
     if deployment := as_word(adapter.get("model_deployment")):
         system["model_deployment"] = deployment
-    for name in ("temperature", "max_tokens", "instructions", "method"):
-        value = adapter.get(name)  # scenarios differ in these: a task with itself
-        if value not in (None, ""):
-            system[f"{name} of {task}"] = short(value)
+    for name in TASK_ARGS:  # scenarios differ in these: a task with itself
+        if name in adapter:
+            value = adapter[name]
+            system[f"{name} of {task}"] = (
+                "none" if value in (None, "") else short(value)
+            )
     most = as_word(adapter.get("max_eval_instances"))
     limit = f"max_eval_instances {most}" if most else ""
     return system, as_word(adapter.get("max_train_instances")), limit
@@ -225,7 +230,7 @@ class Helm(Harness):
             names = score_names(frame, choices.scale, choices.metric or own)
             metric = choose(names, choices.metric, "metric", where, own)
             direction = settle_direction(
-                metric, where, chosen=choices.direction_on(task)
+                metric, where, chosen=choices.direction_on(task), task=task
             )
             tokens = ["num_prompt_tokens", "num_output_tokens"]
             cost = frame.reindex(columns=tokens).sum(axis=1, min_count=2)

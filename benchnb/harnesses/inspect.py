@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..data.directions import HARM, metric_direction, settle_direction
+from ..data.directions import metric_direction, settle_direction
 from ..data.files import AmbiguousFile, naming
 from ..data.scores import COST_UNITS
 from benchnb.data.untrusted import (
@@ -57,7 +57,14 @@ from benchnb.harnesses.logs import (
     text_hash,
     timestamp,
 )
-from .measured import LOGIN, SECRET, Reported, setting_words, short
+from benchnb.harnesses.measured import (
+    LOGIN,
+    NEUTRAL,
+    SECRET,
+    Reported,
+    setting_words,
+    short,
+)
 
 # %% ../../nbs/harnesses/inspect.ipynb #db1cda36
 def read_entry(
@@ -341,21 +348,17 @@ def reduced_scores(
 
 # %% ../../nbs/harnesses/inspect.ipynb #insp58c1
 # settings and arguments that make another model of it, always part of its name
-OTHER_SYSTEM = (
-    "reasoning_effort effort reasoning_mode reasoning_tokens enable_thinking thinking "
-    "peft lora adapter load_in_4bit load_in_8bit quantization gguf_file model_path "
-    "revision subfolder"
+THINKING = (  # also where it is switched off
+    "reasoning_effort effort reasoning_mode reasoning_tokens enable_thinking thinking"
 ).split()
+OTHER_SYSTEM = (
+    *THINKING,
+    *"peft lora adapter load_in_4bit load_in_8bit quantization gguf_file".split(),
+    *"model_path revision subfolder".split(),
+)
 # those of which Inspect logs only what differs from the provider's choice
 DEFAULTS = "temperature top_p top_k max_tokens".split()
-# how fast, from where and with which words around it a model answers
-WITHOUT_EFFECT = (
-    "max_retries timeout attempt_timeout stream_idle_timeout max_connections "
-    "adaptive_connections cache cache_prompt batch extra_headers logprobs top_logprobs "
-    "prompt_logprobs system_message base_url device device_map batch_size port host "
-    "tensor_parallel_size data_parallel_size gpu_memory_utilization custom_outputs "
-    "trust_remote_code azure organization project"
-).split()
+ELSEWHERE = (*OTHER_SYSTEM, "system_message")  # what is said in another place
 # what an agent may use up
 LIMITS = (
     "message_limit token_limit turn_limit time_limit working_limit cost_limit".split()
@@ -381,12 +384,13 @@ def model_and_settings(
     parts = [
         f"{name}={short(given[name], most=80)}"
         for name in OTHER_SYSTEM
-        if given.get(name) not in (None, "", False, "False", "false")
+        if given.get(name) not in (None, "")
+        and (name in THINKING or given[name] not in (False, "False", "false"))
     ]
     name = about.get("model")
     if isinstance(name, str) and parts:
         name = f"{name} ({', '.join(parts)})"
-    left_out = (*OTHER_SYSTEM, *WITHOUT_EFFECT)
+    left_out = (*ELSEWHERE, *NEUTRAL)
     system = setting_words(args | asked, shown=asked, left_out=left_out)
     if "model_generate_config" in about:
         system = {name: "default" for name in DEFAULTS if name not in planned} | system
@@ -408,12 +412,12 @@ def question_settings(
         args = {}  # of the task that chooses the samples
     settings = {
         f"task_args.{name}" if name in MEASURED else name: word
-        for name, word in setting_words(args, shown=args).items()
+        for name, word in setting_words(args, shown=args, left_out=()).items()
     }
     asked = as_dict(about.get("model_generate_config"))
     planned = as_dict(get_nested(header, "plan", "config"))
     own = {name: x for name, x in planned.items() if name not in asked}
-    settings |= setting_words(own, shown=own, left_out=(*OTHER_SYSTEM, *WITHOUT_EFFECT))
+    settings |= setting_words(own, shown=own, left_out=(*ELSEWHERE, *NEUTRAL))
     if "plan" in header:
         text = planned.get("system_message") or asked.get("system_message")
         settings["system_message"] = short(text, most=0) if text else "none"
@@ -584,29 +588,20 @@ def score_direction(
     scores: SampleScores,
     log: Log,
     choices: Choices,
-) -> tuple[str, str]:  # the direction; a line where it was not known
+) -> str:  # one of DIRECTIONS
     "Which direction is better: more, where samples are correct or incorrect"
     scorer, _, key = scores.metric.partition("/")
-    by_name = metric_direction(scorer if key.isdigit() or not key else key)
+    name = scorer if key.isdigit() or not key else key
     own = json.dumps(get_nested(header, "eval", "scorers"))
     is_accuracy = any(number.metric == "accuracy" for number in log.reported)
     is_said = scores.has_verdicts or is_accuracy or '"inspect_ai/accuracy"' in own
-    said = by_name == "higher" if by_name else True if is_said else None
-    chosen = choices.direction_on(log.task)
-    is_clear = is_said or by_name == "lower"
-    direction = settle_direction(
-        scores.metric,
+    return settle_direction(
+        name,
         log.file,
-        said=None if HARM.search(log.task.lower()) and not is_clear else said,
-        chosen=chosen,
-        asks=False,
-        task="" if is_clear else log.task,
+        said=True if is_said and metric_direction(name) != "lower" else None,
+        chosen=choices.direction_on(log.task),
+        task=log.task,
     )
-    line = (
-        f"nothing says whether more of {scores.metric!r} is better: it is read so, "
-        "direction lower turns it round"
-    )
-    return direction, "" if chosen or is_said or by_name else line
 
 
 class Inspect(Harness):
@@ -690,8 +685,7 @@ class Inspect(Harness):
                 log.counted = scores.counted
             log.groups = metric_groups(header, scores, path, list(epochs_by_id))
             if scores.metric:
-                log.direction, line = score_direction(header, scores, log, choices)
-                log.notes += [line] if line else []
+                log.direction = score_direction(header, scores, log, choices)
             if scores.reducer != "mean" and not choices.reducer:
                 log.notes.append(
                     f"task {task}: the epochs of a sample are one score by "

@@ -30,7 +30,11 @@ from benchnb.harnesses.logs import (
     read_json,
     timestamp,
 )
-from .measured import Reported, setting_words
+from benchnb.harnesses.measured import (
+    NEUTRAL,
+    Reported,
+    setting_words,
+)
 
 # %% ../../nbs/harnesses/archives.ipynb #16abc4b3
 RECORD = re.compile(r"^(metrics?|__metric__)\.")
@@ -106,14 +110,7 @@ def row_facts(
     return as_hashes(texts[0] if texts else [None] * len(table)), cost
 
 # %% ../../nbs/harnesses/archives.ipynb #ledresu1
-# of a model's configuration: where and how fast it runs, no part of what it is
-NEUTRAL = (
-    "model_name model revision batch_size device cache_dir model_parallel "
-    "trust_remote_code compile continuous_batching gpu_memory_utilization "
-    "tensor_parallel_size data_parallel_size pipeline_parallel_size swap_space "
-    "max_num_seqs max_num_batched_tokens base_url provider timeout concurrent_requests "
-    "parallel_calls_count org_to_bill proxies api_max_retry verbose"
-).split()
+IN_NAME = "model_name model revision provider".split()  # of a model's configuration
 SHOWN = "dtype quantization tokenizer subfolder".split()  # their texts are no secrets
 
 
@@ -160,7 +157,7 @@ def model_settings(
     generation = values.pop("generation_parameters", None)
     values |= generation if isinstance(generation, dict) else {}
     revision = as_word(config.get("revision"))
-    system = setting_words(values, shown=SHOWN, left_out=NEUTRAL)
+    system = setting_words(values, shown=SHOWN, left_out=(*IN_NAME, *NEUTRAL))
     return "" if revision == "main" else revision, system
 
 
@@ -260,7 +257,11 @@ class OpenLLM(Harness):
             metric = self.choose_metric(columns, others, task, where, choices)
             said, function = metric_config(results, task, metric)
             direction = settle_direction(
-                metric, where, said=said, chosen=choices.direction_on(task)
+                metric,
+                where,
+                said=said,
+                chosen=choices.direction_on(task),
+                task=task,
             )
             wanted = [columns[metric], *TOKENS, *HASHES, *IDS]
             for table in parquet_batches(path, 1024, wanted):

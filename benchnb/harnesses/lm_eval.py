@@ -46,7 +46,12 @@ from benchnb.harnesses.logs import (
     skip_interrupted,
     typed_lines,
 )
-from .measured import Reported, setting_words, short
+from benchnb.harnesses.measured import (
+    NEUTRAL,
+    Reported,
+    setting_words,
+    short,
+)
 
 # %% ../../nbs/harnesses/lm_eval.ipynb #aba139e2
 NO_METRICS = (
@@ -185,17 +190,9 @@ OTHER_MODEL = (
 ANSWERS = (
     "dtype max_length max_model_len max_gen_toks add_bos_token prefix_token_id "
     "truncation softmax_dtype mixed_precision_dtype tokenizer temperature top_p top_k "
-    "seed think_end_token backend attn_implementation"
+    "think_end_token backend attn_implementation"
 ).split()
-# where and how fast it runs: no part of what it is
-NEUTRAL = (
-    "pretrained model revision batch_size max_batch_size device device_map "
-    "device_map_option parallelize max_memory_per_gpu max_cpu_memory offload_folder "
-    "trust_remote_code tensor_parallel_size data_parallel_size pipeline_parallel_size "
-    "gpu_memory_utilization swap_space base_url num_concurrent max_retries timeout "
-    "verify_certificate ca_cert_path auth_token use_fast_tokenizer tokenizer_backend "
-    "tokenized_requests eos_string logits_cache"
-).split()
+IN_NAME = (*OTHER_MODEL, "pretrained", "model", "revision")
 
 
 def model_args(
@@ -214,13 +211,16 @@ def system_settings(
 ) -> dict[str, str]:  # name -> value; what nobody knows is a hash, it may be a secret
     "What else may change a model's answers, to tell its runs apart"
     args = model_args(results)
-    system = setting_words(args, shown=ANSWERS, left_out=(*OTHER_MODEL, *NEUTRAL))
+    system = setting_words(args, shown=ANSWERS, left_out=(*IN_NAME, *NEUTRAL))
     if isinstance(config := results.get("config"), dict) and "gen_kwargs" in config:
         chosen = config["gen_kwargs"] or {}  # which replace those of every task
         pairs = sorted(chosen.items()) if isinstance(chosen, dict) else []
         words = [f"{key}:{short(value)}" for key, value in pairs]
         system["gen_kwargs"] = " ".join(words) or short(chosen or "none")
     return system
+
+
+TASK_GENERATION = "until temperature top_p top_k min_p do_sample max_gen_toks".split()
 
 
 def task_settings(
@@ -240,9 +240,11 @@ def task_settings(
     multiturn = results.get("fewshot_as_multiturn")
     if multiturn is not None and settings.get("chat_template") == "applied":
         settings["fewshot_as_multiturn"] = str(bool(multiturn))
-    until = get_nested(results, "configs", task, "generation_kwargs", "until")
-    if until is not None:
-        settings["until"] = short(until, most=0)
+    own = get_nested(results, "configs", task, "generation_kwargs")
+    chosen = get_nested(results, "config", "gen_kwargs") or ""  # of the system
+    for name, value in own.items() if isinstance(own, dict) else ():
+        if name in TASK_GENERATION and name not in chosen and value is not None:
+            settings[name] = short(value, most=0 if name == "until" else 24)
     return settings
 
 
@@ -278,7 +280,15 @@ def reported_scores(
         score = number("groups", name)
         if score is not None and task in tasks_of_group(groups, name):
             tasks = tuple(tasks_of_group(groups, name))
-            reported.append(Reported(score, metric, tasks, group=name))
+            inside = groups[name] if isinstance(groups[name], list) else []
+            places = [("results", "groups")[str(part) in groups] for part in inside]
+            values = [
+                number(place, str(part))
+                for place, part in zip(places, inside, strict=True)
+            ]
+            parts = tuple(value for value in values if value is not None)
+            parts = parts if len(parts) == len(values) else ()
+            reported.append(Reported(score, metric, tasks, group=name, parts=parts))
     return reported
 
 
@@ -446,12 +456,13 @@ class LMEval(Harness):
         metric = samples.metric
         directions = get_nested(run.results, "higher_is_better", run.task)
         said = directions.get(metric) if isinstance(directions, dict) else None
+        said = said if isinstance(said, bool) else None
         direction = settle_direction(
             metric,
             where,
-            said=said if isinstance(said, bool) else None,
+            said=said or metric.isdecimal() or said,  # RULER: a length
             chosen=choices.direction_on(run.task),
-            asks=isinstance(directions, dict) and metric in directions,
+            task=run.task,
         )
         asked = get_nested(run.results, "n-samples", run.task, "effective")
         there = len({*samples.ids.tolist()})

@@ -424,13 +424,12 @@ def on_unit_scale(
     log.scores = to_unit_scale(log.scores, scale, log.direction)
     if log.counted is not None:
         log.counted = to_unit_scale(log.counted, scale, log.direction)
-    values = np.array([reported.score for reported in log.reported])
-    log.reported = [
-        replace(reported, score=float(score))
-        for reported, score in zip(
-            log.reported, to_unit_scale(values, scale, log.direction), strict=True
-        )
-    ]
+    reported = []
+    for own in log.reported:
+        values = np.array([own.score, *own.parts])
+        score, *parts = to_unit_scale(values, scale, log.direction).tolist()
+        reported.append(replace(own, score=score, parts=tuple(parts)))
+    log.reported = reported
 
 
 def log_rows(
@@ -546,7 +545,10 @@ def check_settings(
         elif "metric" not in own and in_order:
             values.pop("metric")  # chosen file by file
         read.append((log.file, values | log.settings))
-    check_same_settings(group[0].task, [("the sources", sources), *read], allowed)
+    models = {log.file: log.model for log in group}
+    check_same_settings(
+        group[0].task, [("the sources", sources), *read], allowed, models
+    )
 
 
 def log_table(

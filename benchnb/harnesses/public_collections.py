@@ -65,7 +65,7 @@ class Collection(Harness):
                         metric,
                         repr(str(path)),
                         chosen=choices.direction_on(str(choices.task or task)),
-                        asks=False,
+                        task=str(task),
                     )
                 log = Log(
                     model=str(choices.model or model),

@@ -137,6 +137,18 @@ def test_settings_of_scenarios_do_not_make_several_models(tmp_path):
     assert "o/a (temperature of gsm=1)" in names
 
 
+@pytest.mark.parametrize(
+    "name", ["temperature", "max_tokens", "instructions", "method"]
+)
+def test_settings_of_a_scenario_that_differ_between_models_are_said(name, tmp_path):
+    for task in ("one", "two"):
+        for model, value in (("o/a", 0), ("o/b", "0.7")):
+            write_helm_run(tmp_path, task, model, {"em": [1, 0]}, **{name: value})
+    with pytest.warns(UserWarning, match=f"other {name} of one: 0 .o/a., 0.7 .o/b."):
+        scores = import_logs("helm", tmp_path)
+    assert len(scores) == 2
+
+
 def test_a_limit_is_named_and_common_items_are_compared(tmp_path, capsys):
     write_helm_run(
         tmp_path / "r", "gsm", "o/a", {"exact_match": [1, 1, 0, 0]},
@@ -456,6 +468,17 @@ def test_reasoning_and_platform_make_other_systems(tmp_path):
         "m (inference_platform=together, reasoning=false)",
         "m (inference_platform=openai, reasoning=true)",
     }
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p", "max_tokens", "reasoning"])
+def test_settings_of_a_task_that_differ_between_models_are_said(name, tmp_path):
+    for model, value in (("a", 0.25), ("b", 1)):
+        rows = [eee_line(str(n), n, model, "quiz") for n in range(2)]
+        result = eee_result("quiz", 0.5, args={name: value})
+        write_eee_file(tmp_path, rows, [result], model)
+    with pytest.warns(UserWarning, match=f"other {name}.*: 0.25 .a., 1 .b."):
+        scores = import_logs("eee", tmp_path)
+    assert len(scores) == 2
 
 
 def test_a_direction_that_the_converter_did_not_know(tmp_path):

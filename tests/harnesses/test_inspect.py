@@ -274,7 +274,7 @@ def test_no_secret_and_nothing_neutral_is_in_a_name(tmp_path):
 def test_another_question_is_refused_by_the_name_of_the_setting(tmp_path, name, a, b):
     write(tmp_path / "a.json", "CCI", model="a", **a)
     write(tmp_path / "b.json", "CII", model="b", **b)
-    refused(lambda: read(tmp_path), f" {name} ", f"differing='{name}'")
+    refused(lambda: read(tmp_path), f" {name} ", f"let {name} differ")
     scores, _ = read(tmp_path, differing=(name,))
     assert len(scores) == 2
 
@@ -345,12 +345,11 @@ def test_scores_of_harm_are_asked_about(tmp_path):
     assert {*scores.models["reconciled"]} == {"equal"}
 
 
-def test_what_is_correct_is_better_and_an_unknown_number_is_said(tmp_path):
+def test_what_is_correct_is_better_and_an_unknown_number_is_asked_for(tmp_path):
     path = write(tmp_path / "a.json", "CCI", task="suite/agentharm")
     assert read(path)[0].items["direction"].iloc[0] == "higher"
     write(tmp_path / "a.json", [{"depth": 0.5}, {"depth": 1}])
-    _, said = read(tmp_path, metric=("choice/depth",))
-    assert any("more of 'choice/depth' is better" in line for line in said)
+    refused(lambda: read(tmp_path, metric=("choice/depth",)), "'depth'", "direction")
     _, said = read(tmp_path, metric=("choice/depth",), direction="higher")
     assert not said
     write(tmp_path / "a.json", [{"wer": 0.5}, {"wer": 1}])
@@ -373,6 +372,47 @@ def test_judges_have_scales(tmp_path, values, scale, right):
 def test_yes_and_no_are_verdicts(tmp_path):
     write(tmp_path / "a.json", ["YES", "No", "true", "false", "0.5"])
     assert [*read(tmp_path)[0].values[0]] == [1, 0, 1, 0, 0.5]
+
+
+def scored_by(path, scorer, **more):
+    "Verdicts of a scorer of this name"
+    raw = json.loads(write(path, "CCI", **more).read_text())
+    for sample in raw["samples"]:
+        sample["scores"] = {scorer: sample["scores"]["choice"]}
+    return write_json(path, raw)
+
+
+@pytest.mark.parametrize("scorer", ["jailbroken", "unsafe", "sandbagging"])
+def test_a_verdict_on_what_is_bad_is_asked_for(scorer, tmp_path):
+    scored_by(tmp_path / "a.json", scorer)
+    refused(lambda: read(tmp_path), scorer, "direction")
+    scores, _ = read(tmp_path, direction="lower")
+    assert means(scores) == {"m": 0.3333}
+
+
+def test_thinking_that_is_switched_off_is_part_of_the_name(tmp_path):
+    args = [{}, {"enable_thinking": False}, {"reasoning_tokens": 0}, {"peft": False}]
+    for number, values in enumerate(args):
+        about = {"task": f"t{number}", "model_args": values}
+        raw = json.loads(write(tmp_path / f"{number}.json", "CI").read_text())
+        raw["eval"] |= about
+        write_json(tmp_path / f"{number}.json", raw)
+    names = {"m", "m (enable_thinking=false)", "m (reasoning_tokens=0)"}
+    assert {*read(tmp_path)[0].models.index} == names
+
+
+def test_where_and_how_fast_a_model_runs_makes_no_other(tmp_path):
+    for number in range(2):
+        raw = json.loads(write(tmp_path / f"{number}.json", "CI").read_text())
+        raw["eval"]["task"] = f"t{number}"
+        raw["eval"]["model_generate_config"] = {
+            "seed": number,
+            "max_connections": number,
+        }
+        raw["eval"]["model_args"] = {"device": f"cuda:{number}", "maxRetries": number}
+        write_json(tmp_path / f"{number}.json", raw)
+    scores, said = read(tmp_path)
+    assert len(scores) == 1 and not said
 
 
 # Runs that broke off -----------------------------------------------------------------

@@ -17,11 +17,12 @@ from helpers.logs import (
 )
 
 from benchnb.cli.app import main
+from benchnb.data.directions import metric_direction
 from benchnb.data.scores import describe_scores
 from benchnb.data.sources import load_table
 from benchnb.harnesses.harness import import_logs
 from benchnb.harnesses.logs import Choices, Log
-from benchnb.harnesses.measured import name_systems
+from benchnb.harnesses.measured import name_systems, setting_words
 
 
 def read(*paths, **choices):
@@ -89,6 +90,41 @@ def test_a_plain_mean_of_nested_groups_is_one_line(tmp_path):
     scores, _ = read(tmp_path / "y")
     (line,) = scores.models["reconciled"]
     assert "all" in line and "65.0" in line and "76.7" in line
+    assert "over the groups in the group" in line
+
+
+def test_groups_three_deep_are_means_of_means(tmp_path):
+    tasks = {"a": [1, 0], "b": [1] * 6, "c": [0] * 4, "d": [1] * 6}
+    groups = {"top": ["mid", "d"], "mid": ["low", "c"], "low": ["a", "b"]}
+    means = {"low": 0.75, "mid": 0.375, "top": 0.6875}
+    about = {"groups": {name: {"acc,none": x} for name, x in means.items()}}
+    write_lm_eval_run(tmp_path, "org/a", tasks, group_subtasks=groups, **about)
+    (line,) = read(tmp_path)[0].models["reconciled"]
+    causes = [part.rpartition(": ")[2] for part in line.split("; ")]
+    assert sum("groups in the group" in cause for cause in causes) == 2
+    assert sum("mean over tasks" in cause for cause in causes) == 1
+
+
+def test_a_number_on_another_scale_is_said_in_its_unit(tmp_path):
+    "As a BLEU of the corpus beside sentences' BLEU"
+    answers = {"t": [0.9, 0.4, 1.0]}
+    write_lm_eval_run(tmp_path, "m", answers, metric="bleu", scores={"t": 37.2})
+    (line,) = read(tmp_path)[0].models["reconciled"]
+    assert "the harness reports 37.2 by bleu, the items give 0.767" in line
+
+
+def test_the_largest_score_is_no_mean(tmp_path):
+    write_lm_eval_run(tmp_path, "m", {"t": [1, 0, 0, 0]}, scores={"t": 1.0})
+    (line,) = read(tmp_path)[0].models["reconciled"]
+    assert "takes the largest score of an item" in line
+
+
+def test_a_base_model_beside_its_chat_model_are_two(tmp_path):
+    for name, template in (("base", None), ("chat", "ab")):
+        about = {"chat_template_sha": template}
+        write_lm_eval_run(tmp_path, f"org/{name}", {"t": [1, 0]}, **about)
+    words = "as org/base and org/chat may each need their own, let chat_template differ"
+    refused(lambda: read(tmp_path), words)
 
 
 def test_another_number_than_the_items_give_is_one_line(tmp_path):
@@ -163,6 +199,45 @@ def test_generation_settings_of_one_model_keep_its_runs_apart(tmp_path):
     assert any("temperature" in line for line in said)
 
 
+def test_settings_of_the_engine_make_no_other_model(tmp_path):
+    "Neither with values that differ, nor in one log only"
+    neutral = {"enforce_eager": True, "download_dir": "/a", "max_num_seqs": 64}
+    neutral |= {"seed": 1, "gpu_memory_utilization": 0.9, "tensor_parallel_size": 2}
+    neutral |= {"device": "cuda", "batch_size": 8, "trust_remote_code": True}
+    neutral |= {"cache_dir": "/c", "token": "t", "session_id": "s", "baseUrl": "http"}
+    others = {name: f"{value}0" for name, value in neutral.items()}
+    for task, args in (("t", neutral), ("u", others), ("v", {})):
+        write_lm_eval_run(tmp_path / task, "org/m", {task: [1, 0]}, **config(**args))
+    scores, said = read(tmp_path)
+    assert [*scores.models.index] == ["org/m"] and not said
+    assert setting_words(neutral | {"dtype": 1}) == {"dtype": "1"}
+
+
+def generation(**values):
+    "The part of a results file about a task's own generation"
+    return {"configs": {"t": {"generation_kwargs": {"until": ["a"]} | values}}}
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p", "max_gen_toks", "do_sample"])
+def test_a_task_that_generates_otherwise_is_refused_by_name(name, tmp_path):
+    write_lm_eval_run(tmp_path / "a", "org/a", {"t": [1, 0]}, **generation(**{name: 0}))
+    write_lm_eval_run(tmp_path / "b", "org/b", {"t": [1, 1]}, **generation(**{name: 1}))
+    refused(lambda: read(tmp_path), f"has {name} 1", f"let {name} differ")
+    scores, _ = read(tmp_path, differing=(name,))
+    assert means(scores) == {"org/a": 0.5, "org/b": 1.0}
+
+
+@pytest.mark.parametrize("kind", [dict, str])
+def test_what_was_chosen_for_all_tasks_is_no_setting_of_one(kind, tmp_path):
+    for name, value in (("a", 0.5), ("b", 1.0)):
+        chosen = {"temperature": value} if kind is dict else f"temperature={value}"
+        about = config() | generation(temperature=value)
+        about["config"]["gen_kwargs"] = chosen
+        write_lm_eval_run(tmp_path, f"org/{name}", {"t": [1, 0]}, **about)
+    _, said = read(tmp_path)
+    assert any("other gen_kwargs" in line for line in said)
+
+
 def test_generation_settings_of_two_models_are_said(tmp_path):
     for name, tokens in (("a", 2048), ("b", 32768)):
         about = config()
@@ -200,7 +275,7 @@ def test_two_models_that_a_seed_named_alike_are_told_by_their_folders(tmp_path):
 def test_another_way_to_ask_is_refused_by_name(name, before, after, tmp_path):
     write_lm_eval_run(tmp_path / "a", "org/a", {"t": [1, 0]}, **before)
     write_lm_eval_run(tmp_path / "b", "org/b", {"t": [1, 1]}, **after)
-    refused(lambda: read(tmp_path), name, "differing")
+    refused(lambda: read(tmp_path), name, f"let {name} differ")
     scores, _ = read(tmp_path, differing=(name,))
     assert means(scores) == {"org/a": 0.5, "org/b": 1.0}
 
@@ -225,6 +300,52 @@ def test_a_metric_that_is_lower_by_its_name_is_no_score(metric, tmp_path):
     write_lm_eval_run(tmp_path, "m", {"t": [0.1, 0.3]}, metric=metric, **about)
     refused(lambda: read(tmp_path), metric, "direction")
     assert means(read(tmp_path, direction="lower")[0]) == {"m": 0.8}
+
+
+LESS = (
+    "attack_success_rate hallucinated hallucination_rate latency num_errors error_rate "
+    "false_positive_rate toxicity_score unsafe loss nll brier_score ece edit_distance "
+    "jailbreakRate cost_usd n_failures wrong FPR cer mean_squared_error runtime_sec"
+).split()
+MORE = (
+    "acc acc_norm exact_match f1 macro_f1 bleu rougeL chrf++ pass@1 pass_at_1 score "
+    "mean correct mcc ndcg@10 prompt_level_strict_acc quasi_exact_match qa_f1_score "
+    "reward likelihood bert_score math_verify consistency_rate non_greedy_accuracy "
+    "HasAns_exact safety_score win_rate r@1 eqbench"
+).split()
+ASKED = "zeta refusal_rate refusals likelihood_diff non_toxic harmlessness rate".split()
+
+
+@pytest.mark.parametrize("names, way", [(LESS, "lower"), (MORE, "higher"), (ASKED, "")])
+def test_a_name_says_which_way_is_better_or_nothing(names, way):
+    assert [n for n in names if metric_direction(n) != way] == []
+
+
+def test_a_score_on_a_task_of_harm_is_asked_for():
+    for task in ("strongreject", "realtoxicityprompts", "jailbreaks"):
+        assert metric_direction("score", task=task) == ""
+        assert metric_direction("acc", task=task) == "higher"
+        assert metric_direction("score", True, task=task) == "higher"
+
+
+@pytest.mark.parametrize("metric", ["attack_success_rate", "zeta", "num_errors"])
+def test_a_log_without_directions_does_not_make_the_worst_the_best(metric, tmp_path):
+    for name, answers in (("bad", [0.9, 0.8]), ("good", [0.1, 0.2])):
+        place = write_lm_eval_run(
+            tmp_path, name, {"t": answers}, metric=metric, higher_is_better={}
+        )
+    refused(lambda: read(tmp_path), metric, "direction")
+    scores, _ = read(tmp_path, direction="lower")
+    assert means(scores) == {"bad": 0.15, "good": 0.85}
+    for file in place.glob("results*"):
+        file.unlink()
+    refused(lambda: read(place), metric, "direction")
+
+
+def test_a_length_needs_no_direction(tmp_path):
+    about = {"higher_is_better": {}}
+    write_lm_eval_run(tmp_path, "m", {"t": [1, 0]}, metric="4096", **about)
+    assert means(read(tmp_path)[0]) == {"m": 0.5}
 
 
 @pytest.mark.parametrize("where", [0, 3, 5])
