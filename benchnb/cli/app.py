@@ -509,7 +509,7 @@ def plain_warnings() -> None:
     import warnings
 
     def show(message, *where):
-        print(f"benchnb: note: {printable(message)}", file=sys.stderr)
+        print(f"benchnb: note: {short_line(message)}", file=sys.stderr)
 
     warnings.showwarning = show
     logging.basicConfig(format="benchnb: note: %(message)s")
@@ -525,6 +525,15 @@ def printable(
     from benchnb.data.untrusted import escape_control_characters
 
     return escape_control_characters(text)
+
+
+def short_line(
+    message: object,  # an error, or a note
+) -> str:
+    "A message on one line, which repeats little of what was read"
+    from benchnb.data.untrusted import shorten_texts
+
+    return printable(shorten_texts(str(message), typed=TYPED_CALL.get() or ""))
 
 
 class Printable:
@@ -624,7 +633,7 @@ def main(
         head = "benchnb: error: "
         if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
             head = f"\x1b[31m\x1b[1m{head}\x1b[0m"
-        print(head + printable(message), file=sys.stderr)
+        print(head + short_line(message), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         goes_on = isinstance(call, CommandCall) and call.goes_on

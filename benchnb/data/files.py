@@ -28,6 +28,7 @@ from benchnb.data.untrusted import (
     parquet_batches,
     parse_json,
     read_stream,
+    shorten_texts,
 )
 
 if TYPE_CHECKING:
@@ -205,7 +206,8 @@ def shorten_error(
         return "it is no text in UTF-8: save it as UTF-8"
     if isinstance(error, KeyError):
         return f"no {error}"
-    return (str(error).splitlines() or [type(error).__name__])[0][:400]
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    return shorten_texts(line)[:400]
 
 
 class NewerFile(FileError):

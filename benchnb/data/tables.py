@@ -37,6 +37,7 @@ from benchnb.data.scores import (
     SAY,
     Scores,
     resolve_repeats,
+    to_numbers,
 )
 from benchnb.data.untrusted import (
     check_memory,
@@ -223,7 +224,7 @@ def read_numbers(
     column: str,  # one of its columns
 ) -> pd.Series:
     "A column as numbers; for a text the error names the model and the item"
-    number = pd.to_numeric(frame[column], errors="coerce").astype(float)
+    number = to_numbers(frame[column])
     if (bad := number.isna() & frame[column].notna()).any():
         odd = frame.loc[bad, [column, "model", "item"]].iloc[0]
         value, model, item = (repr(str(word)[:99]) for word in odd)
@@ -317,8 +318,8 @@ def to_long_table(
         if ((given - others.mean(axis=1)).abs() < 0.02).all():
             raise ValueError(f"{column!r} is the mean of the others: drop the column")
     cells = frame[rest].to_numpy(object).ravel("F")  # column by column
-    numbers = pd.to_numeric(cells, errors="coerce")
-    bad = np.flatnonzero(np.isnan(numbers.astype(float)) & ~pd.isna(cells))
+    numbers = to_numbers(cells)
+    bad = np.flatnonzero(np.isnan(numbers) & ~pd.isna(cells))
     if len(bad):
         column = rest[bad[0] // len(frame)]
         some = ", ".join(map(repr, frame.columns[:8]))
@@ -381,7 +382,7 @@ def gather(
     shape = len(names["model"]), len(names["item"])
     check_memory(16 * shape[0] * shape[1], "{:,} models x {:,} items".format(*shape))
     with np.errstate(over="ignore"):  # what is too large is refused later, by name
-        score = pd.to_numeric(frame["score"], errors="coerce").to_numpy(np.float32)
+        score = to_numbers(frame["score"]).to_numpy(np.float32)
         runs = frame.get("trials", pd.Series(np.nan, frame.index)).to_numpy(float)
     known = ~np.isnan(runs)
     if known.any() and not known[~np.isnan(score)].all():
@@ -503,7 +504,7 @@ def leave_out_invalid(
         facts = (*ITEM_FACTS, *MODEL_FACTS, "doc_id", "hash", "metric")
         names = {"item", "model", *facts, *marks}
         values = frame.columns[1:].difference([*names], sort=False)
-    scores = frame[values].apply(pd.to_numeric, errors="coerce")
+    scores = frame[values].apply(to_numbers)
     chosen = next((name for name in ("invalid", "valid") if name in frame), None)
     invalid, columns = invalid_rows(
         frame[marks], scores.mean(axis=1) * np.where(all_count, np.nan, 1), chosen
@@ -563,7 +564,7 @@ def values_to_scores(
             direction = settle_direction(column, "columns", chosen=direction)
         if direction is None and scale is None:
             return rows
-        values = pd.to_numeric(rows["score"], errors="coerce").to_numpy(float)
+        values = to_numbers(rows["score"]).to_numpy(float)
         scores = to_unit_scale(values, scale, direction or "higher")
         return rows.assign(score=scores)
     task = rows["task"] if "task" in rows else pd.Series("all", rows.index)
@@ -583,7 +584,7 @@ def values_to_scores(
             )
     keys = zip(task, metrics.fillna(""), strict=True)
     own = np.array([directions[key] for key in keys], object)
-    values = pd.to_numeric(rows["score"], errors="coerce").to_numpy(float)
+    values = to_numbers(rows["score"]).to_numpy(float)
     lower = to_unit_scale(values, scale, "lower")
     higher = to_unit_scale(values, scale, "higher")
     scores = np.where(own == "lower", lower, higher)

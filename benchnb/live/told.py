@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 import pandas as pd
 
+from ..data.scores import to_numbers
 from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole_number
 from ..harnesses.harness import BLANK
@@ -92,7 +93,9 @@ def _check_runs(
             is_pair = isinstance(value, (list, tuple)) and len(value) == 2
             score, count = value if is_pair else (value, 1)
             if not is_whole_number(count) or count < 1:
-                raise ValueError(f"run {name!r} of {item!r} counts {count!r} times")
+                raise ValueError(
+                    f"run {name!r:.80} of {item!r:.80} counts {count!r:.80} times"
+                )
             runs[item][str(name)] = (np.nan, int(count))
             scores_by_run.setdefault(str(name), {})[item] = score
     failures: dict[str, Failure] = {}
@@ -121,10 +124,10 @@ def check_answers(
     runs, failed_runs = _check_runs(answers[[isinstance(x, dict) for x in answers]])
     means = {item: pool_runs(own_runs)[0] for item, own_runs in runs.items()}
     answers = pd.Series(answers.to_dict() | means, dtype=object)
-    scores = pd.to_numeric(answers, errors="coerce").astype(float)
+    scores = to_numbers(answers)
     text = answers.map(lambda a: isinstance(a, str)) | scores.isna() & answers.notna()
     for name in answers.index[text][:1]:
-        raise TypeError(f"score {answers[name]!r} of item {name!r} is no number")
+        raise TypeError(f"score {answers[name]!r:.80} of item {name!r} is no number")
     for name in answers.index[(scores < 0) | (scores > 1)][:1]:
         raise ValueError(f"score {scores[name]:g} of item {name!r} is outside [0, 1]")
     return scores.to_dict(), runs, failures | failed_runs

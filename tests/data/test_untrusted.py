@@ -31,10 +31,12 @@ from benchnb.data.untrusted import (
     escape_control_characters,
     memory_limit,
     parse_json,
+    shorten_texts,
     strip_apostrophes,
     write_csv,
 )
 from benchnb.harnesses.harness import import_logs
+from benchnb.live.told import check_answers
 from benchnb.stats.genetic_search import Search
 
 # Memory --------------------------------------------------------------------------
@@ -44,6 +46,7 @@ import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))  # if it fails
 from benchnb.data.sources import load_table
 from benchnb.harnesses.harness import import_logs
+from benchnb.live.told import check_answers
 from benchnb.harnesses.logs import Choices
 from benchnb.live.bundles import load_bundle
 kind, path = sys.argv[1:]
@@ -405,3 +408,48 @@ def test_an_array_that_promises_more_than_there_is(tmp_path):
     for read in (lambda: read_arrays(path, ["array"]), lambda: Search.load(path)):
         with pytest.raises(ValueError, match="a.npz' is no"):
             read()
+
+
+LONG = "7" * 900
+FILES = {  # name of a file -> a text with something long
+    "score.csv": f"model,item,score\nm,i,{LONG}\n",
+    "text.csv": f"model,item,score\nm,i,{'x' * 900}\n",
+    "item.csv": f"model,item,score\nm,{'y' * 900},7\n",
+    "path.csv": f"model,item,score\nm,/{'y' * 900},7\n",
+    "quote.csv": f"model,item,score\nm,\"it's {'y' * 900}\",7\n",
+    "words.csv": f"model,item,score\nm,{'y ' * 450},7\n",
+    "twice.csv": f"model,item,score\nm,{LONG},1\nm,{LONG},0\n",
+    "column.csv": f"model,item,{LONG}\nm,i,1\n",
+    "wide.csv": f"model,i,j\nm,0.5,{LONG}\nn,1,0\n",
+    "score.jsonl": f'{{"model": "m", "item": "i", "score": {LONG}}}\n',
+    "negative.jsonl": f'{{"model": "m", "item": "i", "score": -{LONG}}}\n',
+    "list.jsonl": f'{{"model": "m", "item": "i", "score": [{"7," * 900}7]}}\n',
+}
+
+
+@pytest.mark.parametrize("name, text", FILES.items())
+def test_a_message_repeats_little_of_what_was_read(name, text, tmp_path, capsys):
+    folder = tmp_path / ("f" * 90)
+    folder.mkdir()
+    (folder / name).write_text(text)
+    words = [str(folder / name), "--out", str(tmp_path / "o.parquet")]
+    assert main(["import", "table", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and str(folder / name) in error
+    rest = error.replace(str(folder / name), "PATH")
+    assert len(rest) < 400, rest
+    assert not any(part * 80 in rest for part in ("7", "x", "y", "y ", "7,", "7, "))
+
+
+@pytest.mark.parametrize("score", [10**400, -(10**400), "9" * 900, [7] * 900, {"r": 9}])
+def test_a_told_score_that_is_none_is_one_short_line(score):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        check_answers({"i": score})
+    assert "'i'" in str(caught.value) and len(str(caught.value)) < 200
+
+
+def test_a_short_message_stays_as_it_is():
+    for text in ("it's 'a' and \"b\" c's", "'" * 90, "a 'b", f"x={'y' * 70}"):
+        assert shorten_texts(text) == text
+    long = "z" * 100
+    assert shorten_texts(f"no item {long!r}", typed=f"tell {long}").count("z") == 100
