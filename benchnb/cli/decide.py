@@ -46,9 +46,8 @@ from benchnb.data.render import (
     score_with_interval,
 )
 from ..data.scores import Scores, are_whole_counts
-from ..data.sources import load_table
 from ..data.tables import read_frame
-from ..harnesses.harness import get_harness, import_logs
+from ..harnesses.harness import get_harness, guess_harness, import_logs
 from benchnb.harnesses.logs import (
     Choices,
     choices_of_sources,
@@ -69,6 +68,7 @@ from benchnb.live.answers import (
 from ..live.comparison import Outcome, format_margin
 from ..live.evaluation import Evaluation
 from benchnb.live.gate import (
+    MARGIN_POINTS,
     GateResult,
     compute_pass_k,
     gate,
@@ -250,7 +250,7 @@ def paired_command(
 ) -> None:
     "Say which of two models is better, and how sure that is"
     if not 0.5 <= level < 1:
-        raise ValueError(f"--level must lie in [0.5, 1), got {level:g}")
+        raise ValueError(f"--level must lie in [0.5, 1), got {level:g}: 0.95 is usual")
     if Path(a).resolve() == Path(b).resolve():
         raise ValueError(f"A and B are both {a!r}: name two different models")
     choices = reading_of((a, b), direction, scale, differing)
@@ -486,9 +486,14 @@ def markdown(
     ]
     if result.common is not None:
         both = result.common
+        label = "all tasks that both have"
+        count = f"{both.tasks:,}"
+        if both.tasks < both.total:
+            label = "tasks with a score of both"
+            count += f" of {both.total:,}"
         difference = score_with_interval(both.difference, *both.interval)
         lines.append(
-            f"| all tasks that both have | {both.tasks:,} | "
+            f"| {label} | {count} | "
             f"{format_points(both.old)} | "
             f"{format_points(both.new)} | {difference.replace(' points', '')} |"
         )
@@ -611,7 +616,8 @@ GATE = (
     "1 - level, however often you look. --next 20 prints the tasks that the new "
     "version should run next; -- COMMAND runs them, with {tasks} for their names. In "
     "JUnit FAIL is a failure, INCONCLUSIVE a skipped test, a command that failed an "
-    "error. Several runs of a task count as --measure says."
+    "error. Several runs of a task count as --measure says; a task without a score "
+    "counts as wrong at one end of the interval and as right at the other."
 )
 GATE_EXAMPLE = "benchnb gate logs/v1 logs/v2 --margin 3 --junit gate.xml"
 
@@ -628,7 +634,7 @@ def gate_command(
     new: str,  # the new version, likewise
     harness: list[str] | None = None,  # a command that runs {tasks}, after --
     *,
-    margin: float = 5,  # points by which the new version may be worse
+    margin: float = MARGIN_POINTS,  # points by which the new version may be worse
     next: int | None = None,  # only print so many tasks for the new version to run
     junit: str | None = None,  # write the result as JUnit XML to this file
     summary: str | None = None,  # write the result as Markdown to this file
@@ -702,6 +708,20 @@ def gate_command(
         _print_result(result, more)
     return CODES[result.outcome]
 
+# %% ../../nbs/cli/decide.ipynb #racecan1
+def read_candidates(
+    place: str,  # the name of a data set, a table, or logs
+    choices: Choices,  # how logs are read
+) -> Scores:
+    "The scores of a race's candidates"
+    harness = guess_harness(place) if Path(place).exists() else None
+    is_plain = harness is None or harness.tables
+    if read_imported_table(place) or is_plain and choices == Choices():
+        return read_scores(place)
+    format = harness.name if harness and not is_plain else "table"
+    with name_format_in_errors(format, [place]):
+        return import_logs(format, place, choices)
+
 # %% ../../nbs/cli/decide.ipynb #07dd443d
 def race_folders(
     places: list[str],  # folders of evaluations
@@ -755,7 +775,7 @@ def race_folders(
 
 
 RACE = (
-    "With --models the first place is a table (see benchnb compare), and the race is "
+    "With --models the place is a table (see benchnb compare) or logs, and the race is "
     "played on the known scores of the candidates. Without it the places are folders "
     "of benchnb plan --batch, planned alike. The winner is within the margin of the "
     "best with the promised probability, however often you look. --learn is a "
@@ -765,9 +785,15 @@ RACE = (
 RACE_EXAMPLE = "benchnb race scores.parquet --models a,b,c --within 2"
 
 
-@command("race", RACE_EXAMPLE, more=RACE, rare="level learn seed", plugins=True)
+@command(
+    "race",
+    RACE_EXAMPLE,
+    more=RACE,
+    rare="level learn seed direction scale differing",
+    plugins=True,
+)
 def race_command(
-    places: list[str],  # a table, or the folders of the candidates
+    places: list[str],  # a table or logs, or the folders of the candidates
     *,
     models: str | None = None,  # the candidates in the table, with commas between them
     within: float = 1,  # points by which the winner may be worse than the best
@@ -775,14 +801,18 @@ def race_command(
     level: float = 0.95,  # probability with which the winner is right
     learn: bool = False,  # stop earlier: right as often as among the earlier models
     seed: int = 0,  # seed of the order of the items, on a table
+    direction: str | None = None,  # which values are better: higher or lower
+    scale: str | None = None,  # the metric's lowest and highest value, such as 1,10
+    differing: str | None = None,  # settings in which logs of a task may differ
 ) -> None:
     "Find the best of several candidates with as few runs as possible"
     margin = points_to_share("within", within)
+    choices = reading_of(places, direction, scale, differing)
     if models is None:
         return race_folders(places, margin, level, learn, json)
     if len(places) != 1:
         raise ValueError("with --models name one table; without it, folders")
-    table = load_table(places[0])
+    table = read_candidates(places[0], choices)
     names = split_commas(models) or []
     for name in {*names} - {*table.models.index}:
         first = f"the first one is {table.models.index[0]!r}"

@@ -29,7 +29,12 @@ from benchnb.cli.app import (
     save_plot,
     split_commas,
 )
-from ..data.costs import Unit, costs_in_unit, format_amount
+from benchnb.data.costs import (
+    COMPARED_BUDGETS,
+    Unit,
+    costs_in_unit,
+    format_amount,
+)
 from ..data.files import naming, replace_file
 from ..data.render import format_points, format_table, labelled_line
 from ..data.scores import Scores
@@ -238,7 +243,9 @@ def compare_command(
     scores: str,  # a named data set, or a file
     *,
     methods: str | None = None,  # names of methods, with commas (all)
-    budgets: str = "20,30,40",  # items to ask each target, or 20ktokens,5usd,15min
+    budgets: str = ",".join(
+        map(str, COMPARED_BUDGETS)
+    ),  # items to ask each target, or 20ktokens,5usd,15min
     trials: int = 10,  # how often every method is tried, each time with other draws
     split: str = "random",  # what is held out: given, random, date, family, ability
     jobs: int = 1,  # processors to use

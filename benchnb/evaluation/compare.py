@@ -28,6 +28,7 @@ import numpy as np
 import pandas as pd
 
 from benchnb.data.costs import (
+    COMPARED_BUDGETS,
     Amount,
     Unit,
     cost_unit,
@@ -411,11 +412,9 @@ class Comparison:
 def compare(
     scores: TableLike,  # models x items, as load_table takes them; NaN: not scored
     methods: Iterable | dict | str | Method,  # names or methods; a dict gives labels
-    budgets: Iterable | int | Amount | str = (
-        20,
-        50,
-        100,
-    ),  # items that may be asked, or amounts
+    budgets: (
+        Iterable | int | Amount | str
+    ) = COMPARED_BUDGETS,  # items to ask, or amounts
     trials: int = 10,  # how often each is repeated
     split: str = "random",  # one of SPLITS: given, date, ability, family, ...
     seed: int = 0,  # trial t uses the seed + t
@@ -426,7 +425,7 @@ def compare(
     side: Any = None,  # handed to every method's fit
     by: str | None = None,  # "task": also a row per task, with a column task
     policy: str | None = None,  # of a Guard: report, aipw, abstain; None: no guard
-    first_trial: Callable | None = None,  # is given the rows of a method's first trial
+    first_trial: Callable | None = None,  # is given a method's first trial, once it ran
 ) -> Comparison:  # .table: means over the trials; .plot(); .frame: every estimate
     "Estimate every target by every method, many times"
     scores = check_table(scores)

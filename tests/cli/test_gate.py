@@ -75,7 +75,7 @@ def test_only_tasks_in_the_drawn_order_count(call):
     assert code == 3 and " 8 of 200 tasks" in out
     words = "`benchnb gate old.csv part.csv --next 20` prints; 1 task that you ran is "
     assert words + "not among the first" in " ".join(out.split())
-    assert "All 9 tasks that both have" in out
+    assert "The 9 of 200 tasks with a score of both" in out
     assert call("gate", "old.csv", "part.csv", "--next", 2)[1].split() == [
         order[8],
         order[10],

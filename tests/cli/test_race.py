@@ -1,9 +1,11 @@
 "benchnb race: on a table, and live in folders"
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from helpers.logs import write_lm_eval_run
 from helpers.small import table
 
 from benchnb.cli.app import main
@@ -67,3 +69,27 @@ def test_spent_budgets_that_decide_nothing_say_what_is_next(call):
     out = " ".join(call("race a b").split())
     assert "all budgets are spent" in out and "benchnb paired" in out
     assert "to go on with" not in out
+
+
+def test_a_race_on_logs_and_on_a_table_with_a_metric(call):
+    for model, scores in (("org/a", [0.0] * 30), ("org/b", [1.0] * 30)):
+        about = {"higher_is_better": {"t": {"wer": False}}}
+        folder = Path("logs", model[-1])
+        write_lm_eval_run(folder, model, {"t": scores}, metric="wer", **about)
+    line = "race logs --models org/a,org/b"
+    assert "--direction lower" in call(line)
+    assert "org/a is the best of 2" in call(f"{line} --direction lower")
+    frame = pd.DataFrame({"item": [f"q{k}" for k in range(30)]})
+    parts = [frame.assign(model=name, score=x) for name, x in (("a", 0), ("b", 1))]
+    pd.concat(parts).assign(metric="wer").to_csv("wer.csv", index=False)
+    line = "race wer.csv --models a,b"
+    assert "--direction lower" in call(line)
+    assert "a is the best of 2" in call(f"{line} --direction lower")
+    refused = call("race s.parquet --models m0,m1 --scale 0,10")
+    assert "nothing is read from logs: leave --scale out" in refused
+
+
+def test_two_metrics_are_asked_about_before_a_race(call):
+    frame = pd.DataFrame({"model": ["a", "b"] * 2, "item": "q", "score": 1})
+    frame.assign(metric=["acc", "acc", "f1", "f1"]).to_csv("two.csv", index=False)
+    assert "--metric acc or f1" in call("race two.csv --models a,b")

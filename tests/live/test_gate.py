@@ -120,3 +120,31 @@ def test_the_stored_figures_keep_their_promise():
     gates = stored.dropna(subset="false_fail")
     assert gates["pairs"].min() >= 2000 and gates["data"].nunique() == 6
     assert gates[["false_pass", "false_fail"]].max(axis=None) < 0.05
+
+
+@pytest.mark.parametrize(
+    "old, new, more, words",
+    [
+        ([1, 0, 1], [1, 0], {}, "old has 3 scores, new 2: give those of the same"),
+        ([1, 0], [1, 70], {}, r"new\[1\] is 70: scores lie in \[0, 1\]"),
+        ([-1, 0], [1, 0], {}, r"old\[0\] is -1"),
+        ([1, np.inf], [1, 0], {}, r"old\[1\] is inf"),
+        ([[1, 0]], [1, 0], {}, r"old has the shape \(1, 2\)"),
+        ({"t": 1}, [1], {}, "old holds no numbers"),
+        (["right"], [1], {}, "old holds no numbers"),
+        ([1, 0], [1, 0], {"total": 1}, "total=1 is less than the 2 tasks"),
+        ([1, 0], [1, 0], {"level": 0.2}, "0.95 is usual"),
+        ([1, 0], [1, 0], {"margin": np.nan}, "write 0.05 for 5 points"),
+    ],
+)
+def test_what_cannot_be_scores_is_one_line(old, new, more, words):
+    with pytest.raises((ValueError, TypeError), match=words) as refused:
+        gate(old, new, **more)
+    assert "\n" not in str(refused.value)
+
+
+def test_without_a_total_these_are_all_tasks_and_a_gap_counts_both_ways():
+    result = gate([1.0, np.nan, 0], [1, 1, np.nan])
+    assert result.total == 3 and "count as right and wrong: 2" in result.note
+    low, high = result.interval
+    assert low < -0.6 and high > 0.6
