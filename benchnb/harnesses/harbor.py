@@ -32,7 +32,13 @@ from benchnb.harnesses.logs import (
     read_json,
     timestamp,
 )
-from .measured import Reported, setting_words, short
+from benchnb.harnesses.measured import (
+    NEUTRAL,
+    SECRET,
+    Reported,
+    setting_words,
+    short,
+)
 
 # %% ../../nbs/harnesses/agents.ipynb #33fdc3f2
 def trial_rewards(
@@ -55,27 +61,51 @@ def trial_errors(
     return [get_nested(part, "exception_info") for part in parts]
 
 
+# exceptions after which Harbor 0.26 counts no reward (models/trial/error_policy.py)
+BROKEN = (  # the environment, the provider, or the grader
+    "EnvironmentStartTimeoutError SandboxBuildFailedError AgentSetupTimeoutError "
+    "HealthcheckError SandboxLikelyOutOfMemoryError MemoryLimitExceededError "
+    "SSHAccessError GKEExecStreamClosedError GKEPodNotFoundError RuntimeRequestError "
+    "AddTestsDirError DownloadVerifierDirError ApiError ApiRateLimitError "
+    "ApiInternalServerError ApiOverloadedError ApiConnectionClosedError "
+    "ApiResponseStalledError UnknownApiError NetworkConnectionError ApiConnectionError "
+    "ApiUsageLimitError RateLimitError InternalServerError ServiceUnavailableError "
+    "APIConnectionError APIError Timeout RewardFileNotFoundError RewardFileEmptyError "
+    "VerifierOutputParseError agent_installation_failed"
+).split()
+VOID = (  # of anything else: what was asked for was wrong, or somebody stopped it
+    "VerifierTimeoutError UnsupportedModelParametersError BadRequestError "
+    "UnprocessableEntityError UnsupportedParamsError APIResponseValidationError "
+    "BudgetExceededError AgentAuthenticationError ModelNotFoundError "
+    "ApiProviderResourceNotFoundError AuthenticationError PermissionDeniedError "
+    "NotFoundError ServiceOperationsUnsupportedError VercelScopeError DspyImportError "
+    "MissingExtraError RegradeError CancelledError"
+).split()
+
+
 def is_valid(
     trial: dict,
 ) -> bool:
-    "Whether its reward counts: an exception alone does not void it"
-    policies = [
-        get_nested(error, "policy", "has_valid_reward") for error in trial_errors(trial)
-    ]
-    marks = [trial.get("reward_valid"), *policies]
+    "Whether its reward counts, by its marks; older versions write only exceptions"
+    marks = [trial.get("reward_valid")]
+    for error in trial_errors(trial):
+        mark = get_nested(error, "policy", "has_valid_reward")
+        if mark is None and marks[0] is None:
+            mark = get_nested(error, "exception_type") not in (*BROKEN, *VOID)
+        marks.append(mark)
     return not any(mark is False for mark in marks)
 
 
 def trial_score(
     trial: dict,
     metric: str,  # the name of the reward
-) -> float:  # NaN: no reward, or one that does not count
-    "The reward of one trial"
+) -> float:  # NaN: none
+    "The reward of one trial, whether or not it counts"
     reward = trial_rewards(trial).get(metric)
     number = as_number(reward)
     if number is None:
         raise ValueError(f"the reward {reward!r} is no number")
-    return number if is_valid(trial) else np.nan
+    return number
 
 
 FAILURES = {  # exceptions of Harbor, failure modes of tb; others: error
@@ -83,22 +113,24 @@ FAILURES = {  # exceptions of Harbor, failure modes of tb; others: error
     "VerifierTimeoutError": Failure.TIMEOUT,
     "agent_timeout": Failure.TIMEOUT,
     "test_timeout": Failure.TIMEOUT,
-    "AgentSetupTimeoutError": Failure.INFRASTRUCTURE,
-    "EnvironmentStartTimeoutError": Failure.INFRASTRUCTURE,
-    "agent_installation_failed": Failure.INFRASTRUCTURE,
-}
+    "AgentSafetyRefusalError": Failure.REFUSED,
+    "ContentPolicyViolationError": Failure.REFUSED,
+} | dict.fromkeys(BROKEN, Failure.INFRASTRUCTURE)
 
 
 def trial_failure(
     trial: dict,
+    metric: str,  # the name of the reward
 ) -> str:  # a Failure; "": the trial names none
     "Why a trial may have no reward, or none that counts"
-    if trial_rewards(trial) and not is_valid(trial):
+    rewards = trial_rewards(trial)
+    if metric in rewards and not is_valid(trial):
         return Failure.INVALID
     types = [get_nested(error, "exception_type") for error in trial_errors(trial)]
     raised = next(filter(None, [*types, trial.get("failure_mode")]), None)
     if raised in (None, "none", "unset"):
-        return ""
+        is_missing = rewards and metric not in rewards
+        return Failure.ERROR if is_missing else ""
     return FAILURES.get(str(raised), Failure.ERROR)
 
 
@@ -121,27 +153,56 @@ def trial_agent(
 KWARGS = ("config", "agent", "kwargs")
 
 
-def says_whole_system(
-    trial: dict,
-) -> bool:
-    "Does a trial record all arguments, and agent and model as they were?"
-    info = trial.get("agent_info")
-    places = (("version",), PROVIDER)
-    known = all(as_word(get_nested(info, *place)) for place in places)
-    return known and isinstance(get_nested(trial, "config", "agent"), dict)
+LIMITS = ("override_timeout_sec", "max_timeout_sec")
+# of an agent's configuration: what is said elsewhere
+ELSEWHERE = (
+    *LIMITS,
+    *"name model_name kwargs env extra_env mcp_servers skills".split(),
+    "skip_model_parsing",
+)
 
 
 def trial_system(
     trial: dict,
-) -> dict[str, str]:
+) -> dict[str, str]:  # "": unknown
     "What else may make another agent under the same name"
-    kwargs = get_nested(trial, *KWARGS)
-    system = setting_words(kwargs if isinstance(kwargs, dict) else {}, (), OTHER_MODEL)
+    config = get_nested(trial, "config", "agent")
+    config = config if isinstance(config, dict) else {}
+    kwargs = config.get("kwargs")
+    given = {
+        name: x for name, x in config.items() if x not in (None, False, "", [], {})
+    }
+    system = setting_words(
+        given | (kwargs if isinstance(kwargs, dict) else {}),
+        shown=("import_path", "model_api_format"),
+        left_out=(*OTHER_MODEL, *ELSEWHERE, *NEUTRAL),
+    )
+    more = get_nested(kwargs, "extra_env")
+    own = [x for x in (config.get("env"), more) if isinstance(x, dict)]
+    given["env"] = {name: "" for part in own for name in part}
+    for name in ("env", "mcp_servers", "skills"):
+        if word := tools_word(given.get(name) or []):
+            system[name] = word
     for name, place in (("version", ("version",)), ("provider", PROVIDER)):
         word = as_word(get_nested(trial, "agent_info", *place))
-        if word and word != "unknown":
-            system[name] = short(word)
+        system[name] = "" if word == "unknown" else short(word)
     return system
+
+
+def tools_word(
+    given: Json,  # skills, servers, or an environment, of which only names are shown
+) -> str:  # "": only secrets
+    "What an agent was given, as a short word"
+    if isinstance(given, dict):
+        names = sorted(name for name in given if not SECRET.search(name.lower()))
+        return short("+".join(names)) if names else ""
+    parts = given if isinstance(given, list) else [given]
+    if any(not isinstance(part, dict) for part in parts):
+        return short("+".join(sorted(map(str, parts))))
+    hidden = ("headers", "env")
+    plain = [{k: x for k, x in part.items() if k not in hidden} for part in parts]
+    word = "+".join(str(part.get("name")) for part in plain)
+    return short(f"{word}:{short(plain, most=0)}", most=40) if word else ""
 
 
 PROVIDER = ("model_info", "provider")
@@ -150,12 +211,19 @@ PROVIDER = ("model_info", "provider")
 def trial_limits(
     trial: dict,
 ) -> dict[str, str]:
-    "How much time the agent had, which makes another task"
-    names = ("timeout_multiplier", "agent_timeout_multiplier")
-    limits = {name: get_nested(trial, "config", name) for name in names}
-    for name in ("override_timeout_sec", "max_timeout_sec"):
-        limits[name] = get_nested(trial, "config", "agent", name)
-    return {name: short(x) for name, x in limits.items() if isinstance(x, int | float)}
+    "How much time and which instructions the agent had: they make another task"
+    times = ("timeout_multiplier", "agent_timeout_multiplier")
+    texts = ("extra_instructions", "extra_instruction_paths")
+    limits = {}
+    for place, names in (
+        (("config",), (*times, *texts)),
+        (("config", "agent"), LIMITS),
+    ):
+        config = get_nested(trial, *place)
+        for name in names if isinstance(config, dict) else ():
+            if name in config:
+                limits[name] = short(config[name] or "none")
+    return limits
 
 
 def trial_cost(
@@ -242,12 +310,14 @@ class Job(NamedTuple):
         names = list(dict.fromkeys(name for part in parts for name in part))
         own = choices.of_sources(choices.task or "", "metric")
         wanted = choices.metric or own
-        if not names or "reward" in names and not wanted:
-            return "reward" if names else ""
-        is_settled = {*wanted} & {*names} if wanted else len(names) == 1
-        if self.folder and not is_settled:  # other trials may have more
+        if not names:
+            return ""
+        if not {*(wanted or ("reward",))} & {*names} and self.folder:
+            # other trials may have more
             names += sibling_rewards(self.folder, self.folder.stat().st_mtime_ns)
             names = list(dict.fromkeys(names))
+        if "reward" in names and not wanted:
+            return "reward"
         return choose(names, choices.metric, "metric", where, own)
 
     def reported(
@@ -323,14 +393,18 @@ class Harbor(Harness):
             direction = settle_direction(
                 metric, where, chosen=choices.direction_on(task), asks=False
             )
+            counted = np.array([trial_score(trial, metric) for trial in trials])
+            counts = np.array([is_valid(trial) for trial in trials])
+            failures = [trial_failure(trial, metric) for trial in trials]
             log = Log(
                 model=choices.model or next(agents, folder),
                 task=task,
                 ids=np.array(ids, object),
-                scores=np.array([trial_score(trial, metric) for trial in trials]),
+                scores=np.where(counts, counted, np.nan),
+                counted=counted,
                 hashes=as_hashes([trial.get("task_checksum") for trial in trials]),
                 file=where,
-                failures=np.array([trial_failure(trial) for trial in trials], object),
+                failures=np.array(failures, object),
                 cost=np.array([trial_cost(trial, choices.cost) for trial in trials]),
                 trials=np.ones(len(ids), int),
                 runs=np.array(runs, object),
@@ -338,7 +412,7 @@ class Harbor(Harness):
                 direction=direction if metric else "",
                 settings=trial_limits(trials[0]),
                 system=trial_system(trials[0]),
-                system_is_whole=says_whole_system(trials[0]),
+                system_is_whole=get_nested(trials[0], "config", "agent") is not None,
                 reported=job.reported(trials[0], metric, task),
                 origin=origins.pop() if len(origins) == 1 else "",
             )

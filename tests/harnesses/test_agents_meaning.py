@@ -57,6 +57,15 @@ STEPS = [{"step_name": "a"}, {"step_name": "b", "exception_info": LIMIT}]
         ({"reward_valid": True, "exception_info": raised("AgentTimeoutError")}, True),
         ({"exception_info": raised("AgentTimeoutError", True)}, True),
         ({"exception_info": raised("SomeError")}, True),  # an exception alone
+        ({"exception_info": raised("AgentTimeoutError")}, True),  # the agent's own
+        ({"exception_info": raised("ContextWindowExceededError")}, True),
+        ({"exception_info": raised("ApiRateLimitError")}, False),  # older: no mark
+        ({"exception_info": raised("ApiOverloadedError")}, False),
+        ({"exception_info": raised("EnvironmentStartTimeoutError")}, False),
+        ({"exception_info": raised("CancelledError")}, False),
+        ({"exception_info": raised("ApiRateLimitError"), "reward_valid": True}, True),
+        ({"exception_info": raised("ApiRateLimitError", True)}, True),  # overridden
+        ({"step_results": [{"exception_info": raised("RateLimitError")}]}, False),
         ({"step_results": [{"exception_info": None}]}, True),
     ],
 )
@@ -71,6 +80,51 @@ def test_a_reward_counts_unless_harbor_says_otherwise(marks, counts, tmp_path):
     file = next((tmp_path / "job").glob("v0*/result.json"))
     (log,) = get_harness("harbor").read(file)
     assert log.failures[0] == ("" if counts else Failure.INVALID)
+
+
+def test_older_jobs_count_what_a_broken_environment_left_behind(tmp_path):
+    "Of three kinds of zero, two are no answers; the job's own mean has them all"
+    trials = [harbor_trial(f"t{n}", float(n < 4)) for n in range(6)]
+    late = raised("AgentTimeoutError")
+    trials.append(harbor_trial("late", 0.0, exception_info=late))
+    trials.append(harbor_trial("cut", 0.0, exception_info=raised("ApiRateLimitError")))
+    gone = raised("EnvironmentStartTimeoutError")
+    trials.append(harbor_trial("gone", None, exception_info=gone))
+    scores, _, reconciled = read(
+        "harbor", write_harbor(tmp_path / "job", trials, 4 / 9)
+    )
+    assert means(scores) == {"terminus-2 m": round(4 / 7, 3)}
+    (line,) = reconciled.values()
+    assert "reports 44.4 points by reward, the items give 57.1" in line
+    assert "marked as invalid (1 of 9)" in line
+    reasons = {}
+    for file in (tmp_path / "job").glob("*/result.json"):
+        (log,) = get_harness("harbor").read(file)
+        reasons[log.ids[0]] = log.failures[0]
+    assert reasons["gone"] == Failure.INFRASTRUCTURE
+    assert reasons["cut"] == Failure.INVALID and reasons["late"] == ""
+
+
+@pytest.mark.parametrize("error", [None, "RuntimeError"])
+def test_a_trial_with_a_runtime_only_has_no_score(error, tmp_path):
+    trials = [
+        harbor_trial(f"t{n}", {"reward": float(n), "runtime": 0.5, "cost": 9.5})
+        for n in range(2)
+    ]
+    lost = {"exception_info": raised(error)} if error else {}
+    trials.append(harbor_trial("t2", {"runtime": 0.5}, **lost))
+    scores, *_ = read("harbor", write_harbor(tmp_path / "job", trials))
+    assert means(scores) == {"terminus-2 m": 0.5}
+    (log,) = get_harness("harbor").read(tmp_path / "job" / "t2__2" / "result.json")
+    assert np.isnan(log.scores[0]) and log.failures[0] == Failure.ERROR
+
+
+@pytest.mark.parametrize("name", ["unsafe_actions", "runtime", "cost"])
+def test_a_reward_of_what_is_bad_is_asked_for(name, tmp_path):
+    trials = [harbor_trial(f"t{n}", {name: 0.25}) for n in range(2)]
+    place = write_harbor(tmp_path / "job", trials)
+    refused(lambda: read("harbor", place), name, "direction")
+    assert means(read("harbor", place, direction="lower")[0]) == {"terminus-2 m": 0.75}
 
 
 def test_a_gate_does_not_fail_on_invalid_trials(tmp_path, capsys):
@@ -225,6 +279,58 @@ def test_an_agent_with_other_settings_is_another_agent(
     scores, *_ = read("harbor", tmp_path)
     assert sorted(means(scores).values()) == [0.2, 0.8]
     assert all(words in name for name in scores.models.index)
+
+
+SERVERS = [{"name": "browser", "url": "http://a", "headers": {"x": "s3cr3t"}}]
+
+
+@pytest.mark.parametrize("provider", ["p", None])
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("skills", ["org/debugging@v1"], "skills=org/debugging@v1"),
+        ("mcp_servers", SERVERS, "mcp_servers=browser:#"),
+        ("import_path", "mine.agents:Mine", "import_path=mine.agents:Mine"),
+        ("env", {"EXTRA_STEPS": "s3cr3t"}, "env=EXTRA_STEPS"),
+        ("kwargs", {"extra_env": {"EXTRA_STEPS": "s3cr3t"}}, "env=EXTRA_STEPS"),
+        ("resume_trajectory", True, "resume_trajectory=true"),
+        ("load_trajectory", "a.json", "load_trajectory=#"),
+    ],
+)
+def test_what_an_agent_was_given_is_part_of_its_name(
+    name, value, words, provider, tmp_path
+):
+    for place, tasks in (("plain", "ab"), ("given", "cd")):
+        trials = [harbor_trial(n, 1.0, provider=provider) for n in tasks]
+        for trial in trials if place == "given" else ():
+            trial["config"]["agent"][name] = value
+        write_harbor(tmp_path / place, trials)
+    scores, said, _ = read("harbor", tmp_path)
+    assert "terminus-2 m" in scores.models.index and len(scores.models) == 2
+    assert words in scores.models.index[0] + scores.models.index[1]
+    assert "s3cr3t" not in said + "".join(scores.models.index)
+
+
+def test_how_a_run_is_kept_makes_no_other_agent(tmp_path):
+    "Nor does a provider that one trial does not name"
+    kept = {"session_id": "a", "record_terminal_session": True, "seed": 1}
+    for number, kwargs in enumerate([kept, kept | {"session_id": "b", "seed": 2}, {}]):
+        provider = "p" if number else None
+        trial = harbor_trial(f"t{number}", 1.0, kwargs=kwargs, provider=provider)
+        trial["config"]["agent"] |= {"n_concurrent": number, "base_url": f"h{number}"}
+        trial["config"]["agent"] |= {"skills": [], "mcp_servers": []}
+        trial["config"]["agent"]["env"] = {"OPENAI_API_KEY": f"{number}"}
+        write_harbor(tmp_path / str(number), [trial])
+    scores, said, _ = read("harbor", tmp_path)
+    assert [*scores.models.index] == ["terminus-2 m"] and not said
+
+
+def test_further_instructions_make_another_task(tmp_path):
+    for model, texts in (("m", []), ("n", ["Be quick."])):
+        trial = harbor_trial("a", 1.0, model=model)
+        trial["config"]["extra_instructions"] = texts
+        write_harbor(tmp_path / model, [trial])
+    refused(lambda: read("harbor", tmp_path), "extra_instructions")
 
 
 def test_a_secret_argument_is_never_written(tmp_path):

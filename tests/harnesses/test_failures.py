@@ -85,7 +85,10 @@ def test_trials_without_a_reward_fail_by_what_the_harness_says(tmp_path, more, k
     reward = {"verifier_result": {"rewards": {"reward": 0.0}}}
     path.write_text(json.dumps({"task_name": "a"} | more | reward))
     (log,) = get_harness("harbor").read(path)
-    assert log.scores[0] == 0 and log.failures[0] == ""  # it was verified: wrong
+    if kind == BROKEN:  # nothing that a verifier says of it counts
+        assert np.isnan(log.scores[0]) and log.failures[0] == Failure.INVALID
+    else:
+        assert log.scores[0] == 0 and log.failures[0] == ""  # it was verified: wrong
 
 
 def test_kinds_of_failures_are_kept_in_the_folder(tmp_path):
