@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -14,6 +15,7 @@ import yaml
 from helpers.logs import write_lm_eval
 from helpers.small import table
 
+import benchnb
 from benchnb.cli.app import main
 from benchnb.cli.decide import task_order
 from benchnb.live.evaluation import Evaluation
@@ -260,12 +262,14 @@ def test_the_workflow_of_a_new_project_runs(call, new, code):
     job = flow["jobs"]["gate"]
     lines = [step["run"] for step in job["steps"] if "gate" in step.get("run", "")]
     lines = [line for line in lines if "pip install" not in line]
-    Path("results").mkdir()
-    Path("results/released.csv").write_bytes(Path("old.csv").read_bytes())
+    for folder in ("base/results", "new/results"):  # as it checks them out
+        Path(folder).mkdir(parents=True)
+    Path("base/results/released.csv").write_bytes(Path("old.csv").read_bytes())
+    Path("new/results/released.csv").write_bytes(Path("bad.csv").read_bytes())
     frame = pd.read_csv("same.csv").set_index("item").loc[task_order(TASKS, 0)[:5]]
     frame.reset_index().to_csv("few.csv", index=False)
     if new:
-        Path("results/new.csv").write_bytes(Path(f"{new}.csv").read_bytes())
+        Path("new/results/new.csv").write_bytes(Path(f"{new}.csv").read_bytes())
     env = (
         os.environ
         | job["env"]
@@ -277,6 +281,29 @@ def test_the_workflow_of_a_new_project_runs(call, new, code):
     suite = ET.parse("gate.xml").getroot()  # also where the new version is missing
     assert suite.get("errors") == str(int(not new))
     assert Path("page.md").exists() == bool(new)
+
+
+def test_a_pull_request_brings_no_more_than_its_own_results(call):
+    "The released results and the program are of the branch; actions are digests"
+    assert call("new", "exam")[0] == 0
+    flows = [yaml.safe_load(p.read_text()) for p in Path("exam").rglob("*/workflows/*")]
+    steps = [s for flow in flows for job in flow["jobs"].values() for s in job["steps"]]
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert len(used) > 5 and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", x) for x in used)
+    job = yaml.safe_load(Path("exam/.github/workflows/gate.yml").read_text())
+    assert "pull_request_target" not in job[True] and {*job["permissions"]} == {
+        "contents"
+    }
+    base, new, *_ = [
+        step["with"] for step in job["jobs"]["gate"]["steps"] if "with" in step
+    ]
+    assert base["path"] == "base" and "base.sha" in base["ref"]
+    assert new["path"] == "new" and new["sparse-checkout"] == "/results/new.csv"
+    lines = [step.get("run", "") for step in job["jobs"]["gate"]["steps"]]
+    assert (
+        f"pip install --find-links base/wheels benchnb=={benchnb.__version__}" in lines
+    )
+    assert [line.count("new/") for line in lines if "new/" in line] == [1]
 
 
 def test_runs_are_read_as_an_imported_table_was(call):
