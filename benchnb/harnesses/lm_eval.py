@@ -34,6 +34,7 @@ from benchnb.harnesses.logs import (
     ASK,
     Choices,
     CutShort,
+    Failure,
     Json,
     Log,
     as_hashes,
@@ -84,10 +85,23 @@ def row_kind(
         ("value", object, msgspec.field(name=metric, default=NOT_SCORED)),
         ("filter", str | None, None),
         ("doc_hash", str | None, None),
+        ("filtered_resps", msgspec.Raw, msgspec.Raw()),
     ]
     if not hashed:
         fields.append(("doc", object, None))
     return msgspec.defstruct("Row", fields, gc=False)
+
+
+# a log-likelihood with its mark whether the continuation was the likeliest
+IS_NAN = re.compile(rb'\["nan", ?"(True|False)"\]|\[NaN, ?(true|false)\]')
+
+
+def is_lost(
+    resps: msgspec.Raw,  # of a line
+) -> bool:
+    "Is a log-likelihood NaN? lm-eval then takes the first choice as the likeliest"
+    text = bytes(resps)
+    return (b"nan" in text or b"NaN" in text) and bool(IS_NAN.search(text))
 
 
 def doc_hash(
@@ -134,17 +148,25 @@ def read_samples(
         for row in typed_lines(path, row_kind(metric, is_hashed)):
             digits = row.doc_hash if is_hashed else doc_hash(row.doc)
             rows.append(
-                (row.filter or None, row.doc_id, row.value, (digits or "")[:16])
+                (
+                    row.filter or None,
+                    row.doc_id,
+                    row.value,
+                    (digits or "")[:16],
+                    is_lost(row.filtered_resps),
+                )
             )
     except CutShort:
         is_cut = True
-    frame = pd.DataFrame(rows, columns=["filter", "id", "value", "hash"], dtype=object)
+    names = ["filter", "id", "value", "hash", "lost"]
+    frame = pd.DataFrame(rows, columns=names, dtype=object)
     line = frame.groupby("id", sort=False).cumcount()  # of a document
     frame["filter"] = frame["filter"].fillna(line.astype(str))
     filters = [*frame["filter"].unique()]
     wanted = () if filters == ["none"] else choices.filter  # there is none to choose
     name = choose(filters, wanted, "filter", where, own.get("filter", ()))
-    _, ids, values, hashes = map(list, frame[frame["filter"] == name].to_numpy().T)
+    frame = frame[frame["filter"] == name]
+    _, ids, values, hashes, lost = map(list, frame.to_numpy().T)
     scores = [*map(as_number, values)]
     if metric.isdecimal():  # RULER: a length; -1 where the document has another
         scores = [math.nan if score == -1 else score for score in scores]
@@ -153,11 +175,14 @@ def read_samples(
         raise FileError(
             f"{metric} of item {item!r} in {where} is no number: choose another metric"
         )
+    is_nan = np.array(lost, bool)
     return Log(
         model="",
         task="",
         ids=as_ids(ids),
-        scores=np.array(scores),
+        scores=np.where(is_nan, np.nan, np.array(scores, float)),
+        counted=np.array(scores, float) if is_nan.any() else None,
+        failures=np.where(is_nan, Failure.INVALID, "").astype(object),
         hashes=as_hashes(hashes),
         file=where,
         metric=metric,
@@ -494,6 +519,12 @@ class LMEval(Harness):
                 f"exact_match of {run.task}, a task of multiple choice, says whether "
                 "the right answer is the likeliest continuation: acc says whether it "
                 "is the likeliest of the choices"
+            )
+        if samples.n_invalid:
+            notes.append(
+                f"log-likelihoods of {samples.n_invalid} of {there:,} documents of "
+                f"{run.task} are NaN, and lm-eval takes the first choice: they have no "
+                "score"
             )
         logs = []
         for name, part in parts.items():

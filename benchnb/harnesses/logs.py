@@ -827,6 +827,9 @@ def _slow_line(
         with naming(path):
             check_json_memory(line, f"line {number}")
         raw = json.loads(line)
+        for name, of in getattr(kind, "__annotations__", {}).items():
+            if of is msgspec.Raw and isinstance(raw, dict) and name in raw:
+                raw[name] = msgspec.Raw(json.dumps(raw[name]).encode())
         is_json = True
         return msgspec.convert(raw, kind)
     except FileError:

@@ -11,8 +11,10 @@ from helpers.logs import (
     digest,
     document,
     lm_eval_row,
+    of_vintage,
     refused,
     write_lm_eval_run,
+    write_results,
     write_rows,
 )
 
@@ -356,6 +358,36 @@ def test_a_document_without_the_metric_has_no_score(where, tmp_path):
     scores, _ = read(tmp_path)
     assert np.flatnonzero(np.isnan(scores.values[0])).tolist() == [where]
     assert [*scores.models["reconciled"]] == ["equal"]
+
+
+@pytest.mark.parametrize("vintage", ["2024-11", "2023-12"])
+@pytest.mark.parametrize("kind", [str, float])
+def test_a_document_whose_log_likelihoods_are_nan_has_no_score(kind, vintage, tmp_path):
+    "lm-eval writes texts; of NaN the first choice is the likeliest, right or wrong"
+    rows = []
+    for number, score in enumerate([1, 0, 0, 1, 1, 1]):
+        lost = number >= 3
+        pair = ("nan", "False") if kind is str else (float("nan"), False)
+        resps = [["-1.5", "True"], pair if lost else ["-2", "False"]]
+        row = lm_eval_row("t", number, score, resps=[[r] for r in resps])
+        rows.append(of_vintage(row | {"filtered_resps": resps}, vintage))
+    about = {"results": {"t": {"acc,none": 4 / 6}}}
+    place = tmp_path / "m"
+    write_rows(place / f"samples_t_{TIME}.jsonl", rows)
+    write_results(place, "m", ["t"], **about)
+    scores, said = read(tmp_path)
+    assert np.isnan(scores.values[0]).tolist() == [False] * 3 + [True] * 3
+    assert any("of 3 of 6 documents of t are NaN" in line for line in said)
+    assert "marked as invalid (3 of 6)" in scores.models["reconciled"].iloc[0]
+
+
+def test_a_text_that_speaks_of_nan_is_an_answer(tmp_path):
+    rows = [
+        lm_eval_row("t", n, 1, "exact_match", filtered_resps=[text])
+        for n, text in enumerate(['["nan", "False"]', "nan", "NaN, True"])
+    ]
+    write_rows(tmp_path / "m" / f"samples_t_{TIME}.jsonl", rows)
+    assert not np.isnan(read(tmp_path)[0].values).any()
 
 
 def write_lengths(folder):
