@@ -222,6 +222,21 @@ class Aggregate:
         own = [result for result in self.results if result.task == task]
         return [result for result in own if result.key == key] if key else own
 
+    def without_samples(
+        self,
+        tasks: set[str],  # that have lines
+    ) -> list[str]:  # at most one line
+        "What is said of the numbers of others, such as groups of tasks"
+        others = [
+            r for r in self.results if r.task not in tasks and r.score is not None
+        ]
+        if not others:
+            return []
+        return [
+            f"{len(others)} reported numbers are over tasks or groups without samples "
+            f"here ({others[0].task} {others[0].score:g}): they were not compared"
+        ]
+
 
 def read_aggregate(
     path: Path,  # of the samples
@@ -393,11 +408,15 @@ class EveryEvalEver(Harness):
         where = repr(str(path))
         aggregate = read_aggregate(Path(path))
         logs = []
-        for _, lines in eee_rows(path, choices.cost).groupby("task", sort=False):
+        table = eee_rows(path, choices.cost)
+        named = {*table["task"], *(table["task"] + "/" + table["filter"])}
+        notes = aggregate.without_samples(named)
+        for _, lines in table.groupby("task", sort=False):
             rows, metric, result = one_metric(lines, aggregate, choices, where)
             for _, part in rows.groupby("model", sort=False):
                 log = self.model_log(part, metric, result, choices, where)
                 log.facts = aggregate.facts
+                log.notes = notes
                 log.system = aggregate.system | log.system
                 logs.append(log)
         return logs

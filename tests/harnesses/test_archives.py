@@ -481,6 +481,16 @@ def test_settings_of_a_task_that_differ_between_models_are_said(name, tmp_path):
     assert len(scores) == 2
 
 
+def test_a_group_without_samples_is_not_called_equal(tmp_path):
+    rows = [eee_line(str(n), n % 2, "m", "law") for n in range(4)]
+    results = [eee_result("law", 0.5), eee_result("all of it", 0.75)]
+    write_eee_file(tmp_path, rows, results)
+    with pytest.warns(UserWarning, match="all of it 0.75.*not compared"):
+        scores = import_logs("eee", tmp_path)
+    assert means(scores) == {"m": 0.5}
+    assert "not compared" in scores.models["notes"].iloc[0]
+
+
 def test_a_direction_that_the_converter_did_not_know(tmp_path):
     rows = [with_metric("a", "credit", 1)]
     more = {"additional_details": {"polarity": "unknown"}}
