@@ -47,6 +47,7 @@ from ..harnesses.measured import hide_secrets
 from ..live.certificate import format_figures, format_measured, format_validity
 from ..live.evaluation import Evaluation
 from ..live.report import FEW, UNLIKE_SOURCES, describe_settings, make_report
+from ..live.told import pool_runs
 
 # %% ../../nbs/cli/report.ipynb #reptxt02
 def format_interval(
@@ -93,9 +94,9 @@ def _score_rows(
     full = report["items"]["full"]
     exact = report.get("exact") is not None and report["items"]["spent"] < full
     if exact:
-        score = (
-            f"{format_points(report['exact'])} points, rank {report['exact_rank']:g}"
-        )
+        score = f"{format_points(report['exact'])} points"
+        if report["exact_rank"] is not None:
+            score = f"{score}, rank {report['exact_rank']:g}"
         reason = f"all {full:,} items have a result: this is no estimate"
         rows.append(("exact", f"{score}   ({reason})"))
     if report["rank"] is not None:
@@ -394,7 +395,10 @@ def exact_report(
     score = live.full_score()
     assert score is not None  # every item has a result
     estimate = Estimate(score, (score, score), scores, kind=IntervalKind.EXACT)
-    estimate = finalize_estimate(estimate, method, np.arange(len(scores)), scores)
+    runs = [pool_runs(live.told.runs.get(name, {}))[1] for name in results.index]
+    estimate = finalize_estimate(
+        estimate, method, np.arange(len(scores)), scores, np.array(runs)
+    )
     report = make_report(estimate, method, results.to_dict())
     no_interval = [None, None]
     tasks = {
@@ -624,7 +628,7 @@ def _score_figure(
     "The picture of the score, with its caption"
     source_scores = live.method.source_scores_[:, 0]
     source_scores = source_scores[~np.isnan(source_scores)]
-    if report["score"] is None or not len(source_scores):
+    if report["score"] is None or not len(source_scores) or live.method.unranked_:
         return []
     picture = score_picture(report["score"], report["interval"], source_scores)
     low, high = report["interval"]

@@ -252,6 +252,7 @@ def respond_to_shift(
         cost=estimate.cost,
         seconds=estimate.seconds,
         source_scores=estimate.source_scores,
+        unranked=estimate.unranked,
     )
 
 # %% ../../nbs/evaluation/guard.ipynb #guardlv2

@@ -27,7 +27,7 @@ import pandas as pd
 from ..data.files import pip_install_command
 from ..data.render import format_points, format_table, score_with_interval
 from ..data.scores import Scores
-from ..data.splits import release_years
+from ..data.splits import release_years, why_unranked
 
 # %% ../../nbs/evaluation/method.ipynb #6d819b64
 class IntervalKind(StrEnum):
@@ -103,6 +103,7 @@ class Estimate:
     cost_unit: str = "tokens"  # of what was spent: tokens, seconds or usd
     seconds: float = np.nan  # time that the method itself took
     source_scores: np.ndarray | None = None  # sources x (whole, task 1, task 2, ...)
+    unranked: str = ""  # why no rank is told, in words; empty: nothing against it
     bounds: tuple[float, float] = (np.nan, np.nan)  # the unscored all wrong, all right
     task_bounds: tuple[pd.Series, pd.Series] | None = None  # the same for every task
 
@@ -125,13 +126,17 @@ class Estimate:
     def rank(self) -> float:  # 1: best; NaN: unknown
         "Rank of the score among those of the sources"
         table = self.source_scores
-        return np.nan if table is None else _rank(self.score, table[:, 0])
+        if table is None or self.unranked:
+            return np.nan
+        return _rank(self.score, table[:, 0])
 
     @property
     def task_ranks(self) -> pd.Series | None:  # None: no task scores
         "The same for every task"
         table = self.source_scores
         if self.per_task is None or table is None or np.isnan(self.score):
+            return None
+        if self.unranked:
             return None
         pairs = zip(self.per_task, table[:, 1:].T, strict=True)
         return pd.Series([_rank(*pair) for pair in pairs], self.per_task.index)
@@ -379,6 +384,8 @@ class MethodState:
     weights_: np.ndarray  # of the items, shape (items,)
     source_mean_: float  # mean score of the sources
     source_scores_: np.ndarray  # sources x (whole, task 1, task 2, ...)
+    unranked_: str = ""  # why nothing can be ranked among them; empty: it can
+    graded_: bool = True  # the sources have scores between 0 and 1
     partial_: bool  # the items are only a part of the benchmark
     fingerprint_: str  # of the sources
     newest_: float = np.nan  # when the newest source was released; NaN: not known
@@ -438,6 +445,8 @@ class Method(MethodState):
         self.newest_ = float(release_years(source.models).max())
         tasks = source.performance(by="task")[source.items["task"].unique()]
         self.source_scores_ = np.column_stack([source.truth(), tasks])
+        self.unranked_ = why_unranked(source)
+        self.graded_ = bool(((source.values > 0) & (source.values < 1)).any())
         return self
 
     def fit_parts(

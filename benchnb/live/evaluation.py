@@ -326,8 +326,9 @@ class Results(Stages):
     ) -> dict:  # plain values, ready for JSON
         "Score, interval, tasks, rank, and what was spent of what the benchmark costs"
         method = self._last_complete()[0].method
+        estimate = self.estimate(level)
         report = make_report(
-            self.estimate(level),
+            estimate,
             method,
             self.answers,
             errors=self.left_out(method.budget_),
@@ -343,10 +344,11 @@ class Results(Stages):
         report["exact_rank"] = None
         used = self.answers
         if report["exact"] is not None:
+            used = told.results
+        if report["exact"] is not None and not estimate.unranked:
             scores = method.source_scores_[:, 0]
             rank = rank_among(report["exact"], scores[~np.isnan(scores)])
             report["exact_rank"] = round_for_json(float(rank))
-            used = told.results
         if errors := errors_scored_zero(told.failures) & used.keys():
             note = (
                 f"{len(errors)} of {len(used):,} results ended in an error and count "

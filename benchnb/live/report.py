@@ -237,7 +237,11 @@ def make_report(
         "how": estimate.interval_method,
         "flags": sorted(map(str, estimate.flags)),
         "rank": round_for_json(estimate.rank),
-        "rank_interval": rank_interval(estimate.interval, source_scores),
+        "rank_interval": (
+            [None, None]
+            if estimate.unranked
+            else rank_interval(estimate.interval, source_scores)
+        ),
         "rank_how": "the ends of the score's interval, ranked among the sources",
         "models": int((~np.isnan(source_scores)).sum()) + 1,
         "tasks": task_rows(estimate, method, answers, errors, ease),
