@@ -17,6 +17,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from benchnb.data.files import (
     naming,
     read_parquet,
     refuse_repeated_keys,
+    resource_path,
 )
 from benchnb.data.scores import (
     ITEM_FACTS,
@@ -276,6 +278,33 @@ def counted(names: list[str]) -> bool:
     found = [re.fullmatch(rf"(|.*/|({words})[ _-]?)\d+", n.lower()) for n in names]
     return sum(map(bool, found)) > 0.9 * len(names)
 
+
+@lru_cache
+def shipped_names() -> tuple[frozenset[str], frozenset[str]]:  # models, items
+    "Names in the tables that ship"
+    import pyarrow.parquet as pq
+
+    models: set[str] = set()
+    items: set[str] = set()
+    for path in resource_path("").glob("*.parquet"):
+        table = pq.ParquetFile(path)
+        models |= {n[6:] for n in table.schema_arrow.names if n.startswith("model:")}
+        items |= {*table.read(["item:item"])["item:item"].to_pylist()}
+    return frozenset(models), frozenset(items)
+
+
+def look_swapped(
+    models: list[str],
+    items: list[str],
+) -> bool:
+    "Are most of these models items of a table that ships, or the items its models?"
+    if len(models) <= len(items):  # as it should be
+        return False
+    shipped_models, shipped_items = shipped_names()
+    n_items = sum(name in shipped_items for name in models)
+    n_models = sum(name in shipped_models for name in items)
+    return 2 * n_items > len(models) or (n_models > 2 and 2 * n_models > len(items))
+
 # %% ../../nbs/data/tables.ipynb #0edd4d74
 def to_long_table(
     frame: pd.DataFrame,  # long, or wide either way round
@@ -302,6 +331,7 @@ def to_long_table(
             raise ValueError(f"it has no column of names: {wanted}")
         rows, columns = ([*map(str, x)] for x in (frame[first], frame.columns[1:]))
         turned = first.lower() in ITEM_WORDS or (counted(rows) and not counted(columns))
+        turned = turned or look_swapped(rows, columns)
         if first != "model" and turned:
             problem = f"its rows look like items, not models ({rows[0]!r}, ...): name"
             settle = [f"item={first}", f"model={first}"]
@@ -357,13 +387,51 @@ def check_sides(
     frame: pd.DataFrame,  # a table, perhaps long
 ) -> None:
     "Ask whether model and item are swapped"
+    sides = {"model", "item"} & {*frame}
+    if len(sides) == 1 and not {"score", "successes"} & {*frame}:  # a wide table
+        (side,) = sides
+        rows = [*map(str, frame[side])]
+        columns = [*frame.columns.difference([side], sort=False)]
+        both = (rows, columns) if side == "model" else (columns, rows)
+        if look_swapped(*both):
+            other = "item" if side == "model" else "model"
+            problem = f"its {side}s look like {other}s ({rows[0]!r}, ...)"
+            settle = [f"{other}={side}", f"{side}={side}"]
+            raise AmbiguousFile(f"{problem}: say which they are", "columns", settle)
     if {"model", "item"} <= {*frame}:
         models, items = ([*map(str, frame[n].unique())] for n in ("model", "item"))
-        if len(models) > 3 and counted(models) and not counted(items):
+        numbered = len(models) > 3 and counted(models) and not counted(items)
+        if numbered or look_swapped(models, items):
             problem = f"its models look like items, its items do not ({models[0]!r}, "
             problem = f"{problem}{items[0]!r}): say which column is which"
             swapped = ["model=item,item=model", "model=model,item=item"]
             raise AmbiguousFile(problem, "columns", swapped)
+
+# %% ../../nbs/data/tables.ipynb #7ea40001
+def check_no_mean(
+    scores: Scores,
+) -> None:
+    "Refuse an item that is the mean of all others, as far as its digits go"
+    values = scores.values
+    graded = np.flatnonzero(((values > 0) & (values < 1)).any(axis=0))
+    if values.shape[1] < 4 or not len(graded):
+        return
+    total = np.nansum(values, axis=1, dtype=np.float64)
+    n_others = np.maximum((~np.isnan(values)).sum(axis=1) - 1, 1)
+    spread = np.fmax.reduce(values, axis=1) - np.fmin.reduce(values, axis=1)
+    if not np.nanmax(spread) > 0.1:  # equal items are the mean of each other
+        return
+    for column in graded.tolist():
+        scored = ~np.isnan(values[:, column])
+        own = values[scored, column].astype(float)
+        apart = np.abs(own - (total[scored] - own) / n_others[scored]).max()
+        if apart > 0.051:
+            continue
+        exact = (n for n in range(1, 7) if np.abs(own - own.round(n)).max() < 2e-7)
+        unit = 0.5 * 10.0 ** -next(exact, 7) + 3e-7  # by which rounding moves a mean
+        if apart <= 1.01 * unit and (2 * unit) ** len(own) < 1e-3:  # no coincidence
+            name = scores.items.index[column]
+            raise ValueError(f"{name!r} is the mean of the others: leave it out")
 
 # %% ../../nbs/data/tables.ipynb #739f70e2
 def gather(
@@ -680,6 +748,7 @@ def read_tables(
         joined = choose_metric(joined, metric)
         joined = values_to_scores(joined, direction, scale, columns.get("score"))
         scores = gather(joined, repeated, f" in {where!r}" if paths else "")
+        check_no_mean(scores)
         if wide and not columns_are:
             check_columns_are_known(scores.values)
         return columns_to_tasks(scores, columns_are)

@@ -11,7 +11,7 @@ from helpers.logs import refused, right_or_wrong
 
 from benchnb.data.files import AmbiguousFile
 from benchnb.data.scores import Scores
-from benchnb.data.sources import as_scores, load_table, read_tables
+from benchnb.data.sources import as_scores, load, load_table, read_tables
 from benchnb.harnesses.harness import import_logs
 from benchnb.harnesses.logs import Choices
 
@@ -361,3 +361,67 @@ def test_files_without_a_result_are_named(tmp_path):
     path.write_text('{"x": 1}')
     with pytest.raises(ValueError, match="no result in 1 files .* harbor.*result"):
         import_logs("harbor", path)
+
+
+def task_scores(n_models=12, n_tasks=6):
+    "Graded scores, and their mean"
+    rng = np.random.default_rng(0)
+    names = [f"model-{row}" for row in range(n_models)]
+    frame = pd.DataFrame(rng.random((n_models, n_tasks)).round(4), names)
+    frame.columns = [*"abcdefghij"[:n_tasks]]
+    return frame, frame.mean(axis=1)
+
+
+@pytest.mark.parametrize("digits", [2, 3, 4, 15])
+@pytest.mark.parametrize("name", ["overall_acc", "x", "helm_lite"])
+@pytest.mark.parametrize("form", ["wide", "long", "file"])
+def test_a_mean_is_found_under_any_name(digits, name, form, tmp_path):
+    frame, mean = task_scores()
+    frame.insert(2, name, mean.round(digits))
+    given = frame.rename_axis("model").reset_index()
+    if form == "long":
+        given = given.melt("model", var_name="item", value_name="score")
+    if form == "file":
+        given.to_csv(given := tmp_path / "t.csv", index=False)
+    with pytest.raises(ValueError, match=f"{name!r} is the mean of the others: leave"):
+        load_table(given)
+
+
+def test_what_is_like_a_mean_and_none_is_an_item():
+    frame, mean = task_scores()
+    near = frame.assign(x=(mean + np.resize([0.003, -0.003], len(mean))).round(3))
+    same = pd.DataFrame({name: mean for name in "abcd"})
+    few = frame[:2].assign(x=mean[:2].round(1))  # two numbers may agree by chance
+    binary = (frame > 0.5) * 1.0
+    for table in (frame, near, same, few, binary, binary.assign(x=binary["a"])):
+        named = table.rename_axis("model").reset_index()
+        assert load_table(named, columns_are="items").shape == table.shape
+
+
+SHIPPED = ["swebench_verified", "gso", "terminal_bench", "mmlu_pro"]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("head", ["model", "name", "long", "item"])
+def test_a_known_table_on_its_side_is_asked_about(name, head, tmp_path):
+    scores = load(name)
+    values = pd.DataFrame(scores.values, scores.models.index, scores.items.index)
+    values = values.iloc[: max(4, len(values) // 3), :400]
+    path = tmp_path / "t.csv"
+    if head == "long":
+        right = values.rename_axis("item").reset_index()
+        right = right.melt("item", var_name="model", value_name="score")
+        right.to_csv(path, index=False)
+        settled = {"model": "item", "item": "model"}
+    elif head == "item":  # its rows are models
+        values.rename_axis("item").to_csv(path)
+        settled = {"model": "item"}
+    else:
+        values.T.rename_axis(head).to_csv(path)
+        settled = {"item": head}
+    with pytest.raises(AmbiguousFile, match="look like") as caught:
+        load_table(str(path))
+    assert ",".join(f"{n}={x}" for n, x in settled.items()) in caught.value.choices
+    assert load_table(str(path), columns=settled).shape == values.shape
+    values.rename_axis("model").to_csv(path)
+    assert load_table(str(path)).shape == values.shape  # it is asked of no other
