@@ -28,8 +28,11 @@ from benchnb.harnesses.logs import (
     Json,
     Log,
     as_cost,
+    as_dict,
     as_hashes,
     as_ids,
+    as_known_number,
+    as_list,
     as_number,
     as_word,
     choose,
@@ -180,18 +183,15 @@ def read_result(
     raw: Json,  # an entry of evaluation_results
 ) -> Result:
     "One entry"
-    config = get_nested(raw, "metric_config")
-    config = config if isinstance(config, dict) else {}
+    config = as_dict(get_nested(raw, "metric_config"))
     generation = get_nested(raw, "generation_config")
-    args = get_nested(generation, "generation_args")
-    args = args if isinstance(args, dict) else {}
+    args = as_dict(get_nested(generation, "generation_args"))
     more = get_nested(generation, "additional_details")
     task = get_nested(raw, "evaluation_name")
     task = task if isinstance(task, str) else ""
     key = get_nested(raw, "evaluation_result_id")
     name = config.get("metric_name")
     count = get_nested(raw, "score_details", "uncertainty", "num_samples")
-    score = as_number(get_nested(raw, "score_details", "score"))
     said = {n: short(x) for n, x in args.items() if x not in (None, "", {}, [])}
     effort = get_nested(more, "reasoning_effort")
     if isinstance(effort, str):
@@ -201,7 +201,7 @@ def read_result(
         key=key if isinstance(key, str) else "",
         name=name if isinstance(name, str) else "",
         config=config,
-        score=None if score is None or np.isnan(score) else score,
+        score=as_known_number(get_nested(raw, "score_details", "score")),
         n_items=count if isinstance(count, int) else None,
         system={n: said[n] for n in SYSTEM_ARGS if n in said},
         settings={f"{n} of {task}": said[n] for n in TASK_ARGS if n in said},
@@ -256,13 +256,11 @@ def read_aggregate(
         "revision": ("additional_details", "revision"),
     }
     words = {name: as_word(get_nested(about, *at)) for name, at in places.items()}
-    results = get_nested(raw, "evaluation_results")
+    results = as_list(get_nested(raw, "evaluation_results"))
     return Aggregate(
         facts=facts,
         system={name: short(word) for name, word in words.items() if word},
-        results=[
-            read_result(x) for x in (results if isinstance(results, list) else [])
-        ],
+        results=[*map(read_result, results)],
     )
 
 # %% ../../nbs/harnesses/exchange.ipynb #e7eae28d

@@ -24,7 +24,10 @@ from benchnb.harnesses.logs import (
     Json,
     Log,
     as_cost,
+    as_dict,
     as_hashes,
+    as_known_number,
+    as_list,
     as_number,
     as_word,
     choose,
@@ -56,8 +59,7 @@ def trial_errors(
     trial: dict,
 ) -> list[Json]:  # their exception_info
     "What was raised in a trial and in its steps"
-    steps = trial.get("step_results")
-    parts = [trial, *(steps if isinstance(steps, list) else [])]
+    parts = [trial, *as_list(trial.get("step_results"))]
     return [get_nested(part, "exception_info") for part in parts]
 
 
@@ -166,20 +168,17 @@ def trial_system(
     trial: dict,
 ) -> dict[str, str]:  # "": unknown
     "What else may make another agent under the same name"
-    config = get_nested(trial, "config", "agent")
-    config = config if isinstance(config, dict) else {}
-    kwargs = config.get("kwargs")
+    config = as_dict(get_nested(trial, "config", "agent"))
+    kwargs = as_dict(config.get("kwargs"))
     given = {
         name: x for name, x in config.items() if x not in (None, False, "", [], {})
     }
     system = setting_words(
-        given | (kwargs if isinstance(kwargs, dict) else {}),
+        given | kwargs,
         shown=("import_path", "model_api_format"),
         left_out=(*OTHER_MODEL, *ELSEWHERE, *NEUTRAL),
     )
-    more = get_nested(kwargs, "extra_env")
-    own = [x for x in (config.get("env"), more) if isinstance(x, dict)]
-    given["env"] = {name: "" for part in own for name in part}
+    given["env"] = as_dict(config.get("env")) | as_dict(kwargs.get("extra_env"))
     for name in ("env", "mcp_servers", "skills"):
         if word := tools_word(given.get(name) or []):
             system[name] = word
@@ -219,8 +218,8 @@ def trial_limits(
         (("config",), (*times, *texts)),
         (("config", "agent"), LIMITS),
     ):
-        config = get_nested(trial, *place)
-        for name in names if isinstance(config, dict) else ():
+        config = as_dict(get_nested(trial, *place))
+        for name in names:
             if name in config:
                 limits[name] = short(config[name] or "none")
     return limits
@@ -258,8 +257,7 @@ def job_evals(
 ) -> dict[str, Json]:  # {}: it says nothing
     "What a job says of its agents: AGENT__MODEL__SOURCE -> mean, names of rewards"
     raw = read_json(folder / "result.json")
-    evals = get_nested(raw, "stats", "evals")
-    return evals if isinstance(evals, dict) else {}
+    return as_dict(get_nested(raw, "stats", "evals"))
 
 
 @lru_cache(maxsize=1)
@@ -303,10 +301,7 @@ class Job(NamedTuple):
     ) -> str:  # "": there is no reward
         "Which reward counts: the only one, `reward`, or the one that was chosen"
         stats = [get_nested(part, "reward_stats") for part in self.evals.values()]
-        parts = [
-            *map(trial_rewards, trials),
-            *(s for s in stats if isinstance(s, dict)),
-        ]
+        parts = [*map(trial_rewards, trials), *map(as_dict, stats)]
         names = list(dict.fromkeys(name for part in parts for name in part))
         own = choices.of_sources(choices.task or "", "metric")
         wanted = choices.metric or own
@@ -331,13 +326,12 @@ class Job(NamedTuple):
         llm = get_nested(trial, "agent_info", "model_info", "name")
         words = [agent, llm, trial.get("source") or "adhoc"]
         entry = self.evals.get("__".join(str(word) for word in words if word))
-        means = get_nested(entry, "metrics")
-        for part in means if isinstance(means, list) else ():
+        for part in as_list(get_nested(entry, "metrics")):
             value = get_nested(part, metric)
             if value is None and {"mean"} == {*part}:
                 value = part["mean"]
-            score = as_number(value)
-            if score is not None and not np.isnan(score):
+            score = as_known_number(value)
+            if score is not None:
                 n_trials = get_nested(entry, "n_trials")
                 size = n_trials if isinstance(n_trials, int) else None
                 return [Reported(score, metric, (task,), n_items=size)]

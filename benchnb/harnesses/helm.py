@@ -22,7 +22,8 @@ from benchnb.harnesses.logs import (
     Json,
     Log,
     as_ids,
-    as_number,
+    as_known_number,
+    as_list,
     as_word,
     choose,
     get_nested,
@@ -143,11 +144,9 @@ def run_mean(
     changed: int,  # when its statistics were written
 ) -> float | None:  # None: there is none
     "What HELM itself wrote of a run"
-    entries = read_json(Path(folder, "stats.json"))
-    for entry in entries if isinstance(entries, list) else []:
+    for entry in as_list(read_json(Path(folder, "stats.json"))):
         if get_nested(entry, "name") == {"name": metric, "split": split}:
-            mean = as_number(get_nested(entry, "mean"))
-            return None if mean is None or np.isnan(mean) else mean
+            return as_known_number(get_nested(entry, "mean"))
     return None
 
 

@@ -47,7 +47,9 @@ from benchnb.harnesses.logs import (
     Json,
     Log,
     as_cost,
+    as_dict,
     as_ids,
+    as_known_number,
     as_number,
     as_word,
     choose,
@@ -128,19 +130,13 @@ def invalid_scorers(
     sample: dict,  # of a log or of its summaries
 ) -> list[str]:  # []: every score counts
     "The scorers whose score a person took back, or which failed themselves"
-    scores = sample.get("scores")
-    if not isinstance(scores, dict):
-        return []
-    if sample.get("invalidation"):
-        return [*scores]
-    invalid = []
-    for scorer, score in scores.items():
-        if isinstance(score, dict) and (
-            score.get("reason") in SCORER_FAILED
-            or get_nested(score, "metadata", "unscored_reason")
-        ):
-            invalid.append(scorer)
-    return invalid
+    return [
+        scorer
+        for scorer, score in as_dict(sample.get("scores")).items()
+        if sample.get("invalidation")
+        or get_nested(score, "reason") in SCORER_FAILED
+        or get_nested(score, "metadata", "unscored_reason")
+    ]
 
 
 def slim(
@@ -254,8 +250,7 @@ def sample_cost(
         known = [as_cost(sample.get(name)) for name in TIMES]
         return next((time for time in known if not np.isnan(time)), np.nan)
     usage = sample.get("model_usage")
-    parts = list(usage.values()) if isinstance(usage, dict) else []
-    parts = [part for part in parts if isinstance(part, dict)]
+    parts = [part for part in as_dict(usage).values() if isinstance(part, dict)]
     if unit == "usd":
         return float(np.sum([as_cost(p.get("total_cost")) for p in parts] or np.nan))
     kinds = ("input_tokens", "output_tokens")
@@ -365,13 +360,6 @@ LIMITS = (
 )
 
 
-def as_dict(
-    value: Json,
-) -> dict:  # {}: it is none
-    "An object of JSON"
-    return value if isinstance(value, dict) else {}
-
-
 def model_and_settings(
     header: dict,
 ) -> tuple[Json, dict[str, str]]:  # the model's name; what else may make another of it
@@ -458,12 +446,12 @@ def own_numbers(
             continue
         is_own = entry.get("name") == (key or scorer)
         for name, metric in as_dict(entry.get("metrics")).items():
-            value = as_number(get_nested(metric, "value"))
+            value = as_known_number(get_nested(metric, "value"))
             all_label = get_nested(metric, "params", "all_label") or "all"
             is_mean = name.rpartition("/")[2] in (*MEANS, all_label)
             if key and entry.get("name") == scorer:
                 is_own, is_mean = True, bool(named.fullmatch(name))
-            if is_own and is_mean and value is not None and value == value:
+            if is_own and is_mean and value is not None:
                 n_items = entry.get("scored_samples")
                 n_items = n_items if isinstance(n_items, int) else None
                 reported.append(Reported(value, name, (task,), n_items=n_items))

@@ -21,9 +21,11 @@ from benchnb.harnesses.logs import (
     ASK,
     Choices,
     Log,
+    as_dict,
     as_hashes,
     as_ids,
-    as_number,
+    as_known_number,
+    as_list,
     as_word,
     choose,
     get_nested,
@@ -120,8 +122,7 @@ def read_results(
     changed: int,  # when it was
 ) -> dict:
     "The file of results"
-    raw = read_json(path)
-    return raw if isinstance(raw, dict) else {}
+    return as_dict(read_json(path))
 
 
 def results_beside(
@@ -154,8 +155,7 @@ def model_settings(
         }
         return "", {name: word[:12] for name, word in words.items() if word}
     values = {name: x for name, x in config.items() if x not in ("", {}, [])}
-    generation = values.pop("generation_parameters", None)
-    values |= generation if isinstance(generation, dict) else {}
+    values |= as_dict(values.pop("generation_parameters", None))
     revision = as_word(config.get("revision"))
     system = setting_words(values, shown=SHOWN, left_out=(*IN_NAME, *NEUTRAL))
     return "" if revision == "main" else revision, system
@@ -176,8 +176,7 @@ def metric_config(
         ),
         None,
     )
-    metrics = get_nested(config, "metrics")
-    for entry in metrics if isinstance(metrics, list) else []:
+    for entry in as_list(get_nested(config, "metrics")):
         names = get_nested(entry, "metric_name")
         if metric not in (names if isinstance(names, list) else [names]):
             continue
@@ -197,12 +196,11 @@ def reported_scores(
     metric: str,
 ) -> list[Reported]:
     "What lighteval wrote of a task, and of the groups that it is in"
-    scores = results.get("results")
-    values: dict[str, float] = {}
-    for name, row in scores.items() if isinstance(scores, dict) else ():
-        number = as_number(row.get(metric, np.nan)) if isinstance(row, dict) else None
-        if number is not None and not np.isnan(number):
-            values[name] = number
+    numbers = {
+        name: as_known_number(get_nested(row, metric))
+        for name, row in as_dict(results.get("results")).items()
+    }
+    values = {name: x for name, x in numbers.items() if x is not None}
     own = values.get(task)
     if own is None:
         return []

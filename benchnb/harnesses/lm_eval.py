@@ -37,8 +37,11 @@ from benchnb.harnesses.logs import (
     Failure,
     Json,
     Log,
+    as_dict,
     as_hashes,
     as_ids,
+    as_known_number,
+    as_list,
     as_number,
     as_word,
     choose,
@@ -201,8 +204,7 @@ def read_results(
     changed: int,  # when, so that a file that changes is read again
 ) -> dict:
     "The results file of a run"
-    raw = read_json(path)
-    return raw if isinstance(raw, dict) else {}
+    return as_dict(read_json(path))
 
 
 # arguments of a model that make another one of it, always part of its name
@@ -265,9 +267,9 @@ def task_settings(
     multiturn = results.get("fewshot_as_multiturn")
     if multiturn is not None and settings.get("chat_template") == "applied":
         settings["fewshot_as_multiturn"] = str(bool(multiturn))
-    own = get_nested(results, "configs", task, "generation_kwargs")
+    own = as_dict(get_nested(results, "configs", task, "generation_kwargs"))
     chosen = get_nested(results, "config", "gen_kwargs") or ""  # of the system
-    for name, value in own.items() if isinstance(own, dict) else ():
+    for name, value in own.items():
         if name in TASK_GENERATION and name not in chosen and value is not None:
             settings[name] = short(value, most=0 if name == "until" else 24)
     return settings
@@ -287,9 +289,8 @@ def reported_scores(
         names = [n for n in scores or () if n.partition(",")[0] == metric]
         if filter:
             names = [name for name in names if name.partition(",")[2] == filter]
-        score = as_number(scores[names[0]]) if len(names) == 1 else None
-        no_number = score is None or math.isnan(score)
-        return None if no_number or metric.isdecimal() and score == -1 else score
+        score = as_known_number(scores[names[0]]) if len(names) == 1 else None
+        return None if metric.isdecimal() and score == -1 else score
 
     reported = []
     own = number("results", task)
@@ -298,14 +299,12 @@ def reported_scores(
         n_items = asked if isinstance(asked, int) else None
         group = "" if originals == (task,) else task
         reported.append(Reported(own, metric, originals, group, n_items))
-    groups = results.get("group_subtasks")
-    if not isinstance(groups, dict):
-        return reported
+    groups = as_dict(results.get("group_subtasks"))
     for name in groups:
         score = number("groups", name)
         if score is not None and task in tasks_of_group(groups, name):
             tasks = tuple(tasks_of_group(groups, name))
-            inside = groups[name] if isinstance(groups[name], list) else []
+            inside = as_list(groups[name])
             places = [("results", "groups")[str(part) in groups] for part in inside]
             values = [
                 number(place, str(part))
@@ -479,8 +478,8 @@ class LMEval(Harness):
             skip_interrupted(where, "holds no samples", choices)
             return []
         metric = samples.metric
-        directions = get_nested(run.results, "higher_is_better", run.task)
-        said = directions.get(metric) if isinstance(directions, dict) else None
+        directions = as_dict(get_nested(run.results, "higher_is_better", run.task))
+        said = directions.get(metric)
         said = said if isinstance(said, bool) else None
         direction = settle_direction(
             metric,

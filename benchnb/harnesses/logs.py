@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['ASK', 'MEASURED', 'Json', 'Failure', 'Log', 'Choices', 'choose', 'source_settings', 'store_settings',
            'choices_to_dict', 'choices_from_dict', 'store_choices', 'stored_choices', 'choices_of_sources',
-           'skip_interrupted', 'find_logs', 'join_logs', 'log_lines', 'as_number', 'as_cost', 'as_ids', 'text_hash',
-           'as_hashes', 'read_json', 'as_word', 'get_nested', 'timestamp', 'CutShort', 'typed_lines']
+           'skip_interrupted', 'find_logs', 'join_logs', 'log_lines', 'as_number', 'as_dict', 'as_list',
+           'as_known_number', 'as_cost', 'as_ids', 'text_hash', 'as_hashes', 'read_json', 'as_word', 'get_nested',
+           'timestamp', 'CutShort', 'typed_lines']
 
 # %% ../../nbs/harnesses/logs.ipynb #c8cd0589
 import glob
@@ -630,7 +631,7 @@ def join_logs(
     choices: Choices = ASK,  # what to do about repeated items and wrong hashes
 ) -> Scores:  # items are named task/id; models are in the order of the logs
     "One checked table from many logs"
-    lines = name_systems(logs, choices.differing) or unlike_sampling(logs)
+    lines = name_systems(logs, choices.differing) + unlike_sampling(logs)
     lines += name_origins(logs)
     notes: dict[str, list[str]] = {}  # model -> what its logs say against themselves
     for log in logs:
@@ -703,6 +704,28 @@ def as_number(
         return float(value) if not isinstance(value, (list, dict)) else None
     except (ValueError, OverflowError):
         return None
+
+
+def as_dict(
+    value: Json,  # anything
+) -> dict:  # {}: it is none
+    "An object of JSON"
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(
+    value: Json,  # anything
+) -> list:  # []: it is none
+    "A list of JSON"
+    return value if isinstance(value, list) else []
+
+
+def as_known_number(
+    value: Json,  # what a log gives as a score
+) -> float | None:  # None: not scored, or no number
+    "A score as a number, if there is one"
+    number = as_number(value)
+    return None if number is None or np.isnan(number) else number
 
 
 def as_cost(

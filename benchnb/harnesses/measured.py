@@ -436,7 +436,8 @@ def unlike_sampling(
             if name not in SAMPLING:
                 continue
             before, model = first.setdefault(setting, (value, log.model))
-            if value == before or model == log.model:
+            is_named = f"{setting}=" in model and f"{setting}=" in log.model
+            if value == before or model == log.model or is_named:
                 continue
             tasks.setdefault(name, set()).add(task)
             lines.setdefault(

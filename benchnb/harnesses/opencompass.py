@@ -20,6 +20,7 @@ from benchnb.harnesses.logs import (
     Json,
     Log,
     as_ids,
+    as_known_number,
     as_number,
     choose,
     get_nested,
@@ -142,8 +143,8 @@ def reported_scores(
     "The file's own accuracy, and the plain means of groups that a summary has"
     reported = []
     names = [n for n in raw if re.match(r"(accuracy|score)( \(|$)", n)]
-    own = as_number(raw[names[0]]) if names else None
-    if own is not None and own == own:
+    own = as_known_number(raw[names[0]]) if names else None
+    if own is not None:
         is_share = own <= 1 and abs(own - means) < PERCENT
         score = own if is_share else own / 100
         reported.append(Reported(score, names[0], (task,), rounding=PERCENT))

@@ -25,7 +25,9 @@ from benchnb.harnesses.logs import (
     Json,
     Log,
     as_cost,
+    as_dict,
     as_hashes,
+    as_list,
     as_number,
     choose,
     get_nested,
@@ -114,13 +116,6 @@ def item_names(
     return names, hashes
 
 # %% ../../nbs/harnesses/agents.ipynb #a58pf009
-def as_list(
-    value: Json,
-) -> list:
-    "A list, or none"
-    return value if isinstance(value, list) else []
-
-
 def provider_config(
     raw: dict,  # the whole file
     name: str,  # label or id of a provider
@@ -135,8 +130,7 @@ def provider_config(
             configs.append(entry.get("config"))
         elif name in entry and isinstance(entry[name], dict):  # id: {config: ...}
             configs.append(entry[name].get("config"))
-    config = configs[min(place, len(configs) - 1)] if configs else None
-    return config if isinstance(config, dict) else {}
+    return as_dict(configs[min(place, len(configs) - 1)] if configs else None)
 
 
 def prompt_word(
@@ -207,8 +201,7 @@ class Column:
             system["provider"] = short(str(id), most=80)
         if place and not config:
             system["column"] = str(number)
-        metrics = get_nested(own, "metrics")
-        return cls(name, system, metrics if isinstance(metrics, dict) else {})
+        return cls(name, system, as_dict(get_nested(own, "metrics")))
 
     def reported(
         self,

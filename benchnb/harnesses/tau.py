@@ -22,6 +22,7 @@ from benchnb.harnesses.logs import (
     Json,
     Log,
     as_cost,
+    as_dict,
     as_ids,
     as_number,
     as_word,
@@ -96,7 +97,7 @@ class Tau(Harness):
             domain = get_nested(raw, "info", "environment_info", "domain_name")
             task = choices.task or as_word(domain)
             args = get_nested(agent, "llm_args")
-            system = setting_words(args if isinstance(args, dict) else {}, EFFORT)
+            system = setting_words(as_dict(args), EFFORT)
             if kind := as_word(get_nested(agent, "implementation")):
                 system["implementation"] = short(kind)
             settings = {}

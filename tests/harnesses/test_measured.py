@@ -249,6 +249,15 @@ def test_generation_settings_of_two_models_are_said(tmp_path):
     assert any("max_gen_toks" in line for line in said)
 
 
+def test_settings_are_said_also_where_a_model_is_kept_apart_by_others(tmp_path):
+    for name, dtype, heat in (("a", "f16", 0), ("a", "f32", 0), ("b", "f16", 1)):
+        about = config(dtype=dtype, temperature=heat)
+        write_lm_eval_run(tmp_path / dtype, f"org/{name}", {"t": [1, 0]}, **about)
+    scores, said = read(tmp_path)
+    assert len(scores) == 3 and sum("other temperature" in x for x in said) == 1
+    assert any("kept apart by dtype" in x for x in said) and len(said) == 2
+
+
 def test_two_models_that_a_seed_named_alike_are_told_by_their_folders(tmp_path):
     for name, answers in (("a", [1, 1, 0, 0]), ("b", [0, 0, 0, 1])):
         about = {"config": {"model": "dummy", "model_args": "", "random_seed": 0}}
