@@ -416,7 +416,7 @@ def check_no_mean(
     graded = np.flatnonzero(((values > 0) & (values < 1)).any(axis=0))
     if values.shape[1] < 4 or not len(graded):
         return
-    total = np.nansum(values, axis=1, dtype=np.float64)
+    total = np.asarray(np.nansum(values, axis=1, dtype=np.float64))
     n_others = np.maximum((~np.isnan(values)).sum(axis=1) - 1, 1)
     spread = np.fmax.reduce(values, axis=1) - np.fmin.reduce(values, axis=1)
     if not np.nanmax(spread) > 0.1:  # equal items are the mean of each other
