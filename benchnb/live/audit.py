@@ -6,9 +6,12 @@
 __all__ = ['audit', 'measure_without_classes', 'drop_items']
 
 # %% ../../nbs/live/audit.ipynb #483c985d
+import warnings
+
 import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control, norm
+from scipy.stats import t as student
 
 from ..data.files import naming
 from ..data.scores import Scores, fill_gaps, item_means
@@ -92,6 +95,47 @@ def similar_text(
         cosine[known[0]], other[known] = 0, np.where(near < 0, -1, known[near])
     return cosine, other
 
+# %% ../../nbs/live/audit.ipynb #9f0a0004
+MIN_GROUPS = 30  # below which dates say nothing of single items
+
+
+def model_groupings(
+    scores: Scores,
+    rows: np.ndarray,  # positions of models
+) -> list[np.ndarray]:  # for each way to group them, the group of each
+    "Near-copies, families, language models, and models of one day"
+    groupings = [pd.factorize(scores.near_copies()[rows])[0]]
+    for name in ("family", "llm", "released"):
+        if name in scores.models:
+            codes = pd.factorize(scores.models[name].iloc[rows])[0]
+            alone = codes < 0  # nothing is known of them
+            codes[alone] = codes.max() + 1 + np.arange(alone.sum())
+            groupings.append(codes)
+    return groupings
+
+
+def grouped_p(
+    left: np.ndarray,  # what ability leaves of answers, models x items; NaN: none
+    new: np.ndarray,  # what it leaves of the days, shape (models,)
+    groupings: list[np.ndarray],  # the group of each model
+) -> np.ndarray:  # one-sided; NaN: there are too few groups
+    "The chance of newer models being so much better, where groups count once (eq. 3)"
+    products = np.nan_to_num(left) * new[:, np.newaxis]
+    spread = np.zeros(left.shape[1])
+    effective = np.inf
+    for groups in groupings:
+        count = groups.max() + 1
+        if count < MIN_GROUPS:
+            return np.full(left.shape[1], np.nan)
+        members = np.eye(count)[:, groups]
+        weights = members @ new**2
+        effective = min(effective, weights.sum() ** 2 / (weights**2).sum())
+        squares = ((members @ products) ** 2).sum(axis=0)
+        spread = np.maximum(spread, squares * count / (count - 1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = products.sum(axis=0) / np.sqrt(spread)
+    return student.sf(ratio, max(effective - 4, 1))
+
 # %% ../../nbs/live/audit.ipynb #3348d7db
 def flaky_share(
     rates: np.ndarray,  # share of a task's runs that solved it, models x items
@@ -121,6 +165,15 @@ def flaky_share(
         apart = found[0] - found[1]
         z = apart / jackknife(others[0] - others[1] - apart)
         return tuple(np.where(count > 2, [share(*found), error, z], np.nan))
+
+# %% ../../nbs/live/audit.ipynb #9f0a0007
+def flaky_p(
+    z: np.ndarray,  # from flaky_share
+    count: np.ndarray,  # agents with several runs, of each item
+    least: int = 8,  # agents
+) -> np.ndarray:  # one-sided; NaN: there are too few
+    "The chance of such a part within, where both parts are equal"
+    return np.where(count < least, np.nan, student.sf(z, np.maximum(count - 1, 1) / 2))
 
 # %% ../../nbs/live/audit.ipynb #3ae5911b
 CLASSES = ("against", "dead", "copy", "memorised", "flaky")
@@ -188,10 +241,19 @@ def audit(
         left = at_equal_ability(filled, ability[dated])
         left[~scored[dated]] = np.nan
         table["newer_r"] = part_whole_correlation(left, new)
-        table["memorised_p"] = fisher_p(table["newer_r"], scored[dated].sum(axis=0), 3)
+        groupings = model_groupings(scores, dated)
+        table["memorised_p"] = grouped_p(left, new, groupings)
+        fewest = min(groups.max() + 1 for groups in groupings)
+        if fewest < MIN_GROUPS:
+            warnings.warn(
+                "memorised: not tested, since models of one family, language model or "
+                f"day, and near-copies, count once: {fewest} groups, it takes "
+                f"{MIN_GROUPS}",
+                stacklevel=2,
+            )
     if scores.trials is not None:
         table["within"], table["within_error"], z = flaky_share(values, scores.trials)
-        table["flaky_p"] = norm.sf(z)
+        table["flaky_p"] = flaky_p(z, (scores.trials > 1).sum(axis=0))
     for name in CLASSES:
         flag = table["solved"].isin([0, 1]) & (name == "dead")
         if f"{name}_p" in table:

@@ -1,5 +1,7 @@
 "The audit: each class found where it is planted, and not where it is not"
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from benchnb.data.sources import load
 from benchnb.live.audit import (
     audit,
     drop_items,
+    flaky_p,
     flaky_share,
     measure_without_classes,
     rest_scores,
@@ -69,6 +72,98 @@ def test_answers_without_a_fault_are_rarely_flagged():
         found = audit(rasch(seed=seed, released=days))
         assert (found["classes"].replace("dead", "") != "").sum() <= 1
         assert 0.02 < (found["memorised_p"] < 0.05).mean() < 0.1
+
+
+def in_families(sizes, items=150, seed=0, known=True, flip=0.05):
+    "Near-copies in families with a day each; nothing can be memorised in them"
+    rng = np.random.default_rng(seed)
+    family = np.repeat(np.arange(len(sizes)), sizes)
+    ability = rng.normal(0, 1.2, (len(sizes), 1))
+    answers = rng.random((len(sizes), items)) < expit(ability - rng.normal(size=items))
+    answers = answers[family]
+    answers ^= rng.random(answers.shape) < flip
+    days = pd.date_range("2023-01-01", periods=len(sizes), freq="7D")
+    facts = {"released": rng.permutation(days)[family]}
+    if known:
+        facts["family"] = family.astype(str)
+    return Scores(answers * 1.0, models=pd.DataFrame(facts))
+
+
+FAMILIES = (
+    {  # name -> sizes of families, whether they are known, share of other answers
+        "few": ([4] * 25, True, 0.05),
+        "many": ([4] * 40, True, 0.05),
+        "unlike": ([20, 15, 10, 8, 6] + [2] * 30, True, 0.05),
+        "a large one": ([30, 20] + [3] * 38, True, 0.05),
+        "not known": ([4] * 40, False, 0.2),
+        "of one": ([1] * 60, False, 0.0),
+    }
+)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_of_clean_items_memorise_nothing(name):
+    sizes, known, flip = FAMILIES[name]
+    called, p = 0, []
+    for seed in range(12):
+        scores = in_families(sizes, seed=seed, known=known, flip=flip)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = audit(scores)
+        assert len(caught) == (len(sizes) < 30)
+        called += len(named(found, "memorised")) > 0
+        p.append(found["memorised_p"])
+    assert called <= 1
+    p = pd.concat(p).dropna()
+    assert len(p) == 0 if len(sizes) < 30 else (p < 0.05).mean() < 0.07
+
+
+def test_too_few_groups_are_said():
+    with pytest.warns(UserWarning, match="count once: 25 groups, it takes 30"):
+        found = audit(in_families([4] * 25))
+    assert found["memorised_p"].isna().all() and found["newer_r"].notna().any()
+
+
+def test_what_families_have_memorised_is_found():
+    scores = in_families([3] * 60)
+    days = scores.models["released"]
+    scores.values[:, 11] = days > days.median()
+    assert named(audit(scores), "memorised") == [11]
+
+
+@pytest.mark.parametrize("name", ["swebench_verified", "terminal_bench"])
+def test_real_items_are_not_memorised_when_days_are_shuffled_between_families(name):
+    scores = load(name)
+    rng = np.random.default_rng(0)
+    family = pd.factorize(scores.models["llm"])[0]
+    family[family < 0] = family.max() + 1 + np.arange((family < 0).sum())
+    called = 0
+    for _ in range(8):
+        day = rng.permutation(family.max() + 1)[family]  # one of each family
+        released = pd.Timestamp("2023-01-01") + pd.to_timedelta(7 * day, "D")
+        models = scores.models.assign(released=released)
+        shuffled = Scores(scores.values, scores.items, models)
+        called += audit(shuffled)["classes"].str.contains("memorised").any()
+    assert called <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agents", [8, 12, 30])
+@pytest.mark.parametrize("runs", [2, 5, 10])
+def test_few_agents_make_no_task_flaky(agents, runs):
+    "Both parts of the variance are equal: 20,000 tasks"
+    rng = np.random.default_rng(agents * runs)
+    chance = rng.beta(0.5, 0.5, (agents, 20_000))
+    trials = np.full(chance.shape, runs)
+    _, _, z = flaky_share(rng.binomial(runs, chance) / runs, trials)
+    p = np.nan_to_num(flaky_p(z, np.full(20_000, agents)), nan=1)
+    for level in (0.05, 0.01, 0.001):
+        assert (p < level).mean() < level + 4 * np.sqrt(level / 20_000)
+
+
+def test_seven_agents_say_nothing_of_flaky_tasks():
+    assert np.isnan(flaky_p(np.array([9.0]), np.array([7]))).all()
+    assert flaky_p(np.array([9.0]), np.array([8]))[0] < 0.001
 
 
 def test_rest_scores_and_correlations_are_those_of_a_loop():
