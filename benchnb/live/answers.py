@@ -7,6 +7,7 @@ __all__ = ['names_by_id', 'read_imported_table', 'names_metric', 'read_answer_ta
            'name_format_in_errors', 'read_answers', 'read_logged_answers', 'guess_format']
 
 # %% ../../nbs/live/report.ipynb #5b52470e
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -355,6 +356,62 @@ def _rows_as_sources(
     rows = choose_metric(rows, () if other_metric else wanted)
     return values_to_scores(rows, direction, choices.scale)
 
+# %% ../../nbs/live/report.ipynb #logset02
+SYSTEM = ""  # stands for the system, where others are names of tasks
+NAME = "()"  # for what stands in brackets after a model's name
+UNSET = "not set"
+
+
+def name_parts(
+    model: str,  # such as org/new (peft=me/x, effort=low)
+) -> tuple[str, dict[str, str]]:  # org/new; name of a setting -> word
+    "The name of a model without the settings that a reader put after it"
+    match = re.fullmatch(r"(.+?) \(([^()=]+=[^()]*)\)", model)
+    if not match:
+        return model, {}
+    pairs = (part.partition("=") for part in match[2].split(", "))
+    return match[1], {name: word for name, _, word in pairs}
+
+
+def logged_settings(
+    logs: list[Log],  # of one model
+) -> dict[str, dict[str, str]]:  # task, or SYSTEM -> name -> word; "*": the others
+    "What logs say of the system, and of how they asked each task"
+    logged: dict[str, dict[str, str]] = {}
+    for log in logs:
+        words = {"shots": log.shots, "version": log.version} | log.settings
+        others = {"*": UNSET} if log.system_is_whole else {}
+        parts = name_parts(log.model)[1] | {"*": UNSET}
+        groups = {log.task or "all": words, SYSTEM: log.system | others, NAME: parts}
+        for name, own in groups.items():
+            known = {key: word for key, word in own.items() if word}
+            if known:
+                logged[name] = logged.get(name, {}) | known
+    return logged
+
+
+def check_as_before(
+    logged: dict[str, dict[str, str]],  # from `logged_settings`
+    before: dict[str, dict[str, str]],  # of the logs that were told before
+    allowed: tuple[str, ...] = (),  # names that may differ
+) -> None:
+    "Refuse logs of another system, or asked in another way, than those before"
+    for task in logged.keys() & before.keys():
+        now = logged[task]
+        then = before[task]
+        for name in sorted({*now, *then} - {"*", *allowed}):
+            word = now.get(name, now.get("*"))
+            earlier = then.get(name, then.get("*"))
+            if word and earlier and word != earlier:
+                about = f" of {task}" if task not in (SYSTEM, NAME) else ""
+                raise AmbiguousFile(
+                    f"{name}{about} is {word} in these logs, and was {earlier} in "
+                    "those that were told before: begin a new evaluation for another "
+                    f"system, or let {name} differ",
+                    "differing",
+                    [name],
+                )
+
 # %% ../../nbs/live/report.ipynb #ansread2
 def choices_for_evaluation(
     live: Evaluation,
@@ -448,6 +505,15 @@ def read_logged_answers(
     logs = read_logs(harness, files, choices)
     notes: list[str] = []
     answers = log_answers(logs, live.items, choices, notes)
+    logged = logged_settings(logs)
+    before = (live.plan.choices or {}).get("logged", {})
+    model = logs[0].model if logs else None
+    if told := live.told.model:
+        is_other = model and name_parts(model)[0] != name_parts(told)[0]
+        if is_other and choices.model is None:
+            before = {}  # another model, which is refused as such
+        check_as_before(logged, before, choices.differing)
+        model = told if model and before else model
     partial = [log.file for log in logs if not log.whole]  # only successes are listed
     if partial:
         warnings.warn(
@@ -457,7 +523,10 @@ def read_logged_answers(
         )
         asked = {*live.ask(), *live.answers}
         answers = {name: x for name, x in answers.items() if x or name in asked}
-    return answers, logs[0].model if logs else None, {"notes": notes} if notes else {}
+    read: dict = {"notes": notes} if notes else {}
+    if merged := {name: logged.get(name, {}) | before.get(name, {}) for name in logged}:
+        read["logged"] = before | merged
+    return answers, model, read
 
 
 def guess_format(
