@@ -425,7 +425,9 @@ def compare(
     side: Any = None,  # handed to every method's fit
     by: str | None = None,  # "task": also a row per task, with a column task
     policy: str | None = None,  # of a Guard: report, aipw, abstain; None: no guard
-    first_trial: Callable | None = None,  # is given a method's first trial, once it ran
+    first_trial: (
+        Callable | None
+    ) = None,  # is given a method's first trial, if it runs now
 ) -> Comparison:  # .table: means over the trials; .plot(); .frame: every estimate
     "Estimate every target by every method, many times"
     scores = check_table(scores)

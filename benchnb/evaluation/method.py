@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['EXTRAS', 'ONE_THREAD', 'IntervalKind', 'Estimand', 'Flag', 'format_bounds', 'Estimate', 'is_whole_number',
-           'format_allowed_values', 'param', 'get_parameters', 'check_parameters', 'check_whole_number', 'check_budget',
-           'check_fitted', 'install_hint', 'missing_packages', 'caller_stacklevel', 'RandomDraw', 'Method', 'Coreset',
-           'Cohort', 'document_parameters']
+           'format_allowed_values', 'param', 'get_parameters', 'check_parameters', 'check_whole_number', 'BudgetError',
+           'check_budget', 'check_fitted', 'install_hint', 'missing_packages', 'caller_stacklevel', 'RandomDraw',
+           'Method', 'Coreset', 'Cohort', 'document_parameters']
 
 # %% ../../nbs/evaluation/method.ipynb #6bfc4621
 import copy
@@ -261,6 +261,10 @@ def check_whole_number(
     return int(value)
 
 
+class BudgetError(ValueError):
+    "A method cannot be prepared for such a budget"
+
+
 def check_budget(
     budget: int,  # items to ask
     total: int,  # items of the benchmark
@@ -268,7 +272,7 @@ def check_budget(
 ) -> int:
     "A budget is a whole number from 1 to the number of items"
     if not is_whole_number(budget) or not 1 <= budget <= total:
-        raise ValueError(
+        raise BudgetError(
             f"{name} must be a whole number from 1 to {total:,}, got {budget!r}"
         )
     return int(budget)

@@ -16,6 +16,7 @@ import pandas as pd
 
 from ..data.scores import Scores
 from benchnb.evaluation.method import (
+    BudgetError,
     Estimand,
     Estimate,
     Flag,
@@ -36,7 +37,7 @@ def split_budget(
     "Share a budget in proportion to task sizes, with a minimum"
     sizes = np.asarray(sizes)
     if budget < len(sizes):
-        raise ValueError(
+        raise BudgetError(
             f"a budget of {budget} cannot pay one item for each of {len(sizes)} tasks: "
             f"give at least {len(sizes)}"
         )

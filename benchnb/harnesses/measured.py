@@ -90,7 +90,7 @@ class Reconciliation:
         )
 
 # %% ../../nbs/harnesses/measured.ipynb #ccae024c
-def task_means(
+def _means_of_logs(
     logs: Sequence["Log"],  # of one model, with item scores of shape (n,)
     unscored: float = np.nan,  # what an item without a score counts; NaN: left out
     over_runs: bool = False,  # an item counts as often as it was run
@@ -147,7 +147,7 @@ def reconcile_one(
     def over_items(
         unscored: float = np.nan, over_runs: bool = False, own: Sequence["Log"] = logs
     ) -> float:
-        means, weights = task_means(own, unscored, over_runs)
+        means, weights = _means_of_logs(own, unscored, over_runs)
         kept = [n for n, weight in enumerate(weights) if weight]
         if not kept:
             return np.nan
@@ -173,7 +173,7 @@ def reconcile_one(
         cause = Cause.UNSCORED
     elif close(over_items(over_runs=True)):
         cause = Cause.RUNS
-    elif len(logs) > 1 and close(float(np.mean(task_means(logs)[0]))):
+    elif len(logs) > 1 and close(float(np.mean(_means_of_logs(logs)[0]))):
         cause = Cause.TASKS
     elif (
         len(logs) == 1 and logs[0].groups is not None and close(mean_of_groups(logs[0]))

@@ -29,6 +29,7 @@ from benchnb.evaluation.left_out import (
     write_left_out_errors,
 )
 from benchnb.evaluation.method import (
+    BudgetError,
     Estimate,
     Method,
     check_budget,
@@ -186,7 +187,7 @@ class Stages:
             return False
         try:
             self.stages.append(self._larger_stage(larger))
-        except ValueError as error:
+        except BudgetError as error:
             self.unmet_width_reason = f"{goal} is not reached ({error})"
             return False
         self.finished = self.conversation
@@ -235,7 +236,7 @@ def _spent_budget_reason(
 class Results(Stages):
     "What follows from the answers so far"
 
-    errors: dict[int, pd.DataFrame]  # budget -> from left_out_errors
+    left_out_by_budget: dict[int, pd.DataFrame]  # from left_out_errors
 
     def estimate(
         self,
@@ -286,13 +287,13 @@ class Results(Stages):
         make: bool = False,  # leave them out now, if the sources are known
     ) -> pd.DataFrame | None:  # None: no sources were left out
         "What the method said about sources that were left out, with this budget"
-        if budget in self.errors:
-            return self.errors[budget]
+        if budget in self.left_out_by_budget:
+            return self.left_out_by_budget[budget]
         errors = read_left_out_errors(self.folder, budget) if self.folder else None
         if errors is None and make:
             errors = self._leave_out(budget)
         if errors is not None:
-            self.errors[budget] = errors
+            self.left_out_by_budget[budget] = errors
         return errors
 
     def _leave_out(self, budget: int) -> pd.DataFrame | None:
@@ -349,10 +350,10 @@ class Results(Stages):
             scores = method.source_scores_[:, 0]
             rank = rank_among(report["exact"], scores[~np.isnan(scores)])
             report["exact_rank"] = round_for_json(float(rank))
-        if errors := errors_scored_zero(told.failures) & used.keys():
+        if scored_zero := errors_scored_zero(told.failures) & used.keys():
             note = (
-                f"{len(errors)} of {len(used):,} results ended in an error and count "
-                "as wrong"
+                f"{len(scored_zero)} of {len(used):,} results ended in an error and "
+                "count as wrong"
             )
             report["notes"] = [note, *report["notes"]]
         report["notes"] = [*self.log_notes, *report["notes"]]
@@ -373,6 +374,7 @@ class Evaluation(Results):
         **plan,  # width, level, shift, harness, model, ...: see Plan
     ):
         check_fitted(method)
+        method = copy.deepcopy(method)  # it is prepared: the caller's stays as it is
         if source is not None:
             plan["ease"] = np.round(item_means(source.values), 4).tolist()
         settings = Plan(seed, **plan)
@@ -381,7 +383,7 @@ class Evaluation(Results):
             running_harness(settings.harness)
         prepared = _prepare(method, budget, settings)
         super().__init__(method, prepared, ToldAnswers(), folder=None, source=source)
-        self.errors = {} if errors is None else {method.budget_: errors}
+        self.left_out_by_budget = {} if errors is None else {method.budget_: errors}
         if prepared.width is not None:
             fixed = source is None and folder is not None
             budgets.check_growth(method, prepared.seed, fixed)
@@ -399,7 +401,7 @@ class Evaluation(Results):
             if (self.plan.width or self.plan.batch) and self.source is not None:
                 self.source.to_parquet(unfinished / "sources.parquet")
             save_method(self.method, unfinished)
-            for budget, errors in self.errors.items():
+            for budget, errors in self.left_out_by_budget.items():
                 write_left_out_errors(unfinished, budget, errors)
             store = Store(unfinished)
             with store.changing():
@@ -425,7 +427,7 @@ class Evaluation(Results):
             _check_fits(state, method)
         self = cls.__new__(cls)
         Results.__init__(self, method, state.plan, state.told, folder, source)
-        self.errors = {}
+        self.left_out_by_budget = {}
         self.store = Store(folder, state)
         for number, asked in enumerate(state.rounds, 1):
             if asked not in self.rounds[number - 1 : number]:
@@ -450,9 +452,9 @@ class Evaluation(Results):
                 item: told.runs.get(item, {}) | own for item, own in new_runs.items()
             }
             new |= {item: pool_runs(own_runs)[0] for item, own_runs in runs.items()}
-            errors = errors_scored_zero(told.failures)
+            scored_zero = errors_scored_zero(told.failures)
             may_change = dict.fromkeys(
-                (runs.keys() & told.runs.keys()) | errors, np.nan
+                (runs.keys() & told.runs.keys()) | scored_zero, np.nan
             )
             check_expected(
                 new,
@@ -538,7 +540,7 @@ class Evaluation(Results):
         self.finished = other.finished
         self.rounds = other.rounds
         self.unmet_width_reason = other.unmet_width_reason
-        self.errors = other.errors
+        self.left_out_by_budget = other.left_out_by_budget
 
     def _state(self) -> State:
         "What the folder keeps"

@@ -14,7 +14,7 @@ import pandas as pd
 
 from ..data.scores import Scores
 from ..evaluation.learned_coresets import MedoidCoreset
-from ..evaluation.method import param
+from ..evaluation.method import BudgetError, param
 from ..evaluation.registry import register
 from ..stats.intervals import conformal_radius
 from ..stats.medoids import Medoids, group_identical_columns
@@ -55,7 +55,7 @@ def k_means_items(
     points = np.asarray(points, dtype=np.float32)
     rng = np.random.default_rng(rng)
     if not 1 <= k <= points.shape[1]:
-        raise ValueError(f"cannot choose k={k} items from {points.shape[1]}")
+        raise BudgetError(f"cannot choose k={k} items from {points.shape[1]}")
     kinds, labels = group_identical_columns(points)  # one item of each kind, and copies
     distance = np.zeros(len(labels))
     if len(kinds) > k:

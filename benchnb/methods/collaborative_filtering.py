@@ -15,7 +15,14 @@ import numpy as np
 import pandas as pd
 
 from ..data.scores import Scores, fill_gaps
-from ..evaluation.method import Estimate, Flag, IntervalKind, Method, param
+from benchnb.evaluation.method import (
+    BudgetError,
+    Estimate,
+    Flag,
+    IntervalKind,
+    Method,
+    param,
+)
 from ..evaluation.per_task import describe_short_tasks, split_budget
 from ..evaluation.registry import register
 from ..evaluation.simulate import drive_generator
@@ -352,7 +359,7 @@ class CollaborativeFiltering(Method):
     ) -> "CollaborativeFiltering":
         "Share the budget among the tasks; choose settings on held-out sources"
         if self.held_out and not hasattr(self, "_raw"):
-            raise ValueError(
+            raise BudgetError(
                 f"{self.name} was loaded without its sources' facts, prepared for one "
                 "budget: leave the budget out, or fit it again for another"
             )

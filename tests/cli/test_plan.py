@@ -83,7 +83,7 @@ def test_without_sources_left_out_no_width_is_promised():
 
 def test_a_bundle_promises_from_the_errors_that_it_carries(tmp_path):
     live = begin(table(), "kmeans", 12)
-    publish(live.method, tmp_path / "with", errors=live.errors[12])
+    publish(live.method, tmp_path / "with", errors=live.left_out_by_budget[12])
     printed = expectation(load_bundle(tmp_path / "with"))
     assert printed == expectation(live) and "points" in printed
     publish(prepare_method(get_method("kmeans").fit(table()), 12), tmp_path / "without")

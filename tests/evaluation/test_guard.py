@@ -128,7 +128,7 @@ def test_an_evaluation_and_a_simulation_give_the_same_estimate(name):
     for policy, models in product(POLICIES, (target.select(models=[0]), odd)):
         guard = replace(any_policy, policy=policy)
         live = Evaluation(copy.deepcopy(fresh), 12, source=source, shift=policy)
-        live.errors[12] = guard.errors
+        live.left_out_by_budget[12] = guard.errors
         live.method.fresh_per_target = method.fresh_per_target = False
         answers = dict(zip(models.items.index, models.values[0].tolist(), strict=True))
         while asked := live.ask():

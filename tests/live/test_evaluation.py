@@ -27,6 +27,7 @@ from helpers.small import (
 from benchnb.data.scores import Scores
 from benchnb.evaluation import registry
 from benchnb.evaluation.method import (
+    BudgetError,
     Cohort,
     Coreset,
     Estimate,
@@ -559,3 +560,30 @@ def test_a_name_with_a_line_break_is_not_put_into_a_list(tmp_path):
     with pytest.raises(ValueError, match="'c\\\\nd' has a line break"):
         Evaluation(method, 4, folder=tmp_path / "new", harness="list")
     assert not files_in(tmp_path)
+
+
+def test_the_callers_method_stays_as_it_is():
+    source, _ = halves()
+    fitted = get_method("aipw").fit(source)
+    first = Evaluation(fitted, 10, level=0.8)
+    assert not hasattr(fitted, "budget_") and fitted.level == 0.95
+    again = Evaluation(fitted, 20, seed=3)
+    assert (first.method.budget_, again.method.budget_) == (10, 20)
+    assert len(first.ask()) == 10
+
+
+def test_only_a_budget_that_cannot_be_is_an_unmet_width(monkeypatch):
+    source, _ = halves()
+
+    def ask(error):
+        run = Evaluation(get_method("random").fit(source), width=0.05, source=source)
+        monkeypatch.setattr(run, "_larger_stage", lambda budget: raise_(error))
+        run.tell({name: float(k % 2) for k, name in enumerate(run.ask())})
+        return run.unmet_width_reason
+
+    def raise_(error):
+        raise error
+
+    assert "is not reached (no such budget)" in ask(BudgetError("no such budget"))
+    with pytest.raises(ValueError, match="a fault"):
+        ask(ValueError("a fault"))

@@ -162,7 +162,9 @@ def test_the_variance_of_a_difference_is_that_of_many_draws():
 
 def hidden(run, row):
     "The same evaluation, told a row of which the wrong answers are left blank"
-    twin = Evaluation(run.method, source=run.source, errors=run.errors.get(20))
+    twin = Evaluation(
+        run.method, source=run.source, errors=run.left_out_by_budget.get(20)
+    )
     while asked := twin.ask():
         twin.tell({n: row[n] if row[n] > 0.5 else np.nan for n in asked})
     return twin
