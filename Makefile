@@ -7,7 +7,7 @@
 # make notebooks NB=nbs/evaluation/plots.ipynb FLAGS="data slow"   run it, store its outputs
 # make docs     the site, in _docs (Quarto, npm)
 # make look     the site in Chromium: lengths, what is cut off, contrast, the explorer
-# make harnesses   lm-evaluation-harness and Inspect, beside this environment, for their tests
+# make harnesses   the programs of tools/harnesses.txt, beside this environment, for their tests
 # make teachers the course with its blanks filled in, in out/teachers.zip
 # make bench    speed report                            make hooks  nbdev's git hooks
 
@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # in an environment of their own, which sees the packages of this one: theirs ask for others
 HARNESSES ?= .venv-harnesses
-HARNESS_VERSIONS = lm-eval==0.4.13 inspect_ai==0.3.285
+HARNESS_VERSIONS = $(shell grep -E '^(lm-eval|inspect_ai)==' tools/harnesses.txt)
 
 .PHONY: harnesses run book test test-rest test-all teachers bench hooks notebooks format docs look clean
 
@@ -51,6 +51,7 @@ $(HARNESSES)/.done: | $(VENV)/.dev
 	touch $@
 
 harnesses: $(HARNESSES)/.done
+	$(BIN)/python -m tools.programs
 
 run: $(VENV)/.core
 	@mkdir -p out

@@ -4,6 +4,7 @@ from what the tests try and what the classes declare"""
 import json
 import sys
 
+from tools.programs import read_programs
 from tools.run import ROOT
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -14,17 +15,15 @@ from benchnb.harnesses.harness import get_harness  # noqa: E402
 
 PAGE = ROOT / "nbs/harnesses/harness.ipynb"
 START = "| harness |"
-# what wrote the logs whose form the examples have
-WRITERS = {
-    "lm-eval": "lm-eval 0.4.13, run",
-    "inspect": "inspect_ai 0.3.285, run",
-    "harbor": "harbor 0.26.0, run",
-    "swebench": "swebench 5.0.2, run",
-    "promptfoo": "promptfoo 0.123.1, run",
+# what wrote the logs whose form the examples have: programs that the tests run, others
+RUN = {
+    name: f"{program.package} {program.version}, run"
+    for name, program in read_programs().items()
+}
+WRITERS = RUN | {
     "tau": "tau2, its source",
     "eee": "every_eval_ever 0.3.0, run",
     "lighteval": "lighteval 0.13.0, its source",
-    "helm": "crfm-helm 0.5.16, its source",
     "opencompass": "opencompass 0.5.4, its source",
     "openllm": "published files of 2023",
     "py-irt": "published files",
