@@ -44,7 +44,7 @@ def test_two_runs_are_compared_by_their_method(tmp_path):
     )
     bare = evaluate("kmeans", row=5, errors=False, many=True)
     assert "own estimates" in compare_evaluations(runs[0], bare).how  # made when needed
-    bare.source, bare.errors = None, {}
+    bare.source, bare.left_out_by_budget = None, {}
     found = compare_evaluations(runs[0], bare)
     assert "their intervals" in found.how and "no sources were left out" in found.note
 
