@@ -494,10 +494,9 @@ def read_logged_answers(
         return imported_answers(table, paths[0], live.items, choices, other_metric)
     if harness.tables:
         names = live.items.index
-        answers, model, read = read_answer_tables(paths, names, choices, other_metric)
-        if "metric" in live.items:
-            read = {}  # the sources say it, task by task
-        return answers, model, read
+        told, model, read = read_answer_tables(paths, names, choices, other_metric)
+        # the sources say their metric, task by task
+        return told, model, {} if "metric" in live.items else read
     if harness.runs_items:
         running_harness(format, live.items)  # another one numbers its items otherwise
     files = find_logs(paths, harness.belongs, harness.logs)
@@ -523,7 +522,9 @@ def read_logged_answers(
         )
         asked = {*live.ask(), *live.answers}
         answers = {name: x for name, x in answers.items() if x or name in asked}
-    read: dict = {"notes": notes} if notes else {}
+    read = {}
+    if notes:
+        read["notes"] = notes
     if merged := {name: logged.get(name, {}) | before.get(name, {}) for name in logged}:
         read["logged"] = before | merged
     return answers, model, read
