@@ -385,8 +385,9 @@ def logged_settings(
         groups = {log.task or "all": words, SYSTEM: log.system | others, NAME: parts}
         for name, own in groups.items():
             known = {key: word for key, word in own.items() if word}
+            unknown = {} if name != SYSTEM else dict.fromkeys(own.keys() - known, "")
             if known:
-                logged[name] = logged.get(name, {}) | known
+                logged[name] = unknown | logged.get(name, {}) | known
     return logged
 
 

@@ -23,6 +23,7 @@ from helpers.logs import (
 from benchnb.cli.app import main
 from benchnb.harnesses.harness import get_harness, guess_harness, import_logs
 from benchnb.harnesses.logs import Choices, Failure
+from benchnb.live.answers import check_as_before, logged_settings
 
 
 def read(harness, place, **choices):
@@ -323,6 +324,17 @@ def test_how_a_run_is_kept_makes_no_other_agent(tmp_path):
         write_harbor(tmp_path / str(number), [trial])
     scores, said, _ = read("harbor", tmp_path)
     assert [*scores.models.index] == ["terminus-2 m"] and not said
+
+
+def test_a_provider_that_is_not_written_is_none_told_before(tmp_path):
+    told = []
+    for name, provider in (("a", "p"), ("b", None), ("c", "q")):
+        trial = harbor_trial("a", 1.0, provider=provider)
+        place = write_harbor(tmp_path / name, [trial]) / "a__0" / "result.json"
+        told.append(logged_settings(get_harness("harbor").read(place)))
+    check_as_before(told[1], told[0])
+    check_as_before(told[2], told[1])
+    refused(lambda: check_as_before(told[2], told[0]), "provider is q")
 
 
 def test_further_instructions_make_another_task(tmp_path):
