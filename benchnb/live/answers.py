@@ -495,9 +495,9 @@ def read_logged_answers(
         return imported_answers(table, paths[0], live.items, choices, other_metric)
     if harness.tables:
         names = live.items.index
-        told, model, read = read_answer_tables(paths, names, choices, other_metric)
+        scores, model, read = read_answer_tables(paths, names, choices, other_metric)
         # the sources say their metric, task by task
-        return told, model, {} if "metric" in live.items else read
+        return scores, model, {} if "metric" in live.items else read
     if harness.runs_items:
         running_harness(format, live.items)  # another one numbers its items otherwise
     files = find_logs(paths, harness.belongs, harness.logs)
