@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from configparser import ConfigParser
+from functools import cache
 from importlib.metadata import packages_distributions
 
 import pytest
@@ -18,7 +19,7 @@ SETTINGS.read(ROOT / "settings.ini", encoding="utf-8")
 EXTRAS = "plots papers llm inspect cluster hub new".split()
 TORCH = {"bento/local_model.py": {"torch", "transformers"}}  # imported where it is used
 HOSTS = {"live/in_lm_eval.py": {"lm-eval"}}  # a program that loads the module
-INSTALLED = packages_distributions()
+installed = cache(packages_distributions)  # slow, and for one process only
 
 
 def normal(name):
@@ -36,21 +37,18 @@ CORE = required("requirements")
 OPTIONAL = required(*(f"{name}_requirements" for name in EXTRAS))
 
 
+@cache
 def imported(path):
     "Distributions that a module imports: when it is loaded, and inside functions"
-    tree = ast.parse(path.read_text("utf-8"))
-    late = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
-    }
-    for branch in ast.walk(tree):  # for type checkers alone: never executed
-        if isinstance(branch, ast.If) and "TYPE_CHECKING" in ast.unparse(branch.test):
-            late |= {id(node) for node in ast.walk(branch)}
     at_once = set()
     in_functions = set()
-    for node in ast.walk(tree):
+    todo = [(ast.parse(path.read_text("utf-8")), False)]
+    while todo:
+        node, late = todo.pop()
+        late |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        # for type checkers alone: never executed
+        late |= isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        todo += [(child, late) for child in ast.iter_child_nodes(node)]
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -58,13 +56,13 @@ def imported(path):
             names = [node.module]
         tops = {name.partition(".")[0] for name in names}
         for top in tops - sys.stdlib_module_names - {"benchnb"}:
-            distribution = normal(INSTALLED.get(top, [top])[0])
-            (in_functions if id(node) in late else at_once).add(distribution)
+            distribution = normal(installed().get(top, [top])[0])
+            (in_functions if late else at_once).add(distribution)
     return at_once, in_functions
 
 
 MODULES = {
-    path.relative_to(PACKAGE).as_posix(): imported(path)
+    path.relative_to(PACKAGE).as_posix(): path
     for path in sorted(PACKAGE.rglob("*.py"))
     if "resources" not in path.parts and path.name != "_modidx.py"
 }
@@ -72,14 +70,14 @@ MODULES = {
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_imports_what_is_required(module):
-    at_once, in_functions = MODULES[module]
+    at_once, in_functions = imported(MODULES[module])
     allowed = TORCH.get(module, set()) | HOSTS.get(module, set())
     assert at_once - CORE - allowed == set(), "no requirement; or import it where used"
     assert in_functions - CORE - OPTIONAL - allowed == set(), "not in settings.ini"
 
 
 def test_nothing_is_required_that_no_module_imports():
-    used = set().union(*(now | later for now, later in MODULES.values()))
+    used = set().union(*(set().union(*imported(path)) for path in MODULES.values()))
     assert CORE - used == set()
     by_name = {"distributed"}  # joblib loads it: parallel_config("dask")
     assert OPTIONAL - used - by_name == set()
