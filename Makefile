@@ -4,7 +4,7 @@
 # make book     the book in Jupyter
 # make test-all then what takes long: kills, fuzzing, wheels, real harnesses, the site
 # make format   formatted, cleaned, exported: what the tests ask for
-# make notebooks NB=nbs/evaluation/plots.ipynb FLAGS="data slow"   run it, store its outputs
+# make notebooks NB=nbs/evaluation/compare.ipynb FLAGS="data slow"   run it, store its outputs
 # make docs     the site, in _docs (Quarto, npm)
 # make look     the site in Chromium: lengths, what is cut off, contrast, the explorer
 # make harnesses   the programs of tools/harnesses.txt, beside this environment, for their tests

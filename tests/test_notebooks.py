@@ -37,23 +37,22 @@ def python(*args, cwd=ROOT):
 
 
 HEAVY = """
-cli/app cli/decide cli/fork cli/report cli/score cli/small_benchmark cli/study
-course/slides/coresets
-course/slides/decisions course/slides/irt course/slides/sampling
-course/slides/shift course/slides/tasks data/leaderboards data/files
-evaluation/compare evaluation/guard evaluation/left_out evaluation/plots
-live/bundles live/certificate live/race live/stopping methods/adaptive_irt
-methods/atlas methods/clustering methods/collaborative_filtering methods/disco
-methods/essence_bench methods/faq methods/guarded_irt methods/lego_irt
-methods/metabench methods/proeval methods/sampling methods/sparse_eval
-papers/collaborative_filtering papers/predicting_big_bench
-papers/recovering_big_bench papers/reproduced papers/tailored_bench
-bigbench/held_out
-bigbench/regressors bigbench/splits stats/intervals stats/irt stats/text
-studies/agents evaluation/planning evaluation/recommend bento/bento
-bento/facility_location bento/similarity bento/transfer
-tutorials/which_method tutorials/your_agent tutorials/your_benchmark
-tutorials/your_model tutorials/your_tasks
+bento/bento bento/facility_location bento/local_model bento/similarity bento/transfer
+bigbench/held_out bigbench/records bigbench/recovery bigbench/regressors
+bigbench/small_bench bigbench/splits cli/app cli/decide cli/fork cli/report cli/score
+cli/small_benchmark cli/study course/slides/coresets course/slides/decisions
+course/slides/irt course/slides/sampling course/slides/shift course/slides/tasks
+data/files data/leaderboards evaluation/compare evaluation/guard evaluation/left_out
+evaluation/planning evaluation/recommend live/bundles live/certificate
+live/race live/stopping methods/adaptive_irt methods/atlas methods/clustering
+methods/collaborative_filtering methods/disco methods/essence_bench methods/faq
+methods/guarded_irt methods/lego_irt methods/metabench methods/proeval methods/sampling
+methods/sparse_eval methods/tailored_bench methods/tiny_benchmarks
+papers/collaborative_filtering papers/predicting_big_bench papers/recovering_big_bench
+papers/reproduced papers/tailored_bench stats/balanced_sampling stats/intervals
+stats/irt stats/text studies/agents studies/all_methods tutorials/which_method
+tutorials/your_agent tutorials/your_benchmark tutorials/your_method tutorials/your_model
+tutorials/your_tasks
 """.split()  # three seconds or more, each
 LATE = [pytest.param(f"{n}.ipynb", marks=pytest.mark.slow) for n in HEAVY]
 EACH = [name for name in NBS if name.removesuffix(".ipynb") not in HEAVY] + LATE

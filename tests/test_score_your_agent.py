@@ -13,8 +13,7 @@ from benchnb.evaluation.simulate import prepare_method
 from benchnb.harnesses.swebench import report_scores
 from benchnb.live.bundles import find_bundle, load_bundle
 from benchnb.stats.intervals import effective_size, wilson_interval
-from benchnb.stats.irt import IRT
-from benchnb.stats.irt_posterior import pool_predictions
+from benchnb.stats.irt import IRT, pool_predictions
 from tools.demonstration import BUNDLE, demonstration, report_data
 from tools.run import ROOT
 

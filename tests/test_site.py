@@ -24,6 +24,7 @@ from tools.chapters import (
     terminal,
 )
 from tools.docs import FIRST, FULL, SIGNATURE, TABLE, light_search, tidy_table
+from tools.export import chapters
 from tools.pages import Site, undocumented
 from tools.process import (
     addresses,
@@ -32,7 +33,7 @@ from tools.process import (
     quarto_config,
     read_processed,
 )
-from tools.reference import chapter, entries, entry_text
+from tools.reference import entries, entry_text
 from tools.run import HEAVIEST, ROOT, notebooks, one_format
 
 SKIP = [".*", "_proc", "_docs", "build", "dist", "out", "*.egg-info", "__pycache__"]
@@ -111,9 +112,10 @@ def test_every_public_name_is_in_the_reference(site):
     folder = site[2] / "reference"
     index = (folder / "index.qmd").read_text("utf-8")
     for name, module in benchnb._HOME.items():
-        notebook = chapter(ROOT / "benchnb" / f"{module.replace('.', '/')}.py")
-        page = (folder / notebook).with_suffix(".qmd").read_text("utf-8")
-        assert f"[`{name}`]" in index and f"# {name} {{#{name.lower()} " in page
+        notebooks = chapters(ROOT / "benchnb" / f"{module.replace('.', '/')}.py")
+        pages = [(folder / notebook).with_suffix(".qmd") for notebook in notebooks]
+        text = "".join(page.read_text("utf-8") for page in pages)
+        assert f"[`{name}`]" in index and f"# {name} {{#{name.lower()} " in text
 
 
 def test_links_of_the_other_pages_lead_somewhere():

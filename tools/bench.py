@@ -138,7 +138,7 @@ def every_method():
 
 
 def item_curves(models, items):
-    from benchnb.stats.irt import fit_irt
+    from benchnb.stats.irt_fit import fit_irt
 
     table = made_up(models, items)
     return cpu(lambda: fit_irt(table.values, dims=2)), ""

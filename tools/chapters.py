@@ -14,7 +14,7 @@ from functools import cache
 import nbformat
 import numpy as np
 
-from tools.export import PACKAGE, chapter
+from tools.export import PACKAGE, chapter, chapters
 from tools.reference import entries, modules
 
 LONG = 9  # lines of code that stay open where the cell shows a result
@@ -190,9 +190,11 @@ def means(name, page, known):
         return True  # no ordinary word
     module = known.get(first, "")
     home = PACKAGE / f"{module.removeprefix('benchnb.').replace('.', '/')}.py"
-    if home.is_file() and chapter(home):
-        module = chapter(home).removesuffix(".ipynb").replace("/", ".")
-    return module in ("here", "benchnb") or module.endswith(page.replace("/", "."))
+    homes = [module]
+    if home.is_file() and chapters(home):
+        homes = [nb.removesuffix(".ipynb").replace("/", ".") for nb in chapters(home)]
+    ending = page.replace("/", ".")
+    return module in ("here", "benchnb") or any(h.endswith(ending) for h in homes)
 
 
 def relink(text, here, site, known):
@@ -218,7 +220,9 @@ def catalogue():
     "Every public definition of the package, by chapter: chapter -> name -> entry"
     found = {}
     for path in modules():
-        found.setdefault(chapter(path), {}).update({e.name: e for e in entries(path)})
+        for entry in entries(path):
+            here = chapter(path, entry.line)
+            found.setdefault(here, {})[entry.name] = entry
     return found
 
 

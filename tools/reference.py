@@ -14,7 +14,7 @@ from html import escape
 import nbformat
 import yaml
 
-from tools.export import PACKAGE, chapter, modules_of
+from tools.export import PACKAGE, chapter, chapters, modules_of
 from tools.run import ROOT
 
 SUMMARY = "<summary>Parameters</summary>"
@@ -178,6 +178,11 @@ def modules():
             yield path
 
 
+def entries_of(path, here):
+    "What a module takes from one of its notebooks"
+    return [entry for entry in entries(path) if chapter(path, entry.line) == here]
+
+
 def place_of(path):
     "Where a module stands in the package: harnesses/helm"
     return path.relative_to(PACKAGE).with_suffix("").as_posix()
@@ -230,7 +235,8 @@ def code_page(path, title, repository):
     here = path.relative_to(ROOT / "nbs").as_posix()
     held = modules_of(here)
     names = [f"benchnb.{place_of(module).replace('/', '.')}" for module in held]
-    name = ", ".join(names) if any(map(entries, held)) else f"Code: {title}"
+    own = {module: entries_of(module, here) for module in held}
+    name = ", ".join(names) if any(own.values()) else f"Code: {title}"
     front = {"title": name, "description": title, "toc-depth": 3}
     up = "../" * (here.count("/") + 1)
     texts = []
@@ -238,7 +244,7 @@ def code_page(path, title, repository):
         place = place_of(module)
         source = f"{repository}benchnb/{place}.py" if repository else ""
         typed = [name for name, home in public_names().items() if home == place]
-        for entry in entries(module):
+        for entry in own[module]:
             shown = entry.name.split(".")[0] in typed
             texts.append(entry_text(entry, source, shown))
     code, heads = [], []
@@ -285,21 +291,23 @@ def index_page(titles):
     parts += ["A link leads to parameters, types and defaults.", "", *HEAD]
     for name, place in public_names().items():
         module = PACKAGE / f"{place}.py"
-        own = [e for e in entries(module) if e.name == name]
-        parts += rows_of(own, chapter(module).removesuffix(".ipynb"))
+        for page in chapters(module):
+            own = [e for e in entries_of(module, page) if e.name == name]
+            parts += rows_of(own, page.removesuffix(".ipynb"))
     package = None
     for path in modules():
         place = place_of(path)
-        page = chapter(path).removesuffix(".ipynb")
         offered = exported(path)
-        found = [e for e in entries(path) if e.name in offered]
-        if found and place.split("/")[0] != package:
-            package = place.split("/")[0]
-            parts += ["", f"## benchnb.{package} {{.folded}}"]
-        if found:
-            link = f"[`benchnb.{place.replace('/', '.')}`]({page}.qmd)"
-            parts += ["", f"{link}: {cell(titles[chapter(path)])}", "", *HEAD]
-            parts += rows_of(found, page)
+        for here in chapters(path):
+            page = here.removesuffix(".ipynb")
+            found = [e for e in entries_of(path, here) if e.name in offered]
+            if found and place.split("/")[0] != package:
+                package = place.split("/")[0]
+                parts += ["", f"## benchnb.{package} {{.folded}}"]
+            if found:
+                link = f"[`benchnb.{place.replace('/', '.')}`]({page}.qmd)"
+                parts += ["", f"{link}: {cell(titles[here])}", "", *HEAD]
+                parts += rows_of(found, page)
     return "\n".join(parts) + "\n"
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.export import export_notebook
+from tools.export import export_notebooks
 from tools.project import TEMPLATE, export_template, write_address
 from tools.readme import write_readme
 from tools.run import ROOT, notebooks
@@ -61,7 +61,7 @@ def tidy_files(paths):
             continue
         tidy_notebook(path)
         nbdev_clean(str(path))
-        export_notebook(path)
+    export_notebooks([path for path in paths if path.suffix != ".py"], notebooks())
 
 
 def main():

@@ -239,7 +239,7 @@ class LocalModel(PrefixModel):
         prefix: Prefix,
         asks: list[tuple],  # (query, options), the options with the gap before them
     ) -> list[np.ndarray]:  # options x 2: log-probability, tokens
-        "The log-probability of each option after each query (equation 1)"
+        "The log-probability of each option after each query (equation 1 of transfer)"
         rows = []  # tokens to read; where to look, for which token, of which answer
         for n, question in enumerate(self.as_asked(asks)):
             last = len(question.ids) - 1

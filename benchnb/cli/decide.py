@@ -76,8 +76,7 @@ from benchnb.live.gate import (
 )
 from ..live.paired import compare_evaluations
 from ..live.race import judge_live_race, learn_capital, race
-from ..live.store import holds_evaluation
-from ..live.told import check_answers
+from ..live.store import check_answers, holds_evaluation
 
 # %% ../../nbs/cli/decide.ipynb #efaf588a
 def one_row(

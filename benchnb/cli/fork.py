@@ -186,6 +186,8 @@ def rename_methods(
 LINK = re.compile(r"\[([^][]*)\]\(([\w./]+)\.ipynb(#[^)]*|)\)")
 FLAGGED = re.compile(r"^#\|\s*(data|slow|gpu)\s*$", re.M)
 EXPORTED = re.compile(r"^#\|\s*exports?\b", re.M)
+WRITTEN = re.compile(r"^#\|\s*(?:default_exp|exporti?|exports) +([\w.]+)", re.M)
+ADDED = re.compile(r"^#\|\s*(exporti?|exports) +[\w.]+", re.M)  # to another module
 BOOK_ONLY = re.compile(r"^(from nbdev\.showdoc import|nbdev\.nbdev_export\()", re.M)
 STORED = re.compile(r"\bresults/[\w{}]+\.(csv|txt)\b")  # beside the book's notebooks
 EXPORT = """#| hide
@@ -230,11 +232,16 @@ def own_cells(
         return page(match[1], posixpath.normpath(path), match[3])
 
     names = new_names(chapter, name)
+    written = {m for kind, text in cells for m in WRITTEN.findall(text)}
+    shared = tuple(f"from benchnb.{module} import" for module in written)
     made = []
     missing: set[str] = set()  # names that hold stored results, which a copy lacks
     for kind, text in cells:
         if kind == "code" and BOOK_ONLY.search(text):
             continue
+        text = ADDED.sub(r"#| \1", text)
+        if kind == "code" and text.startswith(shared):
+            text = f"#| export\n{text}"  # the module takes the rest from the library
         if kind == "markdown":
             text = LINK.sub(link, text)
         elif EXPORTED.search(text):

@@ -47,7 +47,7 @@ from ..harnesses.measured import hide_secrets
 from ..live.certificate import format_figures, format_measured, format_validity
 from ..live.evaluation import Evaluation
 from ..live.report import FEW, UNLIKE_SOURCES, describe_settings, make_report
-from ..live.told import pool_runs
+from ..live.store import pool_runs
 
 # %% ../../nbs/cli/report.ipynb #reptxt02
 def format_interval(

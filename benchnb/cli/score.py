@@ -308,8 +308,7 @@ def plan_command(
     from benchnb.harnesses.harness import BLANK, make_subset
     from benchnb.harnesses.measured import check_storable
     from benchnb.live.evaluation import Evaluation
-    from benchnb.live.store import check_new, holds_evaluation
-    from benchnb.live.told import Plan
+    from benchnb.live.store import Plan, check_new, holds_evaluation
 
     check_storable(model_args)
     model = model or BLANK

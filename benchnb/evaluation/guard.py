@@ -24,8 +24,11 @@ from benchnb.evaluation.simulate import (
     widen_for_unscored,
 )
 from ..stats.balanced_sampling import ModelAssisted, model_assisted_estimate
-from ..stats.conformal import conformal_interval
-from ..stats.intervals import proportional_probabilities, run_variance
+from benchnb.stats.intervals import (
+    conformal_interval,
+    proportional_probabilities,
+    run_variance,
+)
 from ..stats.logistic import fit_rasch_curve, person_fit, predict_from_easiness
 
 # %% ../../nbs/evaluation/guard.ipynb #da3f86fb

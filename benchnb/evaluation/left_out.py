@@ -30,8 +30,7 @@ from benchnb.evaluation.guard import (
 )
 from .method import Estimate, IntervalKind, Method, get_parameters
 from .simulate import prepare_method, simulate
-from ..stats.conformal import drop_copies
-from ..stats.intervals import conformal_radius
+from ..stats.intervals import conformal_radius, drop_copies
 
 # %% ../../nbs/evaluation/left_out.ipynb #holdout10
 class HeldOut(NamedTuple):

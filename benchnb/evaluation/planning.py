@@ -436,7 +436,7 @@ def items_for_error(
     error: float,  # wanted standard deviation of the mean
     total: int,  # items of the benchmark
 ) -> int:  # items drawn at random
-    "Equation (6), solved for n"
+    "Items that bring the error of a mean down to this (equation 6, solved for n)"
     return int(np.ceil(1 / ((error / spread) ** 2 + 1 / total) - 1e-9))
 
 # %% ../../nbs/evaluation/planning.ipynb #3c41204d

@@ -538,11 +538,12 @@ def guess_format(
     "The format of results"
     if not Path(path).exists():
         raise FileNotFoundError(f"no file or folder {path!r}: check the path")
-    if harness := guess_harness(path):
-        return harness.name
-    raw = read_json(Path(path)) if path.endswith(".json") else None
+    is_json = path.endswith(".json") and Path(path).is_file()
+    raw = read_json(path) if is_json else None
     if isinstance(raw, dict) and all(as_number(x) is not None for x in raw.values()):
         return "scores"
+    if harness := guess_harness(path):
+        return harness.name
     ids = isinstance(raw, list) and all(isinstance(x, str) for x in raw)
     if ids or path.endswith(".txt"):
         raise ValueError(f"{path!r}: a list of ids is no result, give their scores")

@@ -22,7 +22,7 @@ from ..evaluation.guard import usual_range
 from ..evaluation.method import Flag, Method, get_parameters
 from ..harnesses.harness import make_subset
 from .report import round_for_json
-from ..stats.conformal import conformal_interval
+from ..stats.intervals import conformal_interval
 
 # %% ../../nbs/live/certificate.ipynb #8fb957b0
 NEW_MODELS = {"like the sources": "random", "stronger": "ability", "newer": "date"}

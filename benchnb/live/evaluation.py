@@ -48,14 +48,17 @@ from ..harnesses.measured import check_storable
 from . import budgets
 from .certificate import flag_outside_certificate
 from .report import drop_empty_interval, make_report, round_for_json
-from .store import State, Store, check_new, read_state
-from benchnb.live.told import (
+from benchnb.live.store import (
     Plan,
+    State,
+    Store,
     ToldAnswers,
     check_answers,
     check_expected,
+    check_new,
     errors_scored_zero,
     pool_runs,
+    read_state,
 )
 from ..stats.metrics import rank_among
 
@@ -468,8 +471,15 @@ class Evaluation(Results):
                 new, late=late, runs=runs, failures=failures, model=model
             )
             self._warn_of_source(model)
+            if not late:
+                self.told = self.told.answer(self.ask(), mark_rest_missing)
+            if self.store:  # before the method computes: a kill then undoes no answer
+                rounds = [] if late else self.rounds
+                self.store.keep(replace(self._state(), rounds=rounds))
             if late:
                 self._replay()
+            else:
+                self._advance()
             self._take_unrequested(mark_rest_missing)
         return self
 
@@ -513,26 +523,29 @@ class Evaluation(Results):
         "Change an evaluation; a failure leaves everything as it was"
         store = self.store
         with store.changing() if store else nullcontext():
-            if store and not store.is_current():
-                fresh = self.load(store.folder)  # somebody else told it
-                assert fresh.store is not None  # it was loaded from there
-                self._become(fresh)
-                store.digest = fresh.store.digest
-            plan = self.plan
-            told = self.told
+            self._catch_up()
+            before = self._state()
             try:
                 yield
+                self._catch_up()  # another process may have had its turn
                 if store:
                     self._save_stages()
                     store.write(self._state())
-            except BaseException:  # the method failed, or the disk is full
-                self.plan = plan
-                self.told = told
+            except BaseException as error:  # the method failed, or the disk is full
+                if store and isinstance(error, Exception) and store.is_current():
+                    store.write(before)
+                self.plan = before.plan
+                self.told = before.told
                 self._replay()
                 raise
 
-    def _become(self, other: "Evaluation") -> None:
-        "Go on where another one is that was read from the same folder"
+    def _catch_up(self) -> None:
+        "Go on where the folder is, if somebody else has told it (inside a change)"
+        if self.store is None or self.store.is_current():
+            return
+        other = self.load(self.store.folder)
+        assert other.store is not None  # it was loaded from there
+        self.store.digest = other.store.digest
         self.plan = other.plan
         self.told = other.told
         self.stages = other.stages

@@ -19,8 +19,7 @@ from ..data.render import format_points, score_with_interval
 from ..evaluation.method import Estimate, Method, RandomDraw, get_parameters
 from .comparison import ComparisonResult, insert_level
 from .evaluation import Evaluation
-from ..stats.conformal import drop_copies, pair_interval
-from ..stats.intervals import normal_quantile
+from ..stats.intervals import drop_copies, normal_quantile, pair_interval
 
 if TYPE_CHECKING:
     from benchnb.methods.sampling import ScoredSample
@@ -401,7 +400,7 @@ def vs_exact_score(
 
 
 def _by_random_draws(a: Evaluation, b: Evaluation, level: float) -> PairedResult:
-    "Equation 1 for means of the same items; otherwise equation 2"
+    "By item (equation 1) for means of the same items, else as normal (equation 2)"
     are_means = a.own_estimate.predicted is None and b.own_estimate.predicted is None
     if are_means and a.answers.keys() == b.answers.keys():
         return by_items(a, b, level)

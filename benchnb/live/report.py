@@ -17,7 +17,7 @@ from ..evaluation.guard import design_estimate, is_half_unscored
 from ..evaluation.left_out import select_task_errors
 from ..evaluation.method import Estimate, Flag, IntervalKind, Method
 from ..harnesses.logs import MEASURED
-from ..stats.conformal import conformal_interval, drop_copies
+from ..stats.intervals import conformal_interval, drop_copies
 from ..stats.metrics import rank_among
 
 # %% ../../nbs/live/report.ipynb #dbf66d8f

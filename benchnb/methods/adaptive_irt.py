@@ -49,7 +49,8 @@ from benchnb.stats.intervals import (
     proportional_probabilities,
     systematic_sample,
 )
-from ..stats.irt import IRT, MIN_SOURCES, fit_bank, score_error
+from ..stats.irt import IRT, MIN_SOURCES, score_error
+from ..stats.irt_fit import fit_bank
 from ..stats.logistic import predict_from_easiness, standardized_logit
 
 # %% ../../nbs/methods/adaptive_irt.ipynb #0a9295fe

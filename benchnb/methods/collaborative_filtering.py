@@ -27,8 +27,7 @@ from ..evaluation.per_task import describe_short_tasks, split_budget
 from ..evaluation.registry import register
 from ..evaluation.simulate import drive_generator
 from ..stats.balanced_sampling import regression_estimate
-from ..stats.conformal import blend_estimates
-from ..stats.intervals import conformal_radius
+from ..stats.intervals import blend_estimates, conformal_radius
 from ..stats.transport import transport_answers
 
 # %% ../../nbs/methods/collaborative_filtering.ipynb #79a71df3

@@ -24,7 +24,8 @@ from benchnb.evaluation.method import (
 )
 from ..evaluation.registry import register
 from ..stats.intervals import normal_quantile, wilson_interval
-from ..stats.irt import IRT, fit_irt, make_plain_bank
+from ..stats.irt import IRT
+from ..stats.irt_fit import fit_irt, make_plain_bank
 
 # %% ../../nbs/methods/faq.ipynb #d84fcb3e
 def update_factors(

@@ -38,15 +38,17 @@ from benchnb.stats.balanced_sampling import (
 )
 from ..stats.gam import leave_one_out_errors
 from ..stats.intervals import proportional_probabilities, run_variance
-from ..stats.irt import IRT, MIN_SOURCES, average_probabilities, fit_dimensions
-from ..stats.irt_fit import pair_products, quadratic_pairs
-from benchnb.stats.irt_posterior import (
+from benchnb.stats.irt import (
+    IRT,
+    MIN_SOURCES,
     Posterior,
     Prediction,
+    average_probabilities,
     pool_predictions,
     sample_posterior,
     wide_prior_precision,
 )
+from ..stats.irt_fit import fit_dimensions, pair_products, quadratic_pairs
 from benchnb.stats.logistic import (
     person_fit,
     predict_from_easiness,
@@ -79,7 +81,8 @@ def item_space(
     p_correct -= p_correct.mean(axis=0)
     components = np.linalg.eigh(p_correct.T @ p_correct)[1][:, ::-1][:, :3]
     space = np.column_stack([2 * strong, p_correct @ components])
-    return space.round(3)  # ties: see above
+    # rounded, so that the last bits of a processor do not decide between equal items
+    return space.round(3)
 
 # %% ../../nbs/methods/guarded_irt.ipynb #c1e1cb98
 def draw_with_reserve(
@@ -133,12 +136,11 @@ def greedy_choice(
     trials: np.ndarray,  # runs behind the answers so far, models x n
     precision: np.ndarray,  # of the abilities' prior, D x D
 ) -> np.ndarray:  # positions, models x count
-    "Equation (4) and its updates, for all points of some models side by side"
+    "The gain of each item (equation 4) and its updates, for some models side by side"
     slopes = model.slopes.astype(np.float32)
     weights = np.asarray(model.weights, np.float32)
-    p_correct, attenuation = average_probabilities(
-        model, points
-    )  # models x points x items
+    # both: models x points x items
+    p_correct, attenuation = average_probabilities(model, points)
     variance = p_correct * (1 - p_correct)
     own_gain = weights**2 * variance.mean(axis=1)
     np.put_along_axis(own_gain, asked, -np.inf, axis=1)
@@ -156,6 +158,7 @@ def greedy_choice(
     chosen = np.empty((len(asked), count), int)
     gain = np.empty_like(own)
     for k in range(count):
+        # omega (a'Cg)^2 / (1 + omega a'Ca), all in one array: new ones cost time
         np.multiply(information, own, out=gain)
         gain += 1
         np.divide(information, gain, out=gain)
@@ -166,6 +169,7 @@ def greedy_choice(
         own_gain[rows, best] = -np.inf
         if k + 1 == count:
             break
+        # the chosen item takes its share of C (Sherman-Morrison), a'Cg and a'Ca
         omega = information[rows, :, best]
         share = (omega / (1 + omega * own[rows, :, best]))[..., np.newaxis]
         along = (covariance @ slopes[best][:, np.newaxis, :, np.newaxis])[..., 0]

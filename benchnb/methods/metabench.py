@@ -22,7 +22,8 @@ from benchnb.stats.gam import (
     spline_basis,
 )
 from ..stats.genetic_search import draw_subsets
-from ..stats.irt import IRT, MIN_SOURCES, fit_irt
+from ..stats.irt import IRT, MIN_SOURCES
+from ..stats.irt_fit import fit_irt
 
 # %% ../../nbs/methods/metabench.ipynb #6ade1cb1
 def subset_losses(

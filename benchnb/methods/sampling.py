@@ -240,7 +240,7 @@ class DifferenceEstimator(InformedSampling):
     name = "difference"
 
     def estimate_from_sample(self, sample: ScoredSample) -> Estimate:
-        "Equation 3, with an interval from the variance of the differences"
+        "The sources' mean plus the mean difference (equation 3), and its interval"
         differences = sample.seen - self.easiness_[sample.items]
         score = model_assisted_estimate(
             weights=self.weights_,
@@ -355,7 +355,7 @@ class AIPW(InformedSampling):
         return self.predict(sample)[1]
 
     def estimate_from_sample(self, sample: ScoredSample) -> Estimate:
-        "Equation 6, with an interval from the leave-one-out residuals"
+        "Predictions corrected by the sample (equation 6); left-out errors as interval"
         predicted, left_out = self.predict(sample)
         score = model_assisted_estimate(
             weights=self.weights_,

@@ -29,7 +29,7 @@ def model_distances(
     answers: np.ndarray,  # scores on the probe, models x probe items, no NaN
     metric: str = "manhattan",  # or cosine, correlation
 ) -> np.ndarray:  # models x models, rounded so that equal answers tie exactly
-    "How differently two models answered the probe (equations 3 and 4)"
+    "How differently two models answered the probe (equations 3 and 4 of the paper)"
     described = standardize(answers, axis=0)
     return np.round(item_distances(described.T, metric), 4)  # columns are models now
 
@@ -62,7 +62,7 @@ def calibrate_by_difficulty(
     clusters: Medoids,  # the clusters of the items
     answers: np.ndarray,  # the target's scores on the medoids
 ) -> np.ndarray:  # a score for every item, at most 1; medoids keep their own
-    "Each item gets its medoid's answer, scaled by difficulty (equations 8 and 9)"
+    "Each item gets its medoid's answer, scaled by difficulty (the paper's 8 and 9)"
     scale = (means + 0.5) / (means[clusters.medoids][clusters.labels] + 0.5)
     predicted = np.minimum((answers[clusters.labels] + 0.5) * scale - 0.5, 1)
     predicted[clusters.medoids] = answers

@@ -22,7 +22,8 @@ from benchnb.evaluation.left_out import (
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
 from ..evaluation.registry import register
 from ..stats.intervals import proportional_probabilities, systematic_sample
-from ..stats.irt import IRT, MIN_SOURCES, fit_bank, validation_error
+from ..stats.irt import IRT, MIN_SOURCES, validation_error
+from ..stats.irt_fit import fit_bank
 from ..stats.medoids import Medoids, group_identical_columns
 
 # %% ../../nbs/methods/tiny_benchmarks.ipynb #7cac983a
@@ -362,6 +363,6 @@ class GPIRT(TinyBenchmarks):
     name = "gp_irt"
 
     def trust(self, size: np.ndarray) -> np.ndarray:
-        "Equation 2: chosen anchors count four times"
+        "The weight of the anchors' mean (equation 2): chosen ones count four times"
         fold = 1 if self.anchors == "random" else 4
         return trust_in_anchors(self.error_, self.variance_, fold * np.asarray(size))

@@ -61,7 +61,7 @@ def list_errors(
     most: int = MOST_TASKS,
     denominator: str = "squared",  # squared: the code and all tables; printed: eq. 7
 ) -> np.ndarray:  # NRMSE of the first 1, 2, ... tasks
-    "Normalised error of a list, for each number of its tasks (equation 7)"
+    "Normalised error of a list, for each number of its tasks (BENTo, equation 7)"
     truth = table.truth().to_numpy()
     guesses = prefix_scores(table, order[:most]).T
     return np.array([nrmse(truth, guess, denominator) for guess in guesses])

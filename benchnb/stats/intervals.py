@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['normal_quantile', 'wilson_interval', 'effective_size', 'proportional_probabilities', 'systematic_sample',
-           'weighted_effective_size', 'residual_interval', 'run_variance', 'runs_interval', 'conformal_radius']
+           'weighted_effective_size', 'residual_interval', 'run_variance', 'runs_interval', 'conformal_radius',
+           'drop_copies', 'conformal_interval', 'pair_interval', 'blend_estimates']
 
 # %% ../../nbs/stats/intervals.ipynb #9ef7528a
 import math
@@ -185,3 +186,87 @@ def conformal_radius(
         return math.inf
     rank = math.ceil(round((count + 1) * float(level) * errors.size / count, 9))
     return float(np.sort(np.abs(errors))[rank - 1])
+
+# %% ../../nbs/stats/conformal.ipynb #cde3087d
+import numpy as np
+import pandas as pd
+
+# %% ../../nbs/stats/conformal.ipynb #bc47868b
+def drop_copies(
+    errors: pd.DataFrame,  # from left_out_errors
+) -> pd.DataFrame:
+    "One row of each group of near-copies: they are worth one model"
+    return errors.drop_duplicates("copies") if "copies" in errors else errors
+
+
+def conformal_interval(
+    score: float,  # the new model's estimate
+    errors: pd.DataFrame,  # truth and estimate of models that the method had not seen
+    level: float = 0.95,  # nominal coverage
+) -> tuple[float, float]:  # lower and upper end, in [0, 1]
+    "The interval that the errors on other models justify (equation 1)"
+    errors = drop_copies(errors)
+    radius = conformal_radius(errors["estimate"] - errors["truth"], level)
+    return max(0.0, score - radius), min(1.0, score + radius)
+
+# %% ../../nbs/stats/conformal.ipynb #0f5eb0a6
+def pair_errors(
+    first: pd.DataFrame,  # truth, estimate and fold of models, by the method of A
+    second: pd.DataFrame | None = None,  # the same models by that of B; None: as A
+    near: float | None = None,  # only pairs whose estimates differ about so much
+    share: float = 1 / 3,  # of the pairs that count as near
+) -> np.ndarray:  # errors of differences, one per ordered pair of one fold
+    "How far off the differences between models of one fold are (equation 2)"
+    first = drop_copies(first)
+    second = first if second is None else second.loc[first.index]
+    fold = first["fold"].to_numpy()
+    together = (fold[:, np.newaxis] == fold) & ~np.eye(len(fold), dtype=bool)
+    said, true = (
+        np.subtract.outer(*(e[name].to_numpy(float) for e in (first, second)))[together]
+        for name in ("estimate", "truth")
+    )
+    if near is None or not len(said):
+        return said - true
+    far = np.abs(said - near)
+    return (said - true)[far <= np.quantile(far, share, method="higher")]
+
+# %% ../../nbs/stats/conformal.ipynb #683226f5
+def pair_interval(
+    difference: float,  # of the two estimates, A - B
+    first: pd.DataFrame,  # truth, estimate and fold of models, by the method of A
+    second: pd.DataFrame | None = None,  # the same models by that of B; None: as A
+    level: float = 0.95,  # nominal coverage
+) -> tuple[float, float, float]:  # lower and upper end; probability that A is better
+    "An interval for the difference of two models, from differences of others"
+    off = pair_errors(first, second, near=difference)
+    pairs = min(len(drop_copies(first)) / 2, len(off))
+    if not len(off):
+        return -1.0, 1.0, 0.5
+    radius = min(conformal_radius(off, level, pairs), 2.0)
+    below = np.mean((off < difference) + (off == difference) / 2)
+    better = (0.5 + pairs * below) / (1 + pairs)
+    return max(-1.0, difference - radius), min(1.0, difference + radius), float(better)
+
+# %% ../../nbs/stats/conformal.ipynb #7145da81
+def mixture(
+    first: np.ndarray,  # errors of one estimate on other models, shape (m,)
+    second: np.ndarray,  # errors of another on the same models
+) -> tuple[float, float]:  # share of the second, in [0, 1]; mean error of the mixture
+    "The mixture of two estimates whose errors vary least"
+    gap = first - second
+    spread = gap.var()
+    share = np.cov(first, gap, bias=True)[0, 1] / spread if spread > 0 else 0.5
+    share = float(np.clip(share, 0, 1))
+    return share, float((first - share * gap).mean())
+
+# %% ../../nbs/stats/conformal.ipynb #ae6ca259
+def blend_estimates(
+    first: np.ndarray,  # errors of one estimate on other models, shape (m,)
+    second: np.ndarray,  # errors of another on the same models
+) -> tuple[float, float, np.ndarray]:  # as mixture; errors, each model by the others
+    "Two estimates as one, without bias"
+    errors = []
+    for row in range(len(first)):
+        share, bias = mixture(np.delete(first, row), np.delete(second, row))
+        errors.append((1 - share) * first[row] + share * second[row] - bias)
+    return *mixture(first, second), np.array(errors)

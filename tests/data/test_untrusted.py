@@ -36,7 +36,7 @@ from benchnb.data.untrusted import (
     write_csv,
 )
 from benchnb.harnesses.harness import import_logs
-from benchnb.live.told import check_answers
+from benchnb.live.store import check_answers
 from benchnb.stats.genetic_search import Search
 
 # Memory --------------------------------------------------------------------------
@@ -46,7 +46,7 @@ import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))  # if it fails
 from benchnb.data.sources import load_table
 from benchnb.harnesses.harness import import_logs
-from benchnb.live.told import check_answers
+from benchnb.live.store import check_answers
 from benchnb.harnesses.logs import Choices
 from benchnb.live.bundles import load_bundle
 kind, path = sys.argv[1:]

@@ -11,8 +11,12 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.left_out import calibrate_guard, left_out_errors
 from benchnb.evaluation.registry import get_method, list_methods
 from benchnb.evaluation.simulate import prepare_method, simulate
-from benchnb.stats.conformal import conformal_interval, drop_copies
-from benchnb.stats.intervals import conformal_radius, residual_interval
+from benchnb.stats.intervals import (
+    conformal_interval,
+    conformal_radius,
+    drop_copies,
+    residual_interval,
+)
 
 NAMES = list_methods(adversarial("like", 5)[0])
 NAMES.remove("tailored_bench_published")  # the same method, for its printed figures

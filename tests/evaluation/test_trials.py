@@ -8,12 +8,8 @@ from benchnb.evaluation.method import Estimand, IntervalKind
 from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method, simulate
-from benchnb.stats.irt import fit_irt
-from benchnb.stats.irt_posterior import (
-    log_likelihood,
-    posterior_mode,
-    sample_posterior,
-)
+from benchnb.stats.irt import log_likelihood, posterior_mode, sample_posterior
+from benchnb.stats.irt_fit import fit_irt
 
 RUNS = 5
 

@@ -35,7 +35,7 @@ from benchnb.live.certificate import (
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.in_lm_eval import make_task_file
 from benchnb.live.report import drop_empty_interval
-from benchnb.stats.conformal import conformal_interval
+from benchnb.stats.intervals import conformal_interval
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from benchnb.evaluation.method import (
 )
 from benchnb.evaluation.registry import get_method, register, save_method
 from benchnb.live.evaluation import Evaluation
+from benchnb.live.store import read_state
 from benchnb.methods.guarded_irt import GuardedIRT
 
 NAMES = [*METHODS, "guarded_irt(rounds=5)", *NESTED]
@@ -405,10 +406,13 @@ def test_a_method_that_fails_leaves_the_evaluation_as_it_was(tmp_path, monkeypat
     monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
     register(Fragile)
     run = Evaluation(Fragile().fit(halves()[0]), 3, folder=tmp_path)
-    asked, before = run.ask(), files_in(tmp_path)
+    asked, before = run.ask(), files_in(tmp_path) | {"evaluation.db": None}
+    rows = read_state(tmp_path).rows()
     with pytest.raises(ZeroDivisionError):
         run.tell(target()[asked])
-    assert (run.ask(), files_in(tmp_path)) == (asked, before)
+    after = files_in(tmp_path) | {"evaluation.db": None}
+    assert (run.ask(), after) == (asked, before)
+    assert read_state(tmp_path).rows() == rows
     monkeypatch.setattr(Fragile, "broken", False)
     assert run.tell(target()[asked]).estimate().items == asked
 

@@ -18,7 +18,7 @@ from benchnb.live.paired import (
     paired,
     residual_variance,
 )
-from benchnb.stats.conformal import pair_interval
+from benchnb.stats.intervals import pair_interval
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from helpers.small import files_in, fitted, halves, prepared
 from benchnb.cli.app import main
 from benchnb.evaluation.left_out import read_left_out_errors, write_left_out_errors
 from benchnb.evaluation.registry import get_method
+from benchnb.evaluation.simulate import AskTellSession
 from benchnb.harnesses.logs import Failure
 from benchnb.live import store
 from benchnb.live.bundles import publish, read_bundle
@@ -113,6 +114,48 @@ def test_what_a_tell_has_returned_is_there_after_a_kill_at_any_moment(tmp_path):
         answers = Evaluation.load(folder).answers
         assert {*told} <= {*answers} and answers.items() <= known.items()
     tell_all(Evaluation.load(folder), known)
+    fresh = Evaluation(prepared(fitted("tailored_bench"), 12))
+    tell_all(fresh, known)
+    assert Evaluation.load(folder).estimate().score == fresh.estimate().score
+
+
+@pytest.mark.parametrize("how", ["killed", "interrupted", "failed"])
+@pytest.mark.parametrize("late", [False, True], ids=["new", "late"])
+def test_answers_are_kept_before_the_method_computes(late, how, tmp_path, monkeypatch):
+    "A kill while it computes undoes no answer; where the method fails all are undone"
+    known, folder = known_answers(), tmp_path / "mine"
+    live = begin(folder, "tailored_bench")
+    first = live.ask()
+    if late:  # one was unscored: its score lets the method compute anew
+        live.tell({name: known[name] for name in first[1:]} | {first[0]: np.nan})
+    before = Evaluation.load(folder).told
+    stops = {"killed": None, "interrupted": KeyboardInterrupt, "failed": OverflowError}
+
+    def compute(*args, **kwargs):
+        if stops[how]:
+            raise stops[how]
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def tell():
+        AskTellSession.tell = compute
+        live.tell({name: known[name] for name in (first[:1] if late else first)})
+
+    monkeypatch.setattr(AskTellSession, "tell", AskTellSession.tell)
+    if how == "killed":
+        child = in_child(tell)
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    else:
+        with pytest.raises(stops[how]):
+            tell()
+    monkeypatch.undo()
+    again = Evaluation.load(folder)
+    if how == "failed":
+        assert str(again.told) == str(before)
+        return
+    assert {name: known[name] for name in first}.items() <= again.answers.items()
+    live.tell({name: known[name] for name in first})  # once more does no harm
+    assert live.ask() == again.ask() != first
+    tell_all(again, known)
     fresh = Evaluation(prepared(fitted("tailored_bench"), 12))
     tell_all(fresh, known)
     assert Evaluation.load(folder).estimate().score == fresh.estimate().score

@@ -8,7 +8,8 @@ from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.methods.adaptive_irt import simulate_test
 from benchnb.methods.atlas import ABILITIES, AtlasTest
-from benchnb.stats.irt import IRT, fit_bank
+from benchnb.stats.irt import IRT
+from benchnb.stats.irt_fit import fit_bank
 
 
 def slow_test(bank, row, rng, budget, among, fewest, target_se):

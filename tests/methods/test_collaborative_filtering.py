@@ -26,7 +26,7 @@ from benchnb.methods.collaborative_filtering import (
 )
 from benchnb.stats import transport
 from benchnb.stats.balanced_sampling import regression_estimate
-from benchnb.stats.conformal import blend_estimates
+from benchnb.stats.intervals import blend_estimates
 
 _, UNIMPORTANCE, QUANTILES = GRID_OF_SETTINGS
 

@@ -21,7 +21,7 @@ from benchnb.methods.tiny_benchmarks import (
     trust_in_anchors,
 )
 from benchnb.stats.intervals import conformal_radius
-from benchnb.stats.irt import fit_irt
+from benchnb.stats.irt_fit import fit_irt
 
 ALL = [AnchorIRT, PIRT, GPIRT]
 KINDS = ["random", "correctness", "irt"]

@@ -8,8 +8,12 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchnb.stats.conformal import conformal_interval, pair_errors, pair_interval
-from benchnb.stats.intervals import conformal_radius
+from benchnb.stats.intervals import (
+    conformal_interval,
+    conformal_radius,
+    pair_errors,
+    pair_interval,
+)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.floats(0.5, 0.99))

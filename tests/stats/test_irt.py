@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from benchnb.stats.irt import (
-    IRT,
-    fit_bank,
-    fit_irt,
-    make_plain_bank,
-    validation_error,
-)
+from benchnb.stats.irt import IRT, validation_error
+from benchnb.stats.irt_fit import fit_bank, fit_irt, make_plain_bank
 
 
 def world(models=60, items=15, dims=1, seed=0):
@@ -60,6 +55,7 @@ def test_not_settled_is_said_and_warned():
         (np.ones(5), {}, ["models x items"]),
         (np.ones((5, 5)) * 2, {}, ["in [0, 1]"]),
         (np.ones((5, 5)), {"dims": 5}, ["more than 5 models"]),
+        (np.ones((5, 5)), {"dims": 0}, ["dims must be at least 1, got 0"]),
     ],
 )
 def test_bad_tables_are_refused_in_one_line(values, settings, words):

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from benchnb.stats.irt import fit_dimensions, fit_irt
 from benchnb.stats.irt_fit import (
     Responses,
+    fit_dimensions,
+    fit_irt,
     initial_abilities,
     initial_items,
     inverses,

@@ -7,16 +7,23 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from benchnb.stats import irt_posterior
-from benchnb.stats.irt import average_curves, average_probabilities, fit_irt
-from benchnb.stats.irt_fit import ItemParameters, Responses, item_step, source_step
-from benchnb.stats.irt_posterior import (
+from benchnb.stats import irt
+from benchnb.stats.irt import (
+    average_curves,
+    average_probabilities,
     log_likelihood,
     log_prior,
     pool_predictions,
     posterior_mode,
     predict_score,
     sample_posterior,
+)
+from benchnb.stats.irt_fit import (
+    ItemParameters,
+    Responses,
+    fit_irt,
+    item_step,
+    source_step,
 )
 from benchnb.stats.logistic import NormalPrior
 
@@ -165,9 +172,9 @@ def test_a_few_draws_stand_for_all_where_items_are_many(monkeypatch):
     seen = values[50:, ::5].copy()
     seen[3, :9] = np.nan
     exact = pool_predictions(banks, items, seen)
-    monkeypatch.setattr(irt_posterior, "MANY_ITEMS", 0)
+    monkeypatch.setattr(irt, "MANY_ITEMS", 0)
     posterior = sample_posterior(banks[0], items[:1], seen[:1])
-    few, mixture = irt_posterior.spanning_draws(banks[0], posterior.theta[0])
+    few, mixture = irt.spanning_draws(banks[0], posterior.theta[0])
     assert len(few) < 40  # of 128
     curves = average_curves(banks[0], posterior.theta[0])[0]
     np.testing.assert_allclose(mixture @ curves[few], curves, atol=2e-3)
