@@ -633,7 +633,8 @@ def main(
         head = "benchnb: error: "
         if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
             head = f"\x1b[31m\x1b[1m{head}\x1b[0m"
-        print(head + short_line(message), file=sys.stderr)
+        of_parser = isinstance(error, UsageError)  # repeats what was typed, no file
+        print(head + (printable if of_parser else short_line)(message), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         goes_on = isinstance(call, CommandCall) and call.goes_on

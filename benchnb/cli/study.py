@@ -230,6 +230,9 @@ def split_method_names(
     return chosen
 
 # %% ../../nbs/cli/study.ipynb #98b4a4c6
+BUDGETS = ",".join(map(str, COMPARED_BUDGETS))
+
+
 @command(
     "compare",
     EXAMPLE,
@@ -243,9 +246,7 @@ def compare_command(
     scores: str,  # a named data set, or a file
     *,
     methods: str | None = None,  # names of methods, with commas (all)
-    budgets: str = ",".join(
-        map(str, COMPARED_BUDGETS)
-    ),  # items to ask each target, or 20ktokens,5usd,15min
+    budgets: str = BUDGETS,  # items to ask each target, or 20ktokens,5usd,15min
     trials: int = 10,  # how often every method is tried, each time with other draws
     split: str = "random",  # what is held out: given, random, date, family, ability
     jobs: int = 1,  # processors to use
