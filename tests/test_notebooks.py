@@ -44,7 +44,8 @@ cli/small_benchmark cli/study course/slides/coresets course/slides/decisions
 course/slides/irt course/slides/sampling course/slides/shift course/slides/tasks
 data/files data/leaderboards evaluation/compare evaluation/guard evaluation/left_out
 evaluation/planning evaluation/recommend live/bundles live/certificate
-live/race live/stopping methods/adaptive_irt methods/atlas methods/clustering
+live/paired live/race live/stopping methods/adaptive_irt methods/atlas
+methods/clustering
 methods/collaborative_filtering methods/disco methods/essence_bench methods/faq
 methods/guarded_irt methods/lego_irt methods/metabench methods/proeval methods/sampling
 methods/sparse_eval methods/tailored_bench methods/tiny_benchmarks

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['TYPED_CALL', 'command', 'import_file', 'main', 'make_tutorial_terminal', 'split_commas', 'read_scores', 'open_table',
-           'describe_table', 'describe_sources', 'make_log_choices', 'read_budget', 'points_to_share', 'check_outputs',
-           'save_plot', 'get_method_with_transfer', 'print_json', 'count_in_words']
+           'describe_table', 'describe_sources', 'make_log_choices', 'read_budget', 'points_to_share', 'are_these_runs',
+           'check_outputs', 'save_plot', 'get_method_with_transfer', 'print_json', 'count_in_words']
 
 # %% ../../nbs/cli/app.ipynb #8a30ccf8
 import contextlib
@@ -834,6 +834,15 @@ def points_to_share(
             "5 is five points of 100"
         )
     return value / 100
+
+
+def are_these_runs(
+    word: str | None,  # these or any; None: not given
+) -> bool | None:  # None: by the harness
+    "Is a decision about the runs at hand, or about any runs of the models?"
+    if word not in (None, "these", "any"):
+        raise ValueError(f"--runs is these or any, got {word!r:.40}")
+    return None if word is None else word == "these"
 
 # %% ../../nbs/cli/app.ipynb #7da9ba76
 def check_outputs(

@@ -13,6 +13,7 @@ import shlex
 import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
 
@@ -20,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from benchnb.cli.app import (
+    are_these_runs,
     check_outputs,
     command,
     count_in_words,
@@ -47,7 +49,12 @@ from benchnb.data.render import (
 )
 from ..data.scores import Scores, are_whole_counts
 from ..data.tables import read_frame
-from ..harnesses.harness import get_harness, guess_harness, import_logs
+from benchnb.harnesses.harness import (
+    get_harness,
+    guess_harness,
+    import_logs,
+    runs_agents,
+)
 from benchnb.harnesses.logs import (
     Choices,
     choices_of_sources,
@@ -220,6 +227,55 @@ def check_documents(
                 )
                 raise AmbiguousFile(problem, "differing", [name])
 
+# %% ../../nbs/cli/decide.ipynb #dcl00001
+PREFIX = re.compile(r"(.+)[/:#_ -][^/:#_ -]+")  # passage-12 of passage-12_q3
+
+
+def _clusters_of(
+    run: Evaluation | Scores,
+    place: str,  # where it was read
+    column: str,  # of its table, of facts about items; or prefix
+) -> dict[str, str]:  # item -> cluster; empty: there is no such column
+    "What one run says of the clusters of its items"
+    values = run.items.get(column, pd.Series(dtype=object))
+    if is_scores(place) and not place.endswith(".json"):
+        frame = read_frame(Path(place)).rename(columns=str)
+        if {"item", column} <= {*frame} and column != "item":
+            values = frame.set_index(frame["item"].map(str))[column]
+    if column == "prefix" and values.empty:
+        matches = {str(name): PREFIX.fullmatch(str(name)) for name in run.items.index}
+        return {name: match[1] for name, match in matches.items() if match}
+    values = values.dropna().map(str)
+    pairs = {*zip(values.index, values, strict=True)}
+    if len(pairs) > values.index.nunique():
+        seen = [name for name, _ in sorted(pairs)]
+        name = next(x for x, y in zip(seen, seen[1:], strict=False) if x == y)
+        raise ValueError(f"item {name!r:.80} of {place!r} has two values of {column!r}")
+    return dict(pairs)
+
+
+def item_clusters(
+    column: str,
+    runs: dict[str, Evaluation | Scores],  # by their places
+) -> dict[str, str]:  # item -> what it shares with others
+    "Which items belong together; an item of which nothing says it is refused"
+    parts = [_clusters_of(run, place, column) for place, run in runs.items()]
+    clusters = {name: part[name] for part in parts for name in part}
+    if not clusters:
+        raise ValueError(
+            f"--cluster {column!r:.80}: neither of the two has such a column; prefix "
+            "takes the items' names up to their last part"
+        )
+    for place, run in runs.items():
+        scores = run.answers if isinstance(run, Evaluation) else run.items.index
+        for name in scores:
+            if name not in clusters:
+                raise ValueError(
+                    f"item {name!r:.80} of {place!r} has no {column!r:.80}: every item "
+                    "needs one"
+                )
+    return clusters
+
 # %% ../../nbs/cli/decide.ipynb #ca5d17c0
 PAIRED = (
     "A and B are folders of evaluations, logs, tables with the columns item and score, "
@@ -233,7 +289,7 @@ PAIRED = (
     "paired",
     "benchnb paired model_a model_b",
     more=PAIRED,
-    rare="format level direction scale differing",
+    rare="format level runs cluster direction scale differing",
     plugins=True,
 )
 def paired_command(
@@ -243,11 +299,14 @@ def paired_command(
     json: bool = False,  # print JSON instead of text
     format: str | None = None,  # format of logs, where it cannot be guessed
     level: float = 0.95,  # how often the interval shall hold the difference
+    runs: str | None = None,  # decide for these runs, or for any (agents' default)
+    cluster: str | None = None,  # a column whose items are alike, or prefix of names
     direction: str | None = None,  # which values are better: higher or lower
     scale: str | None = None,  # the metric's lowest and highest value, such as 1,10
     differing: str | None = None,  # settings in which the two runs may differ
 ) -> None:
     "Say which of two models is better, and how sure that is"
+    repeatable = are_these_runs(runs)
     if not 0.5 <= level < 1:
         raise ValueError(f"--level must lie in [0.5, 1), got {level:g}: 0.95 is usual")
     if Path(a).resolve() == Path(b).resolve():
@@ -256,8 +315,21 @@ def paired_command(
     run_a = read_run(a, format, choices)
     run_b = read_run(b, format, choices)
     check_documents(run_a.items, run_b.items, choices.differing)
+    evaluations = [run for run in (run_a, run_b) if isinstance(run, Evaluation)]
+    if repeatable and not evaluations:
+        raise ValueError(
+            "--runs these takes an evaluation: nothing says how many items there are, "
+            "and the items of two tables count as a random draw"
+        )
+    clusters = None
+    if cluster is not None:
+        clusters = item_clusters(cluster, {a: run_a, b: run_b})
     result = compare_evaluations(
-        _evaluation_or_scores(run_a), _evaluation_or_scores(run_b), level
+        _evaluation_or_scores(run_a),
+        _evaluation_or_scores(run_b),
+        level,
+        repeatable=repeatable,
+        clusters=clusters,
     )
     sentence = result.sentence(a, b)
     lines = [
@@ -273,7 +345,7 @@ def paired_command(
     print(labelled_line("items", f"{result.items:,} in common"))
     if result.how:
         print(labelled_line("interval", result.how))
-    evaluations = [run for run in (run_a, run_b) if isinstance(run, Evaluation)]
+    print(labelled_line("holds", result.about_runs()))
     if len({run.method.fingerprint_ for run in evaluations}) > 1:
         question = "two tables of sources: are the items of one name the same?"
         print(labelled_line("sources", question))
@@ -335,10 +407,16 @@ def scored_by(
 def task_order(
     tasks: list[str],  # names
     seed: int,
+    clusters: dict[str, str] | None = None,  # task -> what it shares with others
 ) -> list[str]:
-    "The random order in which both versions run the tasks"
+    "The random order in which both versions run the tasks, cluster by cluster"
     tasks = sorted(tasks)
-    return [tasks[k] for k in np.random.default_rng(seed).permutation(len(tasks))]
+    rng = np.random.default_rng(seed)
+    if clusters is not None:
+        names = sorted({clusters[task] for task in tasks})
+        places = dict(zip(names, rng.permutation(len(names)), strict=True))
+        return sorted(tasks, key=lambda task: (places[clusters[task]], task))
+    return [tasks[k] for k in rng.permutation(len(tasks))]
 
 
 def gate_runs(
@@ -349,6 +427,7 @@ def gate_runs(
     seed: int = 0,  # of the order
     repeatable: bool = False,
     source: Scores | None = None,  # earlier models
+    clusters: dict[str, str] | None = None,  # task -> what it shares with others
 ) -> tuple[GateResult, list[str]]:  # the result; tasks to run next
     "The gate on the tasks of two versions"
     if not old.keys() & new.keys():
@@ -361,8 +440,14 @@ def gate_runs(
     for name, scores in (("old", old), ("new", new)):
         if all(map(math.isnan, scores.values())):
             raise ValueError(f"no task of the {name} version has a score: did it run?")
-    order = task_order([*old], seed)
+    order = task_order([*old], seed, clusters)
     ready = next((k for k, name in enumerate(order) if name not in new), len(order))
+    sizes = None
+    if clusters is not None:  # a cluster counts once all its tasks are run
+        parts = groupby(order, key=clusters.__getitem__)
+        sizes = np.array([len([*tasks]) for _, tasks in parts])
+        ends = np.cumsum(sizes)
+        ready = int(ends[ends <= ready].max(initial=0))
     first = order[:ready]
     left = order[ready:]
     source_values = None
@@ -384,6 +469,7 @@ def gate_runs(
         repeatable=repeatable,
         source=source_values,
         order=None if source is None else np.arange(ready),
+        sizes=sizes,
     )
     notes = [result.note] if result.note else []
     if unknown := len(new.keys() - old.keys()):
@@ -392,7 +478,7 @@ def gate_runs(
     result = replace(
         result,
         note=". ".join(notes),
-        common=gate_on_common_tasks(old, new, level, total),
+        common=gate_on_common_tasks(old, new, level, total, clusters=clusters),
         waiting=sum(name in new for name in left),
     )
     return result, left
@@ -625,7 +711,8 @@ GATE_EXAMPLE = "benchnb gate logs/v1 logs/v2 --margin 3 --junit gate.xml"
     "gate",
     GATE_EXAMPLE,
     more=GATE,
-    rare="measure repeatable data batch seed format level direction scale differing",
+    rare="measure repeatable cluster data batch seed format level direction scale "
+    "differing",
     plugins=True,
 )
 def gate_command(
@@ -640,6 +727,7 @@ def gate_command(
     json: bool = False,  # print JSON instead of text
     measure: str = "mean",  # what counts of a task's runs: mean, pass^3 or pass@3
     repeatable: bool = False,  # a second run of a version would give the same scores
+    cluster: str | None = None,  # a column whose tasks are alike, or prefix of names
     data: str | None = None,  # a table of earlier models, to need fewer tasks
     batch: int = 20,  # tasks that one call of the command runs
     seed: int = 0,  # seed of the random order of the tasks
@@ -657,6 +745,9 @@ def gate_command(
     if Path(old).resolve() == Path(new).resolve():
         raise ValueError(f"both versions are {old!r}: name two runs")
     largest_loss = points_to_share("margin", margin)
+    if cluster and data:
+        raise ValueError("--data predicts single tasks: leave it or --cluster out")
+    clusters: dict[str, str] | None = None
     choices = reading_of((old, new), direction, scale, differing)
     if choices.repeated == "error":  # several runs of a task are runs, no mistake
         choices = replace(choices, repeated="trials")
@@ -677,13 +768,22 @@ def gate_command(
 
     def judge(new_scores: dict[str, float]) -> tuple[GateResult, list[str]]:
         return gate_runs(
-            old_scores, new_scores, largest_loss, level, seed, repeatable, source
+            old_scores,
+            new_scores,
+            largest_loss,
+            level,
+            seed,
+            repeatable,
+            source,
+            clusters=clusters,
         )
 
     try:
         runs["old"] = version_scores(old, format, choices)
         old_scores |= scored_by(runs["old"], measure)
-        order = task_order([*old_scores], seed)
+        if cluster is not None:
+            clusters = item_clusters(cluster, {old: runs["old"]})
+        order = task_order([*old_scores], seed, clusters)
         if next:
             print_tasks_to_run(order, read() or {}, next)
             return 0
@@ -694,6 +794,9 @@ def gate_command(
         raise
     parts = [chosen_part(place) for place in (old, new)]
     notes = [result.note, several_runs(runs, measure), *parts]
+    if clusters is not None:
+        count = len({clusters[task] for task in old_scores})
+        notes.append(f"Tasks count in {count:,} clusters of one {cluster} each")
     notes += [
         f"{name}: {line}" for name, run in runs.items() for line in log_lines(run)
     ]
@@ -728,6 +831,7 @@ def race_folders(
     level: float,
     learn: bool,  # from races among the sources
     json: bool,  # print an object
+    repeatable: bool | None = None,  # decide for these runs; None: by the harness
 ) -> None:
     "How a live race stands, and what to run next"
     if len({*places}) < len(places):
@@ -741,17 +845,23 @@ def race_folders(
                 "--learn needs the sources: plan with --batch from a table"
             )
         enough = learn_capital(source, len(runs), within, level)
-    status = judge_live_race(runs, within, level, enough)
+    status = judge_live_race(runs, within, level, enough, repeatable=repeatable)
     stays = [name for name in runs if status.beaten[name] is None]
     if json:
         asks = {name: runs[name].ask() for name in stays if not status.decided}
         return print_json(
-            {"winner": status.winner, "beaten": status.beaten, "ask": asks}
+            {
+                "winner": status.winner,
+                "beaten": status.beaten,
+                "ask": asks,
+                "these_runs": status.these_runs,
+            }
         )
     items = [*status.answered.values()]
     state = [f"out: {by} is better" if by else "in" for by in status.beaten.values()]
     frame = pd.DataFrame({"candidate": places, "items": items, "": state})
     print(f"{format_table(frame)}\n")
+    print(labelled_line("holds", status.about_runs()))
     if status.decided:
         sentence = (
             f"{status.winner} is the best, or within {format_margin(within)} of it"
@@ -788,7 +898,7 @@ RACE_EXAMPLE = "benchnb race scores.parquet --models a,b,c --within 2"
     "race",
     RACE_EXAMPLE,
     more=RACE,
-    rare="level learn seed direction scale differing",
+    rare="level learn runs seed direction scale differing",
     plugins=True,
 )
 def race_command(
@@ -799,6 +909,7 @@ def race_command(
     json: bool = False,  # print JSON instead of text
     level: float = 0.95,  # probability with which the winner is right
     learn: bool = False,  # stop earlier: right as often as among the earlier models
+    runs: str | None = None,  # decide for these runs, or for any (agents' default)
     seed: int = 0,  # seed of the order of the items, on a table
     direction: str | None = None,  # which values are better: higher or lower
     scale: str | None = None,  # the metric's lowest and highest value, such as 1,10
@@ -807,8 +918,13 @@ def race_command(
     "Find the best of several candidates with as few runs as possible"
     margin = points_to_share("within", within)
     choices = reading_of(places, direction, scale, differing)
+    repeatable = are_these_runs(runs)
+    if learn:
+        if repeatable is False:
+            raise ValueError("--learn is about these runs: leave it or --runs any out")
+        repeatable = True
     if models is None:
-        return race_folders(places, margin, level, learn, json)
+        return race_folders(places, margin, level, learn, json, repeatable)
     if len(places) != 1:
         raise ValueError("with --models name one table; without it, folders")
     table = read_candidates(places[0], choices)
@@ -820,11 +936,24 @@ def race_command(
     if learn:
         rest = table.select(models=~table.models.index.isin(names))
         enough = learn_capital(rest, len(names), margin, level)
-    result = race(table.select(models=names), margin, level, seed=seed, enough=enough)
+    if repeatable is None:
+        harnesses = {*table.items.get("harness", pd.Series(dtype=object)).dropna()}
+        if Path(places[0]).exists() and (logged := guess_harness(places[0])):
+            harnesses.add(logged.name)
+        repeatable = not any(map(runs_agents, harnesses))
+    result = race(
+        table.select(models=names),
+        margin,
+        level,
+        seed=seed,
+        enough=enough,
+        repeatable=repeatable,
+    )
     if json:
         return print_json(result.values())
     frame = pd.DataFrame(result.answered.items(), columns=["candidate", "items"])
     frame = frame.sort_values("items", ascending=False, kind="stable")
     frame[""] = (frame["items"] < frame["items"].max()).map({True: "out", False: ""})
     frame.loc[frame["candidate"] == result.winner, ""] = "won"
-    print(f"{format_table(frame)}\n\n{labelled_line('winner', result.sentence())}")
+    label = "winner" if result.decided else "open"
+    print(f"{format_table(frame)}\n\n{labelled_line(label, result.sentence())}")

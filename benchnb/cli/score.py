@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from benchnb.cli.app import (
     TYPED_CALL,
+    are_these_runs,
     command,
     count_in_words,
     describe_sources,
@@ -476,7 +477,8 @@ def tell_logs(
     "tell",
     "benchnb tell my_model my_model/logs",
     more=TELL,
-    rare="format model repeated direction scale differing other_metric against within",
+    rare="format model repeated direction scale differing other_metric against within "
+    "runs",
     plugins=True,
 )
 def tell_command(
@@ -494,6 +496,7 @@ def tell_command(
     other_metric: bool = False,  # take a table read by another metric than the sources
     against: str | None = None,  # another model's evaluation: which is better so far?
     within: float | None = None,  # points: decided too if known to ± so many
+    runs: str | None = None,  # decide for these runs, or for any (agents' default)
 ) -> None:
     "Give an evaluation the results that a harness logged"
     from benchnb.live.evaluation import Evaluation
@@ -501,6 +504,9 @@ def tell_command(
     live = Evaluation.load(dir)
     if not (log or give_up or against or within is not None):
         raise ValueError("name the logs to tell, or say --give-up")
+    if runs and not against:
+        raise ValueError("--runs is about a decision between two: name --against too")
+    repeatable = are_these_runs(runs)
     before = live.told.fingerprint()
     asked = live.ask()
     answers: dict = {}
@@ -524,7 +530,7 @@ def tell_command(
         from benchnb.live.stopping import status_vs
 
         near = None if within is None else points_to_share("within", within)
-        stands = status_vs(live, against, near)
+        stands = status_vs(live, against, near, repeatable)
     if not json:
         if stands:
             print(textwrap.fill(stands.sentence(dir, str(against)), 79), end="\n\n")

@@ -341,6 +341,7 @@ class Job(NamedTuple):
 class Harbor(Harness):
     "Harbor, and Terminal-Bench's first harness"
 
+    agents = True
     name, logs, pattern = "harbor", "result.json", r"^results?\.json$"
     options = ("metric",)
     cannot = {

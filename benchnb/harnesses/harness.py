@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['BLANK', 'HARNESSES', 'doc_ids', 'Subset', 'make_subset', 'Round', 'Harness', 'read_logs', 'import_logs',
            'subset_files', 'check_task_name', 'forbid_options', 'list_harnesses', 'is_harness', 'get_harness',
-           'harness_entry', 'running_harnesses', 'running_harness', 'program_harness', 'guess_harness', 'export_scores']
+           'harness_entry', 'runs_agents', 'running_harnesses', 'running_harness', 'program_harness', 'guess_harness',
+           'export_scores']
 
 # %% ../../nbs/harnesses/harness.ipynb #hacd0003
 import hashlib
@@ -153,6 +154,7 @@ class Harness:
     missing = ""  # what to do where a folder of logs lacks items
     may_add = ""  # options of the printed command that a user may add, in words
     drives_rounds = False  # True: one process goes through all rounds
+    agents = False  # True: another run of a model may score otherwise
     in_process: str | None = None  # module:function that runs its command in here
     cannot: dict[str, str] = {}  # property that its logs cannot have -> why
 
@@ -390,6 +392,7 @@ class HarnessEntry:
     program: str | None = None
     signs: str | None = None
     looks_inside: bool = False  # True: its class has a method `holds`
+    agents: bool = False  # True: another run of a model may score otherwise
 
 # %% ../../nbs/harnesses/harness.ipynb #cf6e0b6b
 HARNESSES = {
@@ -424,17 +427,19 @@ HARNESSES = {
         runs_items=True,
         signs=r"report\.json$|^results\.json$|preds\.jsonl?$",
         looks_inside=True,
+        agents=True,
     ),
     "harbor": HarnessEntry(
         "benchnb.harnesses.harbor:Harbor",
         runs_items=True,
         signs=r"^results?\.json$",
         looks_inside=True,
+        agents=True,
     ),
     "promptfoo": HarnessEntry(
         "benchnb.harnesses.promptfoo:Promptfoo", looks_inside=True
     ),
-    "tau": HarnessEntry("benchnb.harnesses.tau:Tau", looks_inside=True),
+    "tau": HarnessEntry("benchnb.harnesses.tau:Tau", looks_inside=True, agents=True),
     "measurement-db": HarnessEntry(
         "benchnb.harnesses.public_collections:MeasurementDB"
     ),
@@ -493,7 +498,15 @@ def harness_entry(
         program=harness.program,
         signs=harness.signs,
         looks_inside=harness.holds is not Harness.holds,
+        agents=harness.agents,
     )
+
+
+def runs_agents(
+    name: str | None,  # of a harness; None or unknown: it is not said
+) -> bool:
+    "Is a harness for agents, of which another run may score otherwise?"
+    return bool(name) and is_harness(str(name)) and harness_entry(str(name)).agents
 
 
 def running_harnesses() -> list[str]:

@@ -216,6 +216,7 @@ def are_predictions(
 class SWEBench(Harness):
     "SWE-bench's harness, sb-cli, and submissions to its leaderboard"
 
+    agents = True
     cannot = {
         "model": "a report has no setting, its file's name is the agent",
         "direction": "to resolve an instance is better",

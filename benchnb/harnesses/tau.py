@@ -62,6 +62,7 @@ def simulation_cost(
 class Tau(Harness):
     "tau-bench and tau2"
 
+    agents = True
     cannot = {
         "own number": "a file holds trials, and no score of them",
         "direction": "a reward is better when it is higher",

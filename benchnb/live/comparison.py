@@ -73,6 +73,7 @@ class ComparisonResult:
     margin: float | None = None  # differences up to it do not matter; None: all do
     total: float = math.inf  # items of the benchmark
     note: str = ""  # what else the reader should know
+    these_runs: bool = False  # whatever another run of a model would score
 
     title: ClassVar[str] = "Comparison"
     names: ClassVar[tuple[str, str]] = ("A", "B")
@@ -117,6 +118,12 @@ class ComparisonResult:
             margin = format_margin(self.margin or 0)
             return f"{a} and {b} are within {margin} of each other"
         return str(self.outcome)
+
+    def about_runs(self) -> str:
+        "Which runs of the models the outcome is about"
+        if self.these_runs:
+            return "for these runs: another run of a model may score otherwise"
+        return "for any runs: that another may score otherwise is allowed for"
 
     def measured(self) -> str:  # such as A - B = 12.0 ± 4.0 points (95% interval)
         "The difference and its interval"

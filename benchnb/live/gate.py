@@ -14,17 +14,18 @@ import numpy as np
 from scipy.special import comb
 
 from ..data.render import format_points, score_with_interval
+from ..data.scores import are_whole_counts
 from .comparison import ComparisonResult, Outcome, format_margin
-from .paired import paired
-from ..stats.confidence_sequences import confidence_sequence_with_unscored
+from .paired import FEWEST_CLUSTERS, paired
+from benchnb.stats.confidence_sequences import (
+    ENDLESS,
+    confidence_sequence_with_unscored,
+)
 
 # %% ../../nbs/live/gate.ipynb #gatemar1
 MARGIN_POINTS = 5  # by which a new version may be worse
 
 # %% ../../nbs/live/gate.ipynb #b531163d
-ENDLESS = 10**9  # tasks of a benchmark that is never used up
-
-
 def difference_sequence(
     old: np.ndarray,  # scores in [0, 1] on the same tasks, in random order, shape (n,)
     new: np.ndarray,  # NaN: not scored
@@ -33,18 +34,30 @@ def difference_sequence(
     repeatable: bool = False,  # a second run would score the same
     source: np.ndarray | None = None,  # earlier agents x tasks
     order: np.ndarray | None = None,  # positions of these tasks in source, shape (n,)
-) -> tuple[np.ndarray, np.ndarray]:  # after each task, shape (n,)
+    sizes: np.ndarray | None = None,  # tasks of each cluster, in order; sum: total
+) -> tuple[np.ndarray, np.ndarray]:  # after each task or cluster
     "Ends of an interval for new - old, each wrong at any time at most 1 - level"
     unscored = np.isnan(new) | np.isnan(old)
-    return confidence_sequence_with_unscored(
-        np.where(unscored, -1.0, new - old),
-        np.where(unscored, 1.0, new - old),
+    worst = np.where(unscored, -1.0, new - old)
+    best = np.where(unscored, 1.0, new - old)
+    scale = 1.0
+    if sizes is not None:  # a cluster counts once, by the sum over its tasks
+        starts = np.cumsum(sizes) - sizes
+        starts = starts[starts + sizes <= len(new)]
+        worst = np.add.reduceat(worst, starts) / sizes.max()
+        best = np.add.reduceat(best, starts) / sizes.max()
+        scale = float(sizes.max() / sizes.mean())
+        total = len(sizes)
+    low, high = confidence_sequence_with_unscored(
+        worst,
+        best,
         total=total if repeatable else ENDLESS,
         low=-1.0,
         level=2 * level - 1,  # of the two ends together
         source=source,
         order=order,
     )
+    return np.maximum(low * scale, -1), np.minimum(high * scale, 1)
 
 # %% ../../nbs/live/gate.ipynb #fef9cd2f
 @dataclass(frozen=True)
@@ -105,12 +118,15 @@ def gate_on_common_tasks(
     new: dict[str, float],
     level: float = 0.95,  # of the interval
     total: float = inf,  # tasks of the benchmark; inf: a second run would differ
-) -> CommonTasks | None:  # None: fewer than two
+    clusters: dict[str, str] | None = None,  # task -> what it shares with others
+) -> CommonTasks | None:  # None: fewer than two, or than an interval takes
     "Compare two versions on the tasks that both have"
     names = [name for name in old if not isnan(old[name] + new.get(name, nan))]
     if len(names) < 2:
         return None
-    comparison = paired(new, old, total=total, level=level)
+    if clusters and len({clusters[name] for name in names}) < FEWEST_CLUSTERS:
+        return None
+    comparison = paired(new, old, total=total, level=level, clusters=clusters)
     return CommonTasks(
         tasks=len(names),
         total=len(old),
@@ -199,6 +215,7 @@ def gate(
     repeatable: bool = False,  # a second run would score the same
     source: np.ndarray | None = None,  # earlier agents x tasks
     order: np.ndarray | None = None,  # positions of these tasks in source, shape (n,)
+    sizes: np.ndarray | None = None,  # tasks of each cluster, in order; sum: total
 ) -> GateResult:
     "Is the new version at least as good as the old one? (equation 1)"
     if not 0 < margin < 1:
@@ -221,12 +238,19 @@ def gate(
     interval = (-1.0, 1.0)
     if count:
         low, high = difference_sequence(
-            old, new, total, level, repeatable=repeatable, source=source, order=order
+            old,
+            new,
+            total,
+            level,
+            repeatable=repeatable,
+            source=source,
+            order=order,
+            sizes=sizes,
         )
         decided = (low >= -margin - 1e-9) | (high <= -margin + 1e-9)
-        if decided.any():
-            count = int(decided.argmax()) + 1
-        interval = float(low[count - 1]), float(high[count - 1])
+        last = int(decided.argmax()) if decided.any() else len(low) - 1
+        interval = float(low[last]), float(high[last])
+        count = last + 1 if sizes is None else int(sizes[: last + 1].sum())
     unscored = np.isnan(new[:count]) | np.isnan(old[:count])
     note = ""
     if unscored.any():
@@ -267,7 +291,13 @@ def compute_pass_k(
             f"{too_few.sum()} tasks have fewer than {k} runs: run each {k} times, "
             "or more"
         )
-    solved = np.rint(np.where(scored, rates, 0) * trials)
+    solved = np.where(scored, rates, 0) * trials
+    if not are_whole_counts(solved[scored]).all():
+        raise ValueError(
+            f"pass^{k} and pass@{k} are of runs that are right or wrong: count a run "
+            "as 1 where it solves the task, else as 0, or take the mean"
+        )
+    solved = np.rint(solved)
     of = solved if every else trials - solved
     share = comb(of, k) / comb(np.maximum(trials, k), k)
     return np.where(scored, share if every else 1 - share, np.nan)

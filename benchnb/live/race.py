@@ -17,8 +17,9 @@ import numpy as np
 from ..data.scores import Scores
 from .comparison import ComparisonResult, Outcome, format_margin
 from .evaluation import Evaluation
+from .paired import are_repeatable
 from .stopping import judge_standing
-from ..stats.confidence_sequences import PredictedAnswers, capital
+from ..stats.confidence_sequences import ENDLESS, PredictedAnswers, capital
 
 # %% ../../nbs/live/race.ipynb #836ec587
 def judge_race(
@@ -57,6 +58,7 @@ class RaceResult(ComparisonResult):
         "level": "level",
         "learned": "learned",
         "share": "share",
+        "these_runs": "these_runs",
     }
 
     @property
@@ -91,7 +93,7 @@ class RaceResult(ComparisonResult):
 
     def sentence(self) -> str:
         "The result in words"
-        return f"{self.verdict()}, after {self.measured()}"
+        return f"{self.verdict()}, after {self.measured()}; {self.about_runs()}"
 
 
 def batches(
@@ -112,6 +114,7 @@ def race(
     first: int = 20,  # items in the first batch
     seed: int = 0,  # of the order of the items
     enough: float | None = None,  # capital, from learn_capital; None: by the proof
+    repeatable: bool = True,  # another run of a candidate would score the same
 ) -> RaceResult:
     "Play a race on known scores"
     if len(candidates) < 2:
@@ -133,14 +136,16 @@ def race(
     for count in batches(total, first):
         asked[running] = count
         answers = values[running][:, order[:count]]
-        stays, leader, is_won = judge_race(answers, total, threshold, within)
+        drawn_from = total if repeatable else ENDLESS
+        stays, leader, is_won = judge_race(answers, drawn_from, threshold, within)
         best = names[running[leader]]
         beaten |= {names[row]: best for row in running[~stays]}
         running = running[stays]
         if is_won:
             break
     return RaceResult(
-        winner=best,
+        winner=best if is_won else None,
+        these_runs=repeatable,
         items=int(asked.max()),
         answered=dict(zip(names, map(int, asked), strict=True)),
         beaten=beaten,
@@ -202,6 +207,7 @@ def judge_live_race(
     within: float = 0.01,  # margin
     level: float = 0.95,  # promised probability of a right winner
     enough: float | None = None,  # capital that refutes a claim; None: by the level
+    repeatable: bool | None = None,  # another run scores the same; None: no agents'
 ) -> RaceResult:
     "How a live race stands"
     if len(runs) < 2:
@@ -209,8 +215,11 @@ def judge_live_race(
     beaten: dict[str, str | None] = dict.fromkeys(runs)
     near = {(name, name) for name in runs}  # the first is not worse than the second
     share = 1 - 2 / (enough or (len(runs) - 1) / (1 - level))
+    if repeatable is None:
+        repeatable = are_repeatable(*runs.values())
     for a, b in combinations(runs, 2):
-        low, high = judge_standing(runs[a], runs[b], level=share).interval
+        standing = judge_standing(runs[a], runs[b], level=share, repeatable=repeatable)
+        low, high = standing.interval
         if low > 0:
             beaten[b] = a
         elif high < 0:
@@ -229,6 +238,7 @@ def judge_live_race(
     return RaceResult(
         winner=max(winners, key=mean_score, default=None),
         items=max(answered.values()),
+        these_runs=repeatable,
         answered=answered,
         beaten=beaten,
         total=len(next(iter(runs.values())).items),

@@ -22,7 +22,11 @@ from benchnb.live.comparison import (
     format_margin,
 )
 from .evaluation import Evaluation
-from ..stats.confidence_sequences import confidence_sequence_with_unscored
+from .paired import are_repeatable
+from benchnb.stats.confidence_sequences import (
+    ENDLESS,
+    confidence_sequence_with_unscored,
+)
 from ..stats.sample_size import check_share
 
 # %% ../../nbs/live/stopping.ipynb #c03e7bd5
@@ -45,6 +49,7 @@ class StoppingResult(ComparisonResult):
         "pair": "pair",
         "waits": "waits",
         "decided": "decided",
+        "these_runs": "these_runs",
     }
 
     @property
@@ -84,10 +89,11 @@ class StoppingResult(ComparisonResult):
         waits = ""
         if self.waits:
             waits = f" Later ones count once {self.waits!r} is answered."
+        about = f" This is {self.about_runs()}." if self.pair else ""
         return (
             f"{stop}. After {self.items:,} of {self.total:,} items, "
             f"{result} ({self.level:.0%} interval, valid however often you look)."
-            f"{waits}"
+            f"{waits}{about}"
         )
 
 # %% ../../nbs/live/stopping.ipynb #6f28500f
@@ -127,8 +133,13 @@ def judge_standing(
     b: Evaluation | None = None,  # None: only the score of A
     within: float | None = None,  # margin; None: only which is better
     level: float = 0.95,  # of never being wrong
+    repeatable: bool | None = None,  # another run scores the same; None: no agents'
 ) -> StoppingResult:
     "How two models, or one, stand after the answers so far"
+    if b is None:
+        repeatable = True  # the score of this run
+    elif repeatable is None:
+        repeatable = are_repeatable(a, b)
     names = answers_in_order(a) if b is None else shared_order(a, b)
     runs = [a] if b is None else [a, b]
     total = len(a.items)
@@ -143,7 +154,7 @@ def judge_standing(
         source = a.sources()
         low, high = confidence_sequence_with_unscored(
             *(scores[0] if b is None else scores[0] - scores[1] for scores in ends),
-            total=total,
+            total=total if repeatable else ENDLESS,
             low=lowest,
             level=level,
             source=None if source is None else source.values,
@@ -157,6 +168,7 @@ def judge_standing(
         margin=within,
         level=level,
         pair=b is not None,
+        these_runs=repeatable,
         waits=_first_gap(a, b, len(names)),
     )
 
@@ -178,6 +190,7 @@ def status_vs(
     run: Evaluation,  # A
     against: str | None,  # folder of B; None: only the score of A
     within: float | None,  # margin
+    repeatable: bool | None = None,  # another run scores the same; None: no agents'
 ) -> StoppingResult:
     "How an evaluation stands beside one in another folder"
     if within is not None:
@@ -186,4 +199,4 @@ def status_vs(
         return judge_standing(run, None, within)
     if run.folder and Path(against).resolve() == Path(run.folder).resolve():
         raise ValueError(f"against={against!r} is the same evaluation")
-    return judge_standing(run, Evaluation.load(against), within)
+    return judge_standing(run, Evaluation.load(against), within, repeatable=repeatable)

@@ -26,6 +26,7 @@ class PredictedAnswers(NamedTuple):
         return PredictedAnswers(-self.seen, -self.guess, -self.rest, self.swing)
 
 # %% ../../nbs/stats/confidence_sequences.ipynb #4d947a08
+ENDLESS = 10**9  # items of a benchmark that is never used up
 BETS = tuple(0.02 * 2.0 ** np.arange(7))  # shares that are staked: .02 to 1.28
 
 # %% ../../nbs/stats/confidence_sequences.ipynb #084d70e6
@@ -66,9 +67,13 @@ def confidence_sequence(
     below = capital(answers, claims, total, low) >= enough
     above = capital(answers.mirrored(), -claims, total, -high) >= enough
     below, above = (np.maximum.accumulate(x, axis=-1) for x in (below, above))
-    lower = np.where(below, claims + step, low).max(axis=0)
-    upper = np.where(above, claims - step, high).min(axis=0)
-    return np.clip(lower - step, low, high), np.clip(upper + step, low, high)
+    lower = np.where(below, claims + step, low).max(axis=0) - step
+    upper = np.where(above, claims - step, high).min(axis=0) + step
+    sums = answers.seen.cumsum(axis=-1)
+    left = total - np.arange(1, len(sums) + 1)
+    lowest = (sums + low * left) / total - 1e-12  # whatever the items left are worth
+    highest = (sums + high * left) / total + 1e-12  # and for rounding
+    return np.clip(lower, lowest, highest), np.clip(upper, lowest, highest)
 
 # %% ../../nbs/stats/confidence_sequences.ipynb #25d36c38
 def source_predictions(

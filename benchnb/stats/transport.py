@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 
+from .intervals import check_masses
 from .medoids import group_identical_columns
 
 # %% ../../nbs/stats/transport.ipynb #9841a436
@@ -28,10 +29,18 @@ def transport_plan(
 
     if cost.ndim != 2 or not cost.size or not np.isfinite(cost).all():
         raise ValueError("transport needs a matrix of finite costs, heaps x holes")
-    heaps, holes = (
-        np.full(size, 1 / size) if given is None else np.asarray(given, np.float64)
-        for given, size in zip((heaps, holes), cost.shape, strict=True)
-    )
+    rows, columns = cost.shape
+    if heaps is None:
+        heaps = np.full(rows, 1 / rows)
+    if holes is None:
+        holes = np.full(columns, 1 / columns)
+    heaps = check_masses("heaps", heaps, rows)
+    holes = check_masses("holes", holes, columns)
+    if not np.isclose(heaps.sum(), holes.sum(), rtol=1e-6):
+        raise ValueError(
+            f"the heaps sum to {heaps.sum():g}, the holes to {holes.sum():g}: give "
+            "masses of one sum"
+        )
     if 1 in cost.shape:  # one heap or one hole: there is nothing to choose
         return np.outer(heaps, holes) / heaps.sum()
     with warnings.catch_warnings():

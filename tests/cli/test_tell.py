@@ -388,7 +388,9 @@ def test_two_lists_of_answers_are_compared(more, call):
     write_list(names[2:], score=0)
     out = call("paired", "a.csv", "answers.csv", *more)
     assert out[0] == 0 and "a.csv is better than answers.csv" in out[1]
-    assert "2 items of A and 2 of B are not used" in " ".join(out[1].split())
+    text = " ".join(out[1].split())
+    assert "2 items of A have no score in B, such as 'i0'" in text
+    assert "2 items of B have no score in A, such as 'i28'" in text
 
 
 def test_what_a_file_of_answers_lacks_is_said(call, tmp_path):

@@ -91,6 +91,7 @@ def test_the_list_says_of_each_harness_what_its_class_says(name):
     assert entry.program == harness.program
     assert entry.signs == harness.signs
     assert entry.looks_inside == (cls.holds is not Harness.holds)
+    assert entry.agents == cls.agents
 
 
 @pytest.mark.slow

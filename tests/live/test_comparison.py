@@ -12,17 +12,18 @@ from benchnb.live.race import RaceResult
 from benchnb.live.stopping import StoppingResult
 
 INTERVAL = (-0.01, 0.2)
+RUNS = "these_runs"
 RESULTS = {
-    "difference interval better items level note how least unscored": PairedResult(
-        difference=0.1, interval=INTERVAL, better=0.97, items=40
+    f"difference interval better items level note how least unscored {RUNS}": (
+        PairedResult(difference=0.1, interval=INTERVAL, better=0.97, items=40)
     ),
-    "decision interval items total within level pair waits decided": StoppingResult(
-        interval=INTERVAL, items=40, total=500
+    f"decision interval items total within level pair waits decided {RUNS}": (
+        StoppingResult(interval=INTERVAL, items=40, total=500)
     ),
     "outcome interval new old tasks total margin level note common waiting": GateResult(
         interval=INTERVAL, new=0.6, old=0.5, items=40, total=500, margin=0.05
     ),
-    "best items total within level learned share": RaceResult(
+    f"best items total within level learned share {RUNS}": RaceResult(
         winner="a",
         answered={"a": 40, "b": 20},
         beaten={"a": None, "b": "a"},

@@ -142,7 +142,7 @@ def test_random_draws_are_compared_whatever_they_have_in_common():
 
 
 def test_the_variance_of_a_difference_is_that_of_many_draws():
-    "Equation 2 against a count: same items, half of them, and none in common"
+    "Equation 3 against a count: same items, half of them, and none in common"
     rng = np.random.default_rng(0)
     a, b = rng.random(400) < 0.6, rng.random(400) < 0.5
     b = np.where(rng.random(400) < 0.5, a, b)
@@ -210,8 +210,9 @@ def test_answers_that_the_other_lacks_are_counted():
     short = Evaluation(b.method, source=b.source)
     short.tell({n: b.answers[n] for n in short.ask()[:15]})
     found = compare_evaluations(a, short)
-    assert found.items == 15 and "5 items of A and 0 of B are not used" in found.note
-    assert "not used" not in compare_evaluations(a, b).note
+    assert found.items == 15 and "5 items of A have no score in B" in found.note
+    assert "wrong answers" not in found.note
+    assert "no score" not in compare_evaluations(a, b).note
 
 
 # The probability that A is better: the share of pairs with such answers ------------
@@ -272,8 +273,8 @@ def test_no_probability_is_certain_and_a_tie_is_a_tie():
     )
     text = sure.sentence("v1", "v2")
     assert text.startswith("v2 is better than v1 by 12.0 ± 4.0 points (95% interval)")
-    assert "probability above 99.9%" in text and "100.0%" not in text
-    assert "B is better (above 99.9%)" in repr(sure)
+    assert "probability more than 99.9%" in text and "100.0%" not in text
+    assert "B is better (more than 99.9%)" in repr(sure)
     open_ = PairedResult(
         difference=0.03, interval=(-0.02, 0.08), better=0.88, items=60
     ).sentence("v1", "v2")
@@ -283,11 +284,12 @@ def test_no_probability_is_certain_and_a_tie_is_a_tie():
     assert tie.sentence().startswith("A tie: the difference of A and B is 0.0 ± 5.0")
     assert "better" not in tie.sentence() and "a tie" in repr(tie)
     exact = PairedResult(difference=0.0, interval=(0.0, 0.0), better=0.5, items=60)
-    assert exact.sentence("v1", "v2") == "v1 and v2 score the same: every item was run"
+    exactly = "v1 and v2 score the same in these runs: every item was run"
+    assert exact.sentence("v1", "v2") == exactly
     few = PairedResult(
         difference=0.2, interval=(0.1, 0.4), better=1.0, items=60, least=1 / 42
     )
-    assert few.probability() == "above 97.6%"
+    assert few.probability() == "more than 97.6%"
     assert "20.0 points (95% interval 10.0 to 40.0)" in few.sentence()
 
 

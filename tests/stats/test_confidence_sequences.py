@@ -126,3 +126,19 @@ def test_predictions_are_ridge_regression():
     kernel = KernelRidge(alpha=3 * len(values) * (apart**2).mean(), kernel="linear")
     kernel.fit(apart.T[asked], seen.T)
     np.testing.assert_allclose(found, kernel.predict(apart.T).T, atol=1e-9)
+
+
+@pytest.mark.parametrize("total", [20, 3000])
+def test_no_end_is_out_of_reach_and_none_excludes_what_the_rest_decides(total):
+    "After n answers the others are worth their lowest and highest, no more"
+    rng = np.random.default_rng(0)
+    for low, values in ((0.0, [0.0, 1.0]), (-1.0, [-1.0, 0.0, 1.0])):
+        seen = rng.choice(values, total)
+        ends = confidence_sequence(PredictedAnswers(seen), total, low=low)
+        left = total - np.arange(1, total + 1)
+        sums = seen.cumsum()
+        lowest, highest = (sums + low * left) / total, (sums + left) / total
+        assert (ends[0] >= lowest - 1e-9).all() and (ends[1] <= highest + 1e-9).all()
+        assert ends[0][-1] == pytest.approx(seen.mean()) == pytest.approx(ends[1][-1])
+        one_left = ends[0][-2], ends[1][-2]
+        assert one_left == pytest.approx((lowest[-2], highest[-2]))

@@ -239,3 +239,20 @@ def test_the_last_medoid_is_the_best_of_all(search, fixed):
         others = [i for i in range(9) if i not in fixed]
         best = min(loss_of(distance, [*fixed, i], weights) for i in others)
         assert found.loss == pytest.approx(best, rel=1e-5)
+
+
+WEIGHTS = {
+    "number 2 is -1, which is negative": [1.0, 1, -1, 1, 1, 1],
+    "number 0 is inf, which is not finite": [np.inf, 1, 1, 1, 1, 1],
+    "weights are all 0": np.zeros(6),
+    "1e\\+12 is over 1e\\+07 times 1": [1e12, 1, 1, 1, 1, 1],
+    "2 numbers for 6 items": [1.0, 1],
+}
+
+
+@pytest.mark.parametrize("message", WEIGHTS)
+def test_weights_that_are_no_shares_are_named(message):
+    weights = np.array(WEIGHTS[message])
+    for choose in (cluster_items, k_medoids):
+        with pytest.raises(ValueError, match=message):
+            choose(np.eye(6), 2, 0, weights=weights)

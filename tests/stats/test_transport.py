@@ -159,3 +159,22 @@ def test_a_plan_that_was_not_found_is_sought_in_slices(monkeypatch):
     np.testing.assert_allclose(made, whole[0], atol=1e-6)
     np.testing.assert_allclose(given, whole[1], atol=1e-9)
     assert given.mean() == pytest.approx(answers.mean())
+
+
+MASSES = {
+    "number 1 is -0.5, which is negative": ([1.5, -0.5], [0.5, 0.5]),
+    "number 0 is nan, which is not finite": ([np.nan, 0.5], [0.5, 0.5]),
+    "heaps are all 0": ([0.0, 0.0], [0.5, 0.5]),
+    "the heaps sum to 2, the holes to 1": ([2.0, 0.0], [0.5, 0.5]),
+    "3 numbers for 2 items": ([0.2, 0.3, 0.5], [0.5, 0.5]),
+}
+
+
+@pytest.mark.parametrize("message", MASSES)
+def test_masses_that_are_no_shares_are_named(message):
+    heaps, holes = map(np.array, MASSES[message])
+    with pytest.raises(ValueError, match=message):
+        transport_plan(np.ones((2, 2)), heaps, holes)
+    if len(heaps) == 2 and "sum" in message:
+        with pytest.raises(ValueError, match="the heaps sum to 2, the holes to 1"):
+            transport_plan(np.ones((2, 1)), heaps, np.ones(1))
