@@ -504,7 +504,15 @@ def _not_held_out(
     gaps: int,  # rows to predict, of all kinds
 ) -> str:
     "Why some predictions have no interval, and the option that helps"
+    from benchnb.bigbench import held_out
+
     rows = f"of a {kind} without any score" if kind else "single gaps"
+    if kind.startswith(held_out.BEYOND):
+        return (
+            f"{number:,} of {gaps:,} rows to predict are of {kind} with such scores: "
+            "their errors may be larger than any that was held out, so they have no "
+            "interval"
+        )
     split = (kind or "record").split()[0]
     return (
         f"{number:,} of {gaps:,} rows to predict are {rows}. Nothing like them was "
@@ -523,7 +531,7 @@ def predict_command(
     *,
     columns: str | None = None,  # your names of the columns: model=A,task=B,score=C
     features: str | None = None,  # further columns to learn from, with commas
-    split: str | None = None,  # held out together: record, a column, or L1 to E2.2
+    split: str | None = None,  # held out together: record, gaps, a column, L1 to E2.2
     predictors: str | None = None,  # to compare, with commas (all; mlp needs PyTorch)
     folds: int = 10,  # number of parts, each held out once
     scale: str = "unit",  # scale of the scores: unit (0 to 1), percent, metric
@@ -555,7 +563,8 @@ def predict_command(
         typed = read_frame(records, names_to_read)
         typed.index += 1 if records.endswith((".jsonl", ".parquet")) else 2  # lines
         frame = rename_columns(typed, renamed, RECORD_COLUMNS)
-    splits = ["record", *(n for n in frame if n != "score"), *held_out.SPLIT_SETTINGS]
+    columns_to_split = [name for name in frame if name != "score"]
+    splits = ["record", "gaps", *columns_to_split, *held_out.SPLIT_SETTINGS]
     if split not in (None, *splits):
         raise ValueError(f"--split is one of {', '.join(splits)}, not {split!r}")
     extra_columns = list(more_columns)
@@ -570,7 +579,10 @@ def predict_command(
     scored = checked.dropna(subset="score").reset_index(drop=True)
     gaps = len(checked) - len(scored)
     summary = describe_records(checked)
-    parts = held_out.group_folds(scored, split, folds, seed)
+    if split == "gaps":
+        parts = held_out.gap_folds(checked, folds, seed)
+    else:
+        parts = held_out.group_folds(scored, split, folds, seed)
     if not json:
         print(f"{records}: {count_in_words(len(scored), 'score')} of", end=" ")
         print(f"{count_in_words(summary['models'], 'model')} on", end=" ")
@@ -589,7 +601,9 @@ def predict_command(
     )
     errors = held_out.predictor_errors(predictions)
     best = errors.index[0]
-    filled = held_out.predict_missing(checked, predictions, best, more_columns)
+    filled = held_out.predict_missing(
+        checked, predictions, best, more_columns, split=split
+    )
     columns_out = ["predicted", "low", "high"]
     worth = to_unit_scores(0 * filled["predicted"] + 100, filled["metric"], scale)
     in_scale = filled[columns_out].mul(100 / worth, axis=0)  # that of the input

@@ -9,10 +9,12 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from benchnb.bigbench.held_out import (
     check_own_records,
     choose_split,
+    gap_folds,
     group_folds,
     predict_held_out,
     predict_missing,
     predictor_errors,
+    uneven_side,
     unseen_names,
 )
 from benchnb.bigbench.records import make_synthetic_records
@@ -82,6 +84,78 @@ def test_intervals_hold_as_often_as_they_promise(hidden, most):
         truth = made["score"][gaps]
         held.append(truth.between(filled["low"], filled["high"]).mean())
     assert 0.91 < np.mean(held) <= most
+
+
+def results(seed, models=40, tasks=20):
+    "Scores of models on tasks that do not all measure the same, and their strength"
+    rng = np.random.default_rng(seed)
+    strength, hardness = rng.normal(0, 1.3, models), rng.normal(0, 1.3, tasks)
+    leaning = rng.normal(0, 0.5, (models, 2)) @ rng.normal(0, 0.5, (2, tasks))
+    scores = 1 / (1 + np.exp(hardness - strength[:, np.newaxis] - leaning))
+    scores = (scores + rng.normal(0, 0.06, scores.shape)).clip(0, 1)
+    names = [f"m{n:02}" for n in range(models)], [f"t{n:02}" for n in range(tasks)]
+    wide = pd.DataFrame(scores, *names).rename_axis("model").reset_index()
+    return wide.melt("model", var_name="task", value_name="score"), strength, hardness
+
+
+def fill(long, gaps, split=None):
+    "Predictions of the gaps by the best of two predictors, with what is promised"
+    records = check_own_records(long.assign(score=long["score"].mask(gaps)))
+    split = split or choose_split(records)
+    scored = records.dropna(subset="score").reset_index(drop=True)
+    if split == "gaps":
+        folds = gap_folds(records)
+    else:
+        folds = group_folds(scored, split)
+    found = predict_held_out(scored, folds, ["model_task", "model_knn"])
+    errors = predictor_errors(found)
+    filled = predict_missing(records, found, errors.index[0], split=split)
+    truth = long.set_index(["model", "task"])["score"]
+    pairs = pd.MultiIndex.from_frame(filled[["model", "task"]])
+    return split, errors["mae"].iloc[0], filled, truth[pairs].to_numpy()
+
+
+@pytest.mark.parametrize(
+    "trials", [5, pytest.param(30, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_a_model_with_two_scores_is_predicted_as_well_as_is_promised(trials):
+    "Single records, held out, promise 7 points, and their intervals hold in 75%"
+    promised, actual, held = [], [], []
+    for seed in range(trials):
+        long, *_ = results(seed)
+        gaps = (long["model"] == f"m{seed:02}") & (long["task"] > "t01")
+        split, error, filled, truth = fill(long, gaps)
+        assert split == "gaps"
+        promised.append(error)
+        actual.append(np.abs(filled["predicted"] - truth).mean())
+        if filled["low"].notna().all():
+            held.append(((filled["low"] <= truth) & (truth <= filled["high"])).mean())
+    assert np.mean(promised) > 0.75 * np.mean(actual)
+    assert len(held) > trials / 2 and np.mean(held) > 0.93
+
+
+def test_the_best_models_on_the_hardest_tasks_have_no_interval():
+    long, strength, hardness = results(0)
+    best = [f"m{n:02}" for n in np.argsort(strength)[-8:]]
+    hardest = [f"t{n:02}" for n in np.argsort(hardness)[-7:]]
+    gaps = long["model"].isin(best) & long["task"].isin(hardest)
+    split, _, filled, _ = fill(long, gaps)
+    assert split == "gaps" and filled["low"].isna().mean() > 0.8
+    beyond = filled["new"] == "better or worse than all other models"
+    assert beyond.mean() > 0.5 and filled["low"][beyond].isna().all()
+
+
+def test_gaps_at_random_are_single_ones():
+    for seed in range(20):
+        long, *_ = results(seed)
+        gaps = np.random.default_rng(seed).random(len(long)) < 0.2
+        assert uneven_side(long.assign(score=long["score"].mask(gaps))) == ""
+    gaps = long["task"].isin(["t03", "t07"]) & (long["model"] > "m02")
+    with_gaps = check_own_records(long.assign(score=long["score"].mask(gaps)))
+    assert uneven_side(with_gaps) == "task"
+    for fold in gap_folds(with_gaps):
+        held = with_gaps.dropna(subset="score").iloc[fold.test]
+        assert not {*held["task"]} & {"t03", "t07"} and held["model"].min() > "m02"
 
 
 def test_rows_unlike_all_held_out_ones_get_no_interval(made):

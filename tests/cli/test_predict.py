@@ -82,7 +82,7 @@ def test_all_that_is_missing_is_one_message(truth, capsys):
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--split", "size"], "--split is one of record, family"),
+        (["--split", "size"], "--split is one of record, gaps, family"),
         (["--split", "metric"], "1 of metric in the records with scores, too few"),
         (["--predictors", "magic"], "no predictor 'magic'; there are model_task"),
         (["--features", "score"], "'score' is read anyway"),
@@ -166,3 +166,23 @@ def test_the_file_has_the_columns_and_the_scale_of_the_input(truth, capsys):
     assert 20 < filled["predicted"].median() < 80 and filled["high"].max() <= 100
     one = filled.iloc[0]
     assert "{:.1f}  {:.1f} to {:.1f}".format(*one[ends]) in capsys.readouterr().out
+
+
+def test_gaps_in_a_pattern_are_held_out_so(truth, capsys):
+    "A new model with two scores; and what is better than all others has no interval"
+    made = make_synthetic_records(families=8, noise=0.03)
+    tasks = sorted(made["task"].unique())
+    middle = made.groupby("model")["score"].mean().sort_values().index[12]
+    new = (made["model"] == middle) & ~made["task"].isin(tasks[:2])
+    made.assign(score=made["score"].mask(new)).to_csv("new.csv", index=False)
+    assert main(["predict", "new.csv", *QUICK, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["split"] == "gaps"
+    best = made.groupby("model")["score"].mean().idxmax()
+    new = (made["model"] == best) & ~made["task"].isin(tasks[:2])
+    made.assign(score=made["score"].mask(new)).to_csv("best.csv", index=False)
+    assert main(["predict", "best.csv", *QUICK, "--out", "out.csv"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        "held out by gaps" in said and "better or worse than all other models" in said
+    )
+    assert pd.read_csv("out.csv")["low"].isna().all()
