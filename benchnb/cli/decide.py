@@ -81,7 +81,7 @@ from benchnb.live.gate import (
     gate,
     gate_on_common_tasks,
 )
-from ..live.paired import compare_evaluations
+from ..live.paired import FEWEST_CLUSTERS, compare_evaluations
 from ..live.race import judge_live_race, learn_capital, race
 from ..live.store import check_answers, holds_evaluation
 
@@ -254,6 +254,33 @@ def _clusters_of(
     return dict(pairs)
 
 
+def alike_note(
+    a: Evaluation | Scores,
+    b: Evaluation | Scores,
+    places: tuple[str, str],
+) -> str:  # empty: items of one task or prefix differ as others do
+    "Say where items that share a name's beginning are alike, and count as many"
+    scores = [_item_scores(run) for run in (a, b)]
+    names = [name for name in scores[0] if name in scores[1]]
+    d = pd.Series({name: scores[0][name] - scores[1][name] for name in names}).dropna()
+    d = d - d.mean()
+    for column in ("task", "prefix"):
+        clusters = _clusters_of(a, places[0], column)
+        if not d.any() or not {*d.index} <= {*clusters}:
+            continue
+        groups = d.groupby(pd.Series(clusters)[d.index])
+        expected = (d**2).sum()  # of the squared sums, where items are independent
+        ratio = (groups.sum() ** 2).sum() / expected
+        effective = len(d) ** 2 / (groups.size() ** 2).sum()
+        is_large = ratio > 1 + 4 * math.sqrt(2 / effective)
+        if len(groups) >= FEWEST_CLUSTERS and is_large:
+            return (
+                f"items of one {column} are alike, and count as different ones: "
+                f"--cluster {column} counts each of the {len(groups)} once"
+            )
+    return ""
+
+
 def item_clusters(
     column: str,
     runs: dict[str, Evaluation | Scores],  # by their places
@@ -331,6 +358,8 @@ def paired_command(
         repeatable=repeatable,
         clusters=clusters,
     )
+    if cluster is None and (alike := alike_note(run_a, run_b, (a, b))):
+        result = replace(result, note="; ".join(filter(None, [result.note, alike])))
     sentence = result.sentence(a, b)
     lines = [
         f"{name}: {line}"
@@ -359,8 +388,15 @@ def _evaluation_or_scores(
     run: Evaluation | Scores,  # one row
 ) -> Evaluation | dict[str, float]:  # item -> score
     "A run as `compare_evaluations` takes it"
+    return run if isinstance(run, Evaluation) else _item_scores(run)
+
+
+def _item_scores(
+    run: Evaluation | Scores,  # one row
+) -> dict[str, float]:  # item -> score
+    "The scores of the items that were run"
     if isinstance(run, Evaluation):
-        return run
+        return run.answers
     return dict(zip(run.items.index, map(float, run.values[0]), strict=True))
 
 # %% ../../nbs/cli/decide.ipynb #b5a760a8

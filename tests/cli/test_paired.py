@@ -61,6 +61,19 @@ def test_items_of_one_cluster_count_once(call, cluster):
     assert json.loads(out)["common"]["interval"][0] == -found["interval"][1]
 
 
+def test_items_that_are_alike_are_said_to_be(call):
+    "A whole book is lost, in 25 items; no word where the losses are scattered"
+    text = " ".join(call("paired", "one.csv", "two.csv")[1].split())
+    assert "items of one prefix are alike" in text
+    assert "--cluster prefix counts each of the 8 once" in text
+    frame = pd.read_csv("two.csv")
+    frame["score"] = np.random.default_rng(0).permutation(frame["score"])
+    frame.to_csv("mixed.csv", index=False)
+    assert "are alike" not in call("paired", "one.csv", "mixed.csv")[1]
+    words = ["paired", "one.csv", "two.csv", "--cluster", "book"]
+    assert "are alike" not in call(*words)[1]
+
+
 def test_the_gate_asks_for_whole_clusters(call):
     order = pd.read_csv("two.csv").head(0)
     order.to_csv("none.csv", index=False)
