@@ -383,3 +383,15 @@ def test_mypy_finds_nothing():
     command = [sys.executable, "-m", "mypy", "benchnb"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_every_promise_names_a_test_that_there_is():
+    "SECURITY.md: at least one test a row"
+    text = (ROOT / "SECURITY.md").read_text()
+    rows = [line for line in text.split("\n") if line.startswith("| ")][1:]
+    assert len(rows) > 10
+    for row in rows:
+        tests = re.findall(r"`([\w/]+\.py)::(\w+)`", row)
+        assert tests, row
+        for file, name in tests:
+            assert f"def {name}(" in (ROOT / "tests" / file).read_text(), name
