@@ -610,3 +610,12 @@ def test_a_setting_in_one_log_only_makes_another_system_where_all_are_recorded()
     (line,) = name_systems(logs)
     assert [log.model for log in logs] == ["m", "m (max_turns=5)"]
     assert "not set" in line
+
+
+def test_a_login_in_an_address_is_in_no_name():
+    "Also under a name whose texts are shown"
+    for address in ("http://me:word@host/v1", "https://word@host", "me:word@host"):
+        words = setting_words({"host": address}, shown=["host"], left_out=())
+        assert "word" not in words["host"] and words["host"].startswith("#")
+    plain = setting_words({"host": "host:80"}, shown=["host"], left_out=())
+    assert plain == {"host": "host:80"}

@@ -131,11 +131,18 @@ def test_what_families_have_memorised_is_found():
     assert named(audit(scores), "memorised") == [11]
 
 
-@pytest.mark.parametrize("name", ["swebench_verified", "terminal_bench"])
+KNOWN_FAMILIES = {
+    "swebench_verified": "llm",
+    "terminal_bench": "llm",
+    "ifeval": "family",
+}
+
+
+@pytest.mark.parametrize("name", KNOWN_FAMILIES)
 def test_real_items_are_not_memorised_when_days_are_shuffled_between_families(name):
     scores = load(name)
     rng = np.random.default_rng(0)
-    family = pd.factorize(scores.models["llm"])[0]
+    family = pd.factorize(scores.models[KNOWN_FAMILIES[name]])[0]
     family[family < 0] = family.max() + 1 + np.arange((family < 0).sum())
     called = 0
     for _ in range(8):
