@@ -194,6 +194,9 @@ def model_facts_from_names(
     )
 
 # %% ../../nbs/data/scores.ipynb #73bb5a43
+MAX_TRIALS = 1_000_000  # runs of one item
+
+
 def check_trials(
     trials: np.ndarray,  # runs behind each score, models x items
     values: np.ndarray,  # scores in [0, 1], NaN where not evaluated
@@ -203,8 +206,13 @@ def check_trials(
     if runs.shape != values.shape:
         raise ValueError(f"trials have the shape {runs.shape}, scores {values.shape}")
     known = ~np.isnan(values)
-    if (runs[known] < 1).any() or (runs != np.round(runs)).any() or runs.max() > 1e6:
-        raise ValueError("trials must be whole numbers from 1 where there is a score")
+    wrong = runs != np.round(runs)
+    wrong |= (known & (runs < 1)) | (runs > MAX_TRIALS)
+    if wrong.any():
+        raise ValueError(
+            f"trials must be whole numbers from 1 to {MAX_TRIALS:,} where there is a "
+            f"score, got {runs[wrong][0]:g}"
+        )
     return np.where(known, runs, 0).astype(np.int32)
 
 # %% ../../nbs/data/scores.ipynb #eeb14051

@@ -21,6 +21,8 @@ from .per_task import PerTask
 from benchnb.evaluation.simulate import (
     AskTellSession,
     estimate_with_imputed,
+    keep_estimate_to_certain,
+    widen_for_fewer_runs,
     widen_for_unscored,
 )
 from ..stats.balanced_sampling import ModelAssisted, model_assisted_estimate
@@ -194,6 +196,8 @@ def design_estimate(
         interval_method=f"AIPW on the {len(items)} items that were drawn at random",
         estimand=estimand,
     )
+    whole = not method.partial_
+    estimate = keep_estimate_to_certain(estimate, weights, asked, seen, whole)
     if not np.isnan(seen).any():
         return estimate
     imputed = [
@@ -330,7 +334,21 @@ def at_level(
         assert again is not None  # it asks for the same items
         return again
     if errors is not None:
-        return _conformal_estimate(estimate, level, errors)
+        estimate = _conformal_estimate(estimate, level, errors)
+        scored = ~np.isnan(session.seen)
+        estimate = widen_for_fewer_runs(
+            estimate,
+            method,
+            seen=session.seen[scored],
+            trials=session.trials[session.asked][scored],
+        )
+        return keep_estimate_to_certain(
+            estimate,
+            method.weights_,
+            asked=session.asked,
+            seen=session.seen,
+            whole=not method.partial_,
+        )
     if has_interval:
         raise ValueError(
             f"{method.name} made its interval for {estimate.level:.0%}, and no sources "

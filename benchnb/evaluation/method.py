@@ -28,6 +28,7 @@ from ..data.files import pip_install_command
 from ..data.render import format_points, format_table, score_with_interval
 from ..data.scores import Scores
 from ..data.splits import release_years, why_unranked
+from ..stats.intervals import effective_runs
 
 # %% ../../nbs/evaluation/method.ipynb #6d819b64
 class IntervalKind(StrEnum):
@@ -52,6 +53,7 @@ class Flag(StrEnum):
 
     OUT_OF_RANGE = "out of range"  # stronger or weaker than all sources
     MISFIT = "misfit"  # its answers are unlike those of the sources
+    UNCHECKED = "unchecked"  # no random item says whether its model holds here
     FEW_SOURCES = "few sources"  # too few for the method's own estimate
     FEW_ITEMS = "few items"  # too few for an interval that holds
     UNSCORED = "unscored"  # some items that were asked have no score
@@ -123,10 +125,19 @@ class Estimate:
         return text + "".join(f"; {note}" for note in self.notes)
 
     @property
+    def has_rank(self) -> bool:
+        "Can the score be ranked? Not where its interval rests on unlike sources"
+        doubts = {Flag.MISFIT, Flag.UNCHECKED}
+        if self.kind is IntervalKind.CONFORMAL:
+            doubts.add(Flag.OUT_OF_RANGE)
+        safe = self.kind in (IntervalKind.EXACT, IntervalKind.DESIGN)
+        return not self.unranked and (safe or not self.flags & doubts)
+
+    @property
     def rank(self) -> float:  # 1: best; NaN: unknown
         "Rank of the score among those of the sources"
         table = self.source_scores
-        if table is None or self.unranked:
+        if table is None or not self.has_rank:
             return np.nan
         return _rank(self.score, table[:, 0])
 
@@ -136,7 +147,7 @@ class Estimate:
         table = self.source_scores
         if self.per_task is None or table is None or np.isnan(self.score):
             return None
-        if self.unranked:
+        if not self.has_rank:
             return None
         pairs = zip(self.per_task, table[:, 1:].T, strict=True)
         return pd.Series([_rank(*pair) for pair in pairs], self.per_task.index)
@@ -398,6 +409,8 @@ class MethodState:
     limit_: float = np.inf  # amount that may be spent on a target
     coreset_: np.ndarray  # of a static method: the items that all targets are asked
     se_inflation_: float = 1.0  # by which prepare widens its intervals
+    run_variance_: float = 0.0  # of a single run of a source; 0: runs are not counted
+    source_share_: float = 1.0  # of it in a source's mean over runs of an item
     radius_: float = np.nan  # half their width, where prepare sets one for all models
     level: float  # nominal coverage of its intervals, a parameter of most methods
     _tasks: tuple[pd.DataFrame, np.ndarray, pd.Index] | None = None  # see task_codes
@@ -447,6 +460,12 @@ class Method(MethodState):
         self.partial_ = "full_score" in source.models  # the items are only a part
         self.fingerprint_ = source.fingerprint()  # recognises the sources
         self.newest_ = float(release_years(source.models).max())
+        worth = self.effective_source_trials(source)
+        if worth is not None:
+            known = ~np.isnan(source.values)
+            means = source.performance().dropna().to_numpy()
+            self.run_variance_ = float((means * (1 - means)).mean())
+            self.source_share_ = float((1 / worth[known]).mean())
         tasks = source.performance(by="task")[source.items["task"].unique()]
         self.source_scores_ = np.column_stack([source.truth(), tasks])
         self.unranked_ = why_unranked(source)
@@ -511,6 +530,23 @@ class Method(MethodState):
         "Runs behind the answers of the target, as far as they are there"
         runs = np.ones(len(self.items_)) if self._runs is None else self._runs
         return runs[items]
+
+    def effective_source_trials(
+        self,
+        source: Scores,
+    ) -> np.ndarray | None:  # models x items; None: one run each
+        "As how many answers the sources' runs count in a statistical model"
+        if source.trials is None:
+            return None
+        return effective_runs(source.values, source.trials)
+
+    def effective_trials_of(
+        self,
+        items: np.ndarray | slice,  # positions of items, shape (n,)
+        seen: np.ndarray,  # their scores, NaN: unscored, shape (n,)
+    ) -> np.ndarray:  # shape (n,)
+        "As how many answers these count in a statistical model of the items"
+        return effective_runs(seen, self.trials_of(items))
 
     def is_newer(self) -> bool:
         "Was no source released after the target? Taken for granted of a live one"

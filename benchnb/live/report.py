@@ -16,6 +16,7 @@ import pandas as pd
 from ..evaluation.guard import design_estimate, is_half_unscored
 from ..evaluation.left_out import select_task_errors
 from ..evaluation.method import Estimate, Flag, IntervalKind, Method
+from ..evaluation.simulate import keep_estimate_to_certain
 from ..harnesses.logs import MEASURED
 from ..stats.intervals import conformal_interval, drop_copies
 from ..stats.metrics import rank_among
@@ -184,6 +185,11 @@ def task_rows(
             interval, kind = _task_interval(
                 estimate, score, bounds, errors=own_errors, design=design
             )
+            within = np.where(tasks == str(task), method.weights_, 0)
+            if kind is not IntervalKind.NONE and not method.partial_ and within.any():
+                part = replace(estimate, score=score, interval=interval)
+                within /= within.sum()
+                interval = keep_estimate_to_certain(part, within, asked, seen).interval
         if 2 * count < n_asked.get(str(task), 0) or half_empty:
             interval, kind = NO_INTERVAL, IntervalKind.NONE
         ranks = estimate.task_ranks
@@ -239,7 +245,7 @@ def make_report(
         "rank": round_for_json(estimate.rank),
         "rank_interval": (
             [None, None]
-            if estimate.unranked
+            if not estimate.has_rank
             else rank_interval(estimate.interval, source_scores)
         ),
         "rank_how": "the ends of the score's interval, ranked among the sources",

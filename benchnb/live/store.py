@@ -32,7 +32,7 @@ from benchnb.data.files import (
     shorten_error,
     write_error,
 )
-from ..data.scores import to_numbers
+from ..data.scores import MAX_TRIALS, to_numbers
 from ..data.untrusted import GROWTH, check_memory, write_csv
 from ..evaluation.guard import POLICIES, check_level
 from ..evaluation.method import is_whole_number
@@ -113,9 +113,10 @@ def _check_runs(
         for name, value in told.items():
             is_pair = isinstance(value, (list, tuple)) and len(value) == 2
             score, count = value if is_pair else (value, 1)
-            if not is_whole_number(count) or count < 1:
+            if not is_whole_number(count) or not 1 <= count <= MAX_TRIALS:
                 raise ValueError(
-                    f"run {name!r:.80} of {item!r:.80} counts {count!r:.80} times"
+                    f"run {name!r:.80} of {item!r:.80} counts {count!r:.80} times: "
+                    f"give a whole number of runs from 1 to {MAX_TRIALS:,}"
                 )
             runs[item][str(name)] = (np.nan, int(count))
             scores_by_run.setdefault(str(name), {})[item] = score

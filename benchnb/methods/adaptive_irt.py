@@ -42,9 +42,9 @@ from benchnb.evaluation.simulate import (
 from benchnb.stats.balanced_sampling import (
     ModelAssisted,
     combine_chosen_and_drawn,
-    shift_predictions_to_mean,
 )
 from benchnb.stats.intervals import (
+    effective_runs,
     normal_quantile,
     proportional_probabilities,
     systematic_sample,
@@ -103,11 +103,15 @@ class AdaptiveTest:
         "What each item costs"
         return np.ones(len(self.weights)) if self.costs is None else self.costs
 
-    def runs(self, asked: np.ndarray) -> np.ndarray | float:  # models x n, like asked
-        "Runs behind the answers so far; 1 where they are not counted"
+    def runs(
+        self,
+        asked: np.ndarray,  # item positions, models x n
+        seen: np.ndarray,  # their answers, NaN: unscored, models x n
+    ) -> np.ndarray | float:  # models x n
+        "As how many answers each counts; 1 where runs are not counted"
         if self.trials is None:
             return 1.0
-        return np.take_along_axis(self.trials, asked, axis=1)
+        return effective_runs(seen, np.take_along_axis(self.trials, asked, axis=1))
 
     def choose(
         self,
@@ -171,7 +175,7 @@ class AdaptiveTest:
             if asked.shape[1] >= self.budget:
                 return asked, seen
             theta, _, covariance = self.bank.abilities(
-                seen, asked, trials=self.runs(asked), start=theta
+                seen, asked, trials=self.runs(asked, seen), start=theta
             )
             closed = self.over_budget(asked)
             np.put_along_axis(closed, asked, True, axis=1)
@@ -201,8 +205,9 @@ def held_out_banks(
     dims: int,
 ) -> list[tuple[IRT, np.ndarray]]:  # banks, and positions of whom they have not seen
     "Fit banks without some of the sources, weak and strong ones alike"
+    worth = effective_runs(values, trials)
     return [
-        (fit_bank(values[fit], dims, trials=trials[fit]), held)
+        (fit_bank(values[fit], dims, trials=worth[fit]), held)
         for fit, held in assign_held_out(values, folds, most=100, groups=copies)
     ]
 
@@ -211,6 +216,11 @@ _STOPPED_EARLY = "stopped after {} items: standard error {} points"
 _CONTRADICTED = (
     "{} random items contradict the curves, which say {} points: the estimate is the "
     "random items'"
+)
+_UNCHECKED = (
+    "unchecked, so no rank: no items were drawn at random that could contradict the "
+    "curves (check=0.33 draws a third), as they would for a model that solves what the "
+    "sources find hard"
 )
 _EXTRAPOLATED = "it may be outside the sources' range: curves are extrapolated"
 
@@ -250,7 +260,8 @@ class AdaptiveIRT(Method):
     def fit(self, source: Scores, side: object = None) -> "AdaptiveIRT":
         "Learn the curves; and once more, without some of the sources"
         super().fit(source)
-        bank = fit_bank(source.values, self.dims, trials=source.trials)
+        worth = self.effective_source_trials(source)
+        bank = fit_bank(source.values, self.dims, trials=worth)
         self.bank_ = list(bank.arrays().items())
         self.notes_ = list(bank.notes)
         flags = {
@@ -364,7 +375,9 @@ class AdaptiveIRT(Method):
         drawn = np.array([items[:shortest] for items in draws], dtype=int)
         seen = np.hstack([seen, np.take_along_axis(values, drawn, axis=1)])
         asked = np.hstack([asked, drawn])
-        theta, _, covariance = bank.abilities(seen, asked, trials=test.runs(asked))
+        theta, _, covariance = bank.abilities(
+            seen, asked, trials=test.runs(asked, seen)
+        )
         item_errors = np.nan_to_num(bank.completed(theta, asked, seen) - values)
         se = score_error(bank, theta, covariance, asked, seen, weights)
         errors = np.full(len(held), np.nan)
@@ -409,7 +422,7 @@ class AdaptiveIRT(Method):
     ) -> tuple[float, ModelAssisted]:  # standard errors (equation 3); from the sample
         "How far the random answers are from the curves, and what they say alone"
         theta, _, covariance = bank.abilities(
-            seen[np.newaxis], asked, trials=self.trials_of(asked)
+            seen[np.newaxis], asked, trials=self.effective_trials_of(asked, seen)
         )
         scored = ~np.isnan(answers)
         drawn = (draw.items[scored], answers[scored])
@@ -420,6 +433,7 @@ class AdaptiveIRT(Method):
             chance=draw.probabilities,
             chosen=(asked, seen),
             drawn=drawn,
+            trust=True,
         )
         expected[asked] = np.where(np.isnan(seen), expected[asked], seen)
         variance = self.weights_ * expected * (1 - expected)
@@ -445,7 +459,7 @@ class AdaptiveIRT(Method):
         items = asked[np.newaxis]
         answers = seen[np.newaxis]
         theta, _, covariance = bank.abilities(
-            answers, items, trials=self.trials_of(items)
+            answers, items, trials=self.effective_trials_of(items, answers)
         )
         full = bank.completed(theta, items, answers)[0]
         se = score_error(bank, theta, covariance, items, answers, self.weights_)[0]
@@ -481,7 +495,11 @@ class AdaptiveIRT(Method):
             notes.append(_STOPPED_EARLY.format(len(asked), format_points(curves.se)))
         low, high = self.range_
         outside = not low <= curves.ability <= high
-        if draw is not None and answers is not None and (~np.isnan(answers)).sum() >= 2:
+        n_drawn = 0 if answers is None else int((~np.isnan(answers)).sum())
+        if n_drawn < 2 and len(asked) < len(self.weights_):
+            flags.add(Flag.UNCHECKED)
+            notes.append(_UNCHECKED)
+        if draw is not None and answers is not None and n_drawn >= 2:
             z, sample = self.contradiction(bank, chosen, seen, draw, answers)
             outside |= bool(sample.score > np.nanmax(self.source_scores_[:, 0]))
             if abs(z) > normal_quantile(self.level):
@@ -493,10 +511,6 @@ class AdaptiveIRT(Method):
                 half = sample.half(self.level)
                 interval_method = "random items"
                 kind = IntervalKind.MODEL
-                answered = asked[~np.isnan(scores)]
-                predicted = shift_predictions_to_mean(
-                    predicted, self.weights_, answered, score
-                )
         if outside:
             flags.add(Flag.OUT_OF_RANGE)
             notes.append(_EXTRAPOLATED)

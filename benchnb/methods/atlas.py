@@ -59,7 +59,7 @@ class AtlasTest(AdaptiveTest):
         curves = self.bank.probability(ABILITIES[:, np.newaxis]).T.clip(1e-9, 1 - 1e-9)
         log_right = np.log(curves)  # items x grid
         log_wrong = np.log1p(-curves)
-        log_posterior = np.tile(-(ABILITIES**2) / 2, (models, 1))
+        log_prior = -(ABILITIES**2) / 2
         asked = np.zeros((models, 0), int)
         seen = np.zeros((models, 0))
         done = np.zeros((models, 1), bool)
@@ -70,12 +70,12 @@ class AtlasTest(AdaptiveTest):
             spent = self.item_costs[asked].sum(axis=1, keepdims=True)
             spent = spent + np.cumsum(self.item_costs[wanted], axis=1)
             answers = np.where(spent <= self.limit * (1 + 1e-9), answers, np.nan)
-            runs = ~np.isnan(answers) * self.runs(wanted)
-            score = np.nan_to_num(answers)[:, :, np.newaxis]
-            gain = score * log_right[wanted] + (1 - score) * log_wrong[wanted]
-            log_posterior += (runs[:, :, np.newaxis] * gain).sum(axis=1)
             asked = np.hstack([asked, wanted])
             seen = np.hstack([seen, answers])
+            runs = ~np.isnan(seen) * self.runs(asked, seen)
+            score = np.nan_to_num(seen)[:, :, np.newaxis]
+            gain = score * log_right[asked] + (1 - score) * log_wrong[asked]
+            log_posterior = log_prior + (runs[:, :, np.newaxis] * gain).sum(axis=1)
             posterior = softmax(log_posterior, axis=1)
             theta = posterior @ ABILITIES
             se = np.sqrt(np.maximum(posterior @ ABILITIES**2 - theta**2, 0))

@@ -104,8 +104,23 @@ def active_interval(
     imaginary = 2 * middle * (1 - middle)  # two answers more, one right and one wrong
     size = draws * (draws * score * (1 - score) + imaginary)
     size /= draws * variance + imaginary
-    ratio = normal_quantile(level) / stdtrit(draws - 1, (1 + level) / 2)
-    return wilson_interval(score, max(1.0, size * ratio**2), level)
+    quantile = stdtrit(draws - 1, (1 + level) / 2)
+    ratio = normal_quantile(level) / quantile
+    low, high = wilson_interval(score, max(1.0, size * ratio**2), level)
+    half = quantile * np.sqrt(variance / draws)  # Student's
+    if score < 0.5:
+        return np.array([max(0.0, min(low, score - half)), high])
+    return np.array([low, min(1.0, max(high, score + half))])
+
+
+def interval_of_like_answers(
+    score: float,  # the estimate
+    ratios: np.ndarray,  # w / q of each draw, shape (draws,)
+    level: float = 0.95,  # nominal coverage
+) -> np.ndarray:  # lower and upper end, in [0, 1]
+    "Where all answers are alike: Wilson's, with the draws that the chances leave"
+    effective = ratios.sum() ** 2 / (ratios**2).sum()
+    return wilson_interval(float(np.clip(score, 0, 1)), max(1.0, effective), level)
 
 # %% ../../nbs/methods/faq.ipynb #d60924a0
 MIN_FACTOR_SOURCES = 3  # of a factor model
@@ -116,6 +131,7 @@ class Draw(NamedTuple):
 
     base: float  # the predicted score before it
     correction: float  # of the prediction, by the answer
+    ratio: float  # the item's weight over its chance of being drawn
 
 # %% ../../nbs/methods/faq.ipynb #acc36bda
 @register
@@ -154,7 +170,7 @@ class FAQ(Method):
                 marginal=False,
                 rounds=25,
                 tolerance=0,
-                trials=source.trials,
+                trials=self.effective_source_trials(source),
             )
         self.bank_ = list(bank.arrays().items())
         return self
@@ -216,16 +232,16 @@ class FAQ(Method):
             drawn[item] = True
             if np.isnan(seen[item]):
                 continue
-            error = self.weights_[item] * (seen[item] - p_correct[item])
-            correction = error * q.sum() / q[item]
-            draws.append(Draw(self.weights_ @ predicted, correction))
+            ratio = self.weights_[item] * q.sum() / q[item]
+            correction = (seen[item] - p_correct[item]) * ratio
+            draws.append(Draw(self.weights_ @ predicted, correction, ratio))
             mean, covariance = update_factors(
                 mean,
                 covariance,
                 slopes=bank.slopes[item],
                 p_correct=p_correct[item],
                 score=seen[item],
-                trials=self.trials_of()[item],
+                trials=self.effective_trials_of(slice(None), seen)[item],
             )
         p_correct = bank.probability(mean[np.newaxis])[0]
         return self.build_estimate(draws, p_correct, asked, seen[~np.isnan(seen)])
@@ -240,7 +256,7 @@ class FAQ(Method):
         "From the draws to the estimate"
         if not draws:
             return Estimate(np.nan)
-        base, correction = np.array(draws).T
+        base, correction, ratios = np.array(draws).T
         score, variance = active_estimate(base, correction)
         interval = np.array([0.0, 1.0])
         flags = set()
@@ -249,8 +265,8 @@ class FAQ(Method):
             flags.add(Flag.FEW_ITEMS)
         else:
             interval = active_interval(score, variance, len(draws), self.level)
-            if not 0 < seen.mean() < 1:  # all alike: they rule no perfect score out
-                interval[int(seen[0])] = seen[0]
+            if not 0 < seen.mean() < 1:
+                interval = interval_of_like_answers(score, ratios, self.level)
         repeats = self.budget_ - int(asked.sum())
         if repeats and self.replacement:
             notes.append(

@@ -37,7 +37,11 @@ from benchnb.stats.balanced_sampling import (
     model_assisted_estimate,
 )
 from ..stats.gam import leave_one_out_errors
-from ..stats.intervals import proportional_probabilities, run_variance
+from benchnb.stats.intervals import (
+    effective_runs,
+    proportional_probabilities,
+    run_variance,
+)
 from benchnb.stats.irt import (
     IRT,
     MIN_SOURCES,
@@ -281,6 +285,7 @@ EXAMINED_NOTE = (
     "it may be stronger than the sources: the curves of the older sources were tested "
     "on the newest"
 )
+WEAKER_NOTE = "it may be weaker than all sources: the curves are extrapolated"
 FALLBACK_REASONS = {
     Flag.MISFIT: "it answers unlike the sources: estimated from the random sample",
     Flag.OUT_OF_RANGE: "it may be stronger than the sources: estimated from the random "
@@ -374,6 +379,7 @@ class GuardedIRT(Method):
     name = "guarded_irt"
     least_sources = MIN_SOURCES
     guarded = True
+    floor_ = -np.inf  # lowest score of a source
     line_ = (1.0, 0.0, 0.0)  # to the full score, where the items are only a part
     curves_weight_ = USUAL_WEIGHT  # of equation 6, for later and stronger targets
     exam_reach_ = np.nan  # how far above the ceiling the exam went; NaN: no exam
@@ -407,10 +413,12 @@ class GuardedIRT(Method):
         values = source.values[usable]
         scores = scores[usable]
         trials = _counted_runs(source)[usable]
+        worth = effective_runs(values, trials)  # runs are no further items
         if self.partial_:
             self.line_ = full_score_line(scores, source.truth().to_numpy()[usable])
         self.strong_ = strong_rates(values, scores)
         self.ceiling_ = float(np.quantile(scores, 0.95))
+        self.floor_ = float(scores.min())
         self.ease_ = standardized_logit(self.strong_)
         self.banks_ = []
         self._models = []
@@ -425,13 +433,13 @@ class GuardedIRT(Method):
             return self
         if start is not None:
             start = _select_sources(start, usable)
-        self._models = fit_banks(values, self.weights_, trials, start)
+        self._models = fit_banks(values, self.weights_, worth, start)
         self.banks_ = [list(model.arrays().items()) for model in self._models]
         self.space_ = item_space(self._models[-1], self.strong_)
         for fit, held in assign_held_out(values, self.folds, most=100, strength=scores):
             if fit.sum() > max(DIMS_AVERAGED):  # else nearly all are near-copies
                 start = _select_sources(self._models, fit)
-                models = fit_banks(values[fit], self.weights_, trials[fit], start)
+                models = fit_banks(values[fit], self.weights_, worth[fit], start)
                 self._held_out.append((models, held))
         by_date = newest_quarter(source) if self.wants_exam else None
         if by_date is not None:
@@ -449,7 +457,8 @@ class GuardedIRT(Method):
         "Fitted copies, whose item response models start from those of all sources"
         models = None
         if (~np.isnan(source.performance())).sum() >= MIN_SOURCES:
-            models = fit_banks(source.values, source.weights, source.trials)
+            worth = effective_runs(source.values, _counted_runs(source))
+            models = fit_banks(source.values, source.weights, worth)
         for rows in parts:
             part = copy.deepcopy(self)
             if models is not None:
@@ -496,7 +505,7 @@ class GuardedIRT(Method):
             models,
             items=asked[np.newaxis],
             seen=seen[np.newaxis],
-            trials=self.trials_of(asked)[np.newaxis],
+            trials=self.effective_trials_of(asked, seen)[np.newaxis],
         )
         se = np.sqrt(prediction.variance[0])
         return ScoreEstimate(prediction.score[0], se, prediction.per_item[0])
@@ -559,7 +568,7 @@ class GuardedIRT(Method):
         dialogue = self.choose_in_rounds(models, answer(first), trials)
         asked, seen = drive_generator(dialogue, answer)
         runs = np.take_along_axis(trials, asked, axis=1)
-        return pool_predictions(models, asked, seen, runs)
+        return pool_predictions(models, asked, seen, effective_runs(seen, runs))
 
     def standardized_errors(
         self,
@@ -619,7 +628,8 @@ class GuardedIRT(Method):
         models = self.models()
         first = np.tile(self.first_, (len(values), 1))
         seen = values[:, self.first_]
-        start = pool_predictions(models, first, seen, trials[:, self.first_]).score
+        runs = effective_runs(seen, trials[:, self.first_])
+        start = pool_predictions(models, first, seen, runs).score
         sample = np.empty(len(values))
         for k, row in enumerate(seen):
             scored = ~np.isnan(row)
@@ -651,6 +661,7 @@ class GuardedIRT(Method):
             if count < 1:
                 break
             runs = np.take_along_axis(trials, asked, axis=1)
+            runs = effective_runs(seen, runs)
             posterior = sample_posterior(
                 models[-1], asked, seen, trials=runs, start=mode
             )
@@ -728,6 +739,7 @@ class GuardedIRT(Method):
         seen: np.ndarray,  # their scores
     ) -> Estimate:
         "The model's prediction, its standard error calibrated"
+        weaker = model.score < self.floor_
         return self.build_estimate(
             model.inflated(self.se_inflation_),
             asked,
@@ -735,6 +747,8 @@ class GuardedIRT(Method):
             kind=IntervalKind.CONFORMAL if self.folds else IntervalKind.MODEL,
             interval_method="item response model: standard error times what held-out "
             "sources need",
+            flag=Flag.OUT_OF_RANGE if weaker else None,
+            note=WEAKER_NOTE if weaker else "",
         )
 
     def estimate_by_examined_curves(

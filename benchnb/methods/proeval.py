@@ -181,7 +181,7 @@ class ProEval(Coreset):
             cross[:, scored],
             asked,
             seen[scored],
-            noise=self.noise / self.trials_of(asked),
+            noise=self.noise / self.effective_trials_of(asked, seen[scored]),
             weights=self.weights_,
         )
         predicted = np.round(predicted) if self.rounded else predicted

@@ -177,7 +177,7 @@ class TinyBenchmarks(Coreset):
         super().fit(source)
         values = source.values
         weights = self.weights_[:, np.newaxis]
-        trials = source.trials
+        trials = self.effective_source_trials(source)
         self._values = values
         self._truth = source.performance().to_numpy()
         self._trials = np.ones(values.shape, np.int8) if trials is None else trials
@@ -303,7 +303,7 @@ class TinyBenchmarks(Coreset):
         seen = np.asarray(seen, dtype=np.float64)[np.newaxis]
         if np.isnan(seen).all():
             return Estimate(np.nan, level=self.level)
-        trials = self.trials_of(self.coreset_)
+        trials = self.effective_trials_of(self.coreset_, seen[0])
         scores, full = self.estimate_scores(self.bank, anchors, seen, trials)
         score = float(scores[0])
         return Estimate(

@@ -126,6 +126,7 @@ def model_assisted_estimate(
     seen: np.ndarray,  # their scores in [0, 1], shape (n,)
     residuals: np.ndarray | None = None,  # of each answer, by the others; None: y - f
     slack: float = 0.02,  # epsilon of equation 4
+    trust: bool = False,  # no delta in equation 4: the error if the predictions hold
 ) -> ModelAssisted:
     "The difference estimator in Hajek's version (equations 3 and 4)"
     own, n = weights[items], len(seen)
@@ -137,6 +138,8 @@ def model_assisted_estimate(
         residuals, variance = error, chance * (1 - chance)
         if not np.isin(seen, (0, 1)).all():
             variance *= min(1, (share @ error**2 + 0.01) / (share @ variance + 0.01))
+        if not trust:
+            variance = variance + max(0.0, share @ (error**2 - variance))
     else:
         variance, slack = np.full(n, (residuals**2).mean()), 0.0
     score = weights @ predicted + own @ error + (share - own) @ residuals
@@ -151,6 +154,7 @@ def combine_chosen_and_drawn(
     chance: np.ndarray,  # of each item to be drawn
     chosen: tuple[np.ndarray, np.ndarray],  # positions and scores of the chosen items
     drawn: tuple[np.ndarray, np.ndarray],  # positions and scores of the random ones
+    trust: bool = False,  # as for model_assisted_estimate
 ) -> ModelAssisted:  # of the whole score
     "The chosen items count as they are, and the random ones stand for the others"
     known = ~np.isnan(chosen[1])
@@ -159,7 +163,9 @@ def combine_chosen_and_drawn(
     others[items] = 0
     mass = max(others.sum(), 1e-12)
     chance = np.maximum(chance, 1e-12)
-    found = model_assisted_estimate(others / mass, chance, predicted, *drawn)
+    found = model_assisted_estimate(
+        others / mass, chance, predicted, *drawn, trust=trust
+    )
     score = float(weights[items] @ seen + mass * found.score)
     return ModelAssisted(score, mass * found.se, found.share)
 

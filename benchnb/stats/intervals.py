@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['check_masses', 'normal_quantile', 'wilson_interval', 'effective_size', 'proportional_probabilities',
-           'systematic_sample', 'weighted_effective_size', 'residual_interval', 'run_variance', 'runs_interval',
-           'conformal_radius', 'drop_copies', 'conformal_interval', 'pair_interval', 'blend_estimates']
+           'systematic_sample', 'weighted_effective_size', 'residual_interval', 'certain_bounds', 'keep_to_certain',
+           'run_variance', 'runs_interval', 'effective_runs', 'conformal_radius', 'drop_copies', 'conformal_interval',
+           'pair_interval', 'blend_estimates']
 
 # %% ../../nbs/stats/intervals.ipynb #9ef7528a
 import math
@@ -150,7 +151,9 @@ def residual_interval(
 ) -> np.ndarray:  # lower and upper ends, in [0, 1]; a point only if size is inf
     "Interval for an estimate that leaves `left` of the variance unexplained (eq. 7)"
     seen = _check_range("seen", seen, 0, 1, "Drop the items that have no score.")
-    ratio = 1.0 if left is None else spread_ratio(seen, left)
+    ratio = 1.0
+    if left is not None and np.ptp(seen) > 0:  # alike: nothing to explain
+        ratio = spread_ratio(seen, left)
     score = float(np.clip(score, 0, 1))
     binary = ((seen == 0) | (seen == 1)).all()
     if binary or np.unique(seen, return_counts=True)[1].max() > len(seen) / 2:
@@ -162,6 +165,44 @@ def residual_interval(
     error = seen.std(ddof=1) * np.sqrt(ratio / size)
     half = t.ppf((1 + level) / 2, seen.size - 1) * error
     return np.clip([score - half, score + half], 0, 1)
+
+# %% ../../nbs/stats/intervals.ipynb #certain2
+def certain_bounds(
+    weights: np.ndarray,  # of all items, summing to 1, shape (items,)
+    items: np.ndarray,  # positions of the items that have a score
+    seen: np.ndarray,  # their scores, in [0, 1]
+) -> tuple[float, float]:  # L and U
+    "The lowest and the highest score that the open items leave possible (equation C)"
+    low = float(weights[items] @ seen)
+    rest = float(np.delete(weights, items).sum())
+    return min(low, 1.0), min(low + rest, 1.0)
+
+
+def keep_to_certain(
+    interval: tuple[float, float],  # of any method
+    weights: np.ndarray,  # of all items, summing to 1, shape (items,)
+    items: np.ndarray,  # positions of the items that have a score
+    seen: np.ndarray,  # their scores, in [0, 1]
+) -> tuple[float, float]:  # NaN where it was NaN
+    "The same interval, by the three rules for what is certain"
+    least, most = certain_bounds(weights, items, seen)
+    low, high = interval
+    left = np.delete(weights, items)
+    n_open = np.count_nonzero(left)
+    mostly_seen = n_open <= np.count_nonzero(weights[items])
+    is_empty = low <= 0 and high >= 1 and not mostly_seen
+    if not len(items) or math.isnan(low) or is_empty:
+        return interval
+    if n_open and mostly_seen:
+        step = left.sum() / n_open  # what one open item is worth
+        low = least + step * math.floor((low - least) / step + 1e-6)
+        high = least + step * math.ceil((high - least) / step - 1e-6)
+    if seen.max() == 0:
+        low = least
+    if seen.min() == 1:
+        high = most
+    low = min(max(low, least), most)
+    return low, max(min(high, most), low)
 
 # %% ../../nbs/stats/intervals.ipynb #63d10b29
 def run_variance(
@@ -189,7 +230,7 @@ def runs_interval(
 ) -> np.ndarray:  # lower and upper ends, in [0, 1]
     "Wilson's interval for the expected score over runs (equation 8)"
     seen = _check_range("seen", seen, 0, 1, "Drop the items that have no score.")
-    if left is None:
+    if left is None or np.ptp(seen) == 0:  # alike: nothing to explain
         left = seen.var(ddof=1) if seen.size > 1 else 0.25
     middle = (2 + seen.sum()) / (seen.size + 4)
     unit = middle * (1 - middle)
@@ -198,6 +239,24 @@ def runs_interval(
     variance = ratio / size + noise / unit  # in units of one right or wrong answer
     size = max(1.0, 1 / variance) if variance > 0 else math.inf
     return wilson_interval(float(np.clip(score, 0, 1)), size, level)
+
+# %% ../../nbs/stats/intervals.ipynb #runsef01
+def effective_runs(
+    seen: np.ndarray,  # mean scores of items, NaN: unscored, ... x n
+    trials: np.ndarray | float,  # runs behind each
+) -> np.ndarray:  # between 1 and trials, like seen
+    "As how many answers the runs of an item count (equation 8b)"
+    trials = np.broadcast_to(trials, np.shape(seen))
+    often = (trials > 1) & ~np.isnan(seen)
+    if not often.any():
+        return np.ones_like(trials)
+    runs = np.where(often, trials, 2.0)
+    score = np.where(often, seen, 0.0)
+    count = often.sum(axis=-1, keepdims=True) + 2  # two more, whose runs agree
+    within = (score * (1 - score) * runs / (runs - 1)).sum(axis=-1, keepdims=True)
+    mean = (score.sum(axis=-1, keepdims=True) + 1) / count
+    shared = np.clip(1 - within / count / (mean * (1 - mean)), 0, 1)
+    return np.where(often, runs / (1 + (runs - 1) * shared), 1.0)
 
 # %% ../../nbs/stats/intervals.ipynb #73321dbe
 def conformal_radius(

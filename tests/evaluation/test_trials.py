@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
-from benchnb.data.scores import Scores
+from benchnb.data.scores import MAX_TRIALS, Scores
+from benchnb.data.sources import load
 from benchnb.evaluation.method import Estimand, IntervalKind
 from benchnb.evaluation.per_task import PerTask
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method, simulate
+from benchnb.live.evaluation import Evaluation
+from benchnb.stats.intervals import effective_runs
 from benchnb.stats.irt import log_likelihood, posterior_mode, sample_posterior
 from benchnb.stats.irt_fit import fit_irt
 
@@ -107,3 +110,105 @@ def test_an_interval_names_what_it_is_for():
     assert counted.interval[0] < counted.score < counted.interval[1]
     parts = PerTask(get_method("random")).fit(plain)
     assert simulate(parts, scores, 20)[0].estimand is Estimand.EXPECTED
+
+
+COUNTING = [  # methods for which it matters how many runs are behind an answer
+    "guarded_irt",
+    "guarded_irt(rounds=5)",
+    "adaptive_irt",
+    "atlas",
+    "p_irt",
+    "gp_irt",
+    "anchor_irt",
+    "faq",
+    "proeval",
+    "random",
+    "stratified",
+    "difference",
+    "aipw",
+]
+
+
+@pytest.mark.parametrize("name", COUNTING)
+@pytest.mark.parametrize("counted", [False, True])
+def test_runs_that_agree_are_worth_one_run(name, counted):
+    "Whether the sources have runs or not: 3, 5 or 20 equal runs change nothing"
+    scores, _ = agents(44, runs=1)
+    source = scores.select(models=range(40))
+    if counted:
+        source, _ = agents(40)
+    row = scores.select(models=range(40, 44))
+    method = prepare_method(get_method(name).fit(source), 20)
+
+    def estimates(runs):
+        trials = np.full(row.shape, runs)
+        return simulate(method, Scores(row.values, row.items, row.models, trials))
+
+    once = estimates(1)
+    for runs in (3, 5, 20):
+        for one, many in zip(once, estimates(runs), strict=True):
+            assert many.items == one.items
+            assert many.score == pytest.approx(one.score, abs=1e-9)
+            narrower = np.ptp(one.interval) - np.ptp(many.interval)
+            assert narrower < 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["guarded_irt", "adaptive_irt", "p_irt", "random"])
+@pytest.mark.parametrize("counted", [False, True])
+def test_intervals_hold_with_any_number_of_runs(name, counted):
+    "Runs that agree, differ and mix: the interval holds the score that it names"
+    scores, expected = agents(280, 89, seed=2)
+    rng = np.random.default_rng(0)
+    source = scores.select(models=range(60))
+    if not counted:
+        single = rng.binomial(1, expected[:60]).astype(float)
+        source = Scores(single, source.items, source.models)
+    method = prepare_method(get_method(name).fit(source), 40)
+    rates = expected[60:]
+    once = rng.binomial(1, rates).astype(float)
+    held = {}
+    for runs in (1, 3, 5, 20):
+        held["agree", runs] = once, np.full(once.shape, runs), once
+        held["differ", runs] = rng.binomial(runs, rates) / runs, runs, rates
+    numbers = rng.choice([1, 3, 5, 20], once.shape)
+    held["mixed", 0] = rng.binomial(numbers, rates) / numbers, numbers, rates
+    for case, (values, trials, truth) in held.items():
+        trials = np.broadcast_to(trials, values.shape)
+        found = simulate(method, Scores(values, trials=trials))
+        ends = np.array([e.interval for e in found])
+        estimands = {e.estimand for e in found}
+        for means in [
+            means
+            for estimand, means in ((Estimand.RUN, values), (Estimand.EXPECTED, truth))
+            if estimand in estimands
+        ]:
+            mean = means.mean(axis=1)
+            rate = ((ends[:, 0] <= mean + 1e-9) & (mean - 1e-9 <= ends[:, 1])).mean()
+            assert rate >= 0.905, case  # of 220: .93 less two standard errors
+
+
+def test_effective_runs_by_hand():
+    seen, runs = np.array([0.5, 1.0, np.nan]), np.array([4, 2, 3])
+    within = (0.25 * 4 / 3 + 0) / 4  # two imaginary items, whose runs agree
+    mean = (0.5 + 1 + 1) / 4
+    shared = 1 - within / (mean * (1 - mean))
+    by_hand = [4 / (1 + 3 * shared), 2 / (1 + shared), 1]
+    np.testing.assert_allclose(effective_runs(seen, runs), by_hand)
+    both = effective_runs(np.stack([seen, seen]), np.stack([runs, np.ones(3)]))
+    np.testing.assert_allclose(both, [by_hand, [1, 1, 1]])
+    assert (effective_runs(np.full(1, 0.4), 5) < 5).all()  # one noisy item
+
+
+@pytest.mark.parametrize("runs", [10**12, MAX_TRIALS + 1, 0])
+def test_a_number_of_runs_has_a_limit_that_is_stated(runs):
+    table = load("helm_medqa")
+    evaluation = Evaluation(get_method("random").fit(table), 10, 0, source=table)
+    item = evaluation.ask()[0]
+    with pytest.raises(ValueError, match="from 1 to 1,000,000") as error:
+        evaluation.tell({item: {"r": [1.0, runs]}})
+    assert "\n" not in str(error.value) and len(str(error.value)) < 200
+    trials = np.ones((1, 3))
+    trials[0, 1] = runs
+    with pytest.raises(ValueError, match="from 1 to 1,000,000"):
+        Scores(np.ones((1, 3)), trials=trials)

@@ -522,8 +522,9 @@ def test_a_budget_caps_all_items_on_the_way_to_a_width(name, weight, tmp_path):
 
 def test_a_model_method_that_drew_at_random_falls_back_to_aipw(monkeypatch):
     def in_range(self, model, asked, seen):
+        self.source_scores_ = np.minimum(self.source_scores_, 0.5)  # all are weak
         return Estimate(
-            0.99, (0.98, 1.0), level=self.level, interval_method="factor model"
+            0.6, (0.59, 0.61), level=self.level, interval_method="factor model"
         )
 
     monkeypatch.setattr(GuardedIRT, "estimate_in_range", in_range)

@@ -47,7 +47,8 @@ def test_few_sources_leave_tasks_an_interval_from_their_random_items(method):
             low, high = part["interval"]
             if part["items"] >= 5 and part["kind"] != "exact":
                 assert part["kind"] == "design-based" and high - low < 0.95
-                holds.append(low <= truth.loc[model, task] <= high)
+                score = truth.loc[model, task]
+                holds.append(low - 1e-6 <= score <= high + 1e-6)  # of 6 digits
     assert len(holds) > 30 and np.mean(holds) >= 0.93
 
 
@@ -91,7 +92,8 @@ def test_where_neither_sources_nor_items_suffice_the_kind_says_so():
 def test_a_task_without_any_answer_has_no_score_and_no_rank(name):
     source, target = load("swebench_verified").split("random", seed=0)
     live = Evaluation(get_method(name).fit(source), 12, source=source)
-    tell_all(live, dict(zip(target.items.index, target.values[0], strict=True)))
+    middle = int(np.argsort(target.truth().to_numpy())[len(target) // 2])
+    tell_all(live, dict(zip(target.items.index, target.values[middle], strict=True)))
     report = live.report()
     shown = task_results(report).cells.set_index("task")
     unseen = [task for task, row in report["tasks"].items() if not row["items"]]

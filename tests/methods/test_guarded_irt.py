@@ -21,6 +21,7 @@ from benchnb.methods.guarded_irt import (
     prob_out_of_range,
     strong_rates,
 )
+from benchnb.stats.intervals import effective_runs
 from benchnb.stats.irt import (
     MIN_SOURCES,
     average_probabilities,
@@ -296,14 +297,19 @@ def one_source(method, models, row, trials):
         if count:
             scored = asked[~np.isnan(row[asked])][np.newaxis]
             posterior = sample_posterior(
-                models[-1], scored, row[scored], trials[scored]
+                models[-1],
+                scored,
+                row[scored],
+                effective_runs(row[scored], trials[scored]),
             )
+            worth = effective_runs(row[asked], trials[asked])[None]
             wanted = most_informative_items(
-                models[-1], posterior, asked[None], count, trials[asked][None]
+                models[-1], posterior, asked[None], count, worth
             )
             asked = np.append(asked, wanted[0])
     scored = asked[~np.isnan(row[asked])][np.newaxis]
-    return pool_predictions(models, scored, row[scored], trials[scored])
+    worth = effective_runs(row[scored], trials[scored])
+    return pool_predictions(models, scored, row[scored], worth)
 
 
 @pytest.mark.parametrize("rounds", [1, 4])

@@ -15,6 +15,7 @@ from benchnb.methods.proeval import (
     condition_on,
     score_prior,
 )
+from benchnb.stats.intervals import effective_runs
 
 PUBLISHED = dict(keep_answers=False, folds=0)
 
@@ -124,9 +125,11 @@ def test_repeated_runs_have_less_noise():
     once = prepare_method(ProEval(folds=0).fit(source), 20)
     often = prepare_method(ProEval(folds=0).fit(source), 20)
     often._runs = np.full(80, 4)  # as in a session whose answers rest on four runs
-    quiet = prepare_method(ProEval(folds=0, noise=0.3 / 4).fit(source), 20)
+    seen = 0.25 + 0.5 * target.values[0, often.coreset_]  # one run of four differs
+    worth = effective_runs(seen, 4)[0]
+    assert 1.5 < worth < 4
+    quiet = prepare_method(ProEval(folds=0, noise=0.3 / worth).fit(source), 20)
     quiet.coreset_, quiet.cross_ = often.coreset_, often.cross_
-    seen = target.values[0, often.coreset_].astype(float)
     assert often.estimate(seen).score == pytest.approx(quiet.estimate(seen).score)
     assert often.estimate(seen).score != pytest.approx(once.estimate(seen).score)
 

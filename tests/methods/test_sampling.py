@@ -117,8 +117,9 @@ def test_aipw_is_its_slow_definition(weights, penalty):
     "Equation 8 with n + 1 explicit fits of a ridge with an intercept"
     from sklearn.linear_model import Ridge
 
-    source, target = table(25, weights=weights, marks=True), table(
-        5, seed=8, weights=weights
+    source, target = (
+        table(25, weights=weights, marks=True),
+        table(5, seed=8, weights=weights),
     )
     method = prepare_method(AIPW(penalty=penalty).fit(source), 15, seed=1)
     asked, w = method.coreset_, source.weights

@@ -79,10 +79,34 @@ def test_model_assisted_estimate_by_hand():
         mass += weights[item] / chance[item]
         total += weights[item] / chance[item] * (answer - guess[item])
     score = sum(w * f for w, f in zip(weights, guess, strict=True)) + total / mass
-    variance = 0
+    variance = excess = 0
+    for item, answer in zip(items, seen, strict=True):
+        share = weights[item] / chance[item] / mass
+        said = guess[item] * (1 - guess[item])
+        excess += share * ((answer - guess[item]) ** 2 - said)
     for item in items:
         share = weights[item] / chance[item] / mass
-        uniform = guess[item] * (1 - guess[item]) + 0.02
+        uniform = guess[item] * (1 - guess[item]) + max(0, excess) + 0.02
         variance += (1 - chance[item]) * share**2 * uniform
     assert found.score == pytest.approx(score)
     assert found.se == pytest.approx(np.sqrt(2 * variance))
+
+
+@pytest.mark.parametrize("size", [10, 20, 50])
+def test_the_interval_needs_no_trust_in_the_predictions(size):
+    "Right, reversed and far too sure predictions: half() holds what it promises"
+    rng = np.random.default_rng(size)
+    total = 300
+    weights, chance = np.full(total, 1 / total), np.full(total, size / total)
+    held = {"right": [], "reversed": [], "too sure": []}
+    for _ in range(400):
+        logit = 1.2 * rng.normal(size=total) + 0.5
+        right = 1 / (1 + np.exp(-logit))
+        truth = (rng.random(total) < right).astype(float)
+        items = rng.choice(total, size, replace=False)
+        guesses = {"right": right, "reversed": 1 - right}
+        guesses["too sure"] = 1 / (1 + np.exp(-4 * logit))
+        for name, guess in guesses.items():
+            found = model_assisted_estimate(weights, chance, guess, items, truth[items])
+            held[name].append(abs(found.score - truth.mean()) <= found.half())
+    assert min(map(np.mean, held.values())) > 0.93
