@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['TABLE', 'UNFINISHED', 'is_parquet', 'read_frame', 'parse_columns', 'rename_columns', 'to_long_table', 'check_rows',
            'scores_from_long', 'check_columns_are_known', 'columns_to_tasks', 'leave_out_invalid', 'choose_metric',
-           'values_to_scores', 'trial_columns', 'rollouts', 'read_tables']
+           'said_directions', 'values_to_scores', 'trial_columns', 'rollouts', 'read_tables']
 
 # %% ../../nbs/data/tables.ipynb #d2d63bf5
 import csv
@@ -47,7 +47,14 @@ from benchnb.data.untrusted import (
     read_within_limits,
     strip_apostrophes,
 )
-from .validity import invalid_rows, may_mark
+from benchnb.data.validity import (
+    NO,
+    YES,
+    as_words,
+    invalid_rows,
+    may_mark,
+    plain_name,
+)
 
 # %% ../../nbs/data/tables.ipynb #c7d9a610
 TABLE = re.compile(r"\.(csv|tsv|parquet|jsonl|ndjson)(\.(gz|bz2|zst))?$")
@@ -218,6 +225,8 @@ def rename_columns(
         if other not in frame:
             some = ", ".join(map(repr, frame.columns[:12]))
             raise ValueError(f"no column {other!r} (for {name!r}): there are {some}")
+    replaced = ({*columns} - {*columns.values()}) & {*frame}  # by another column
+    frame = frame.drop(columns=[*replaced])
     return frame.rename(columns={other: name for name, other in columns.items()})
 
 # %% ../../nbs/data/tables.ipynb #93694df2
@@ -473,6 +482,10 @@ def gather(
     return Scores(resolved.values, items, models, resolved.trials)
 
 
+# columns of which an item has one, whatever model answered it
+QUESTIONS = ("hash", "doc_hash", "sample_hash", "question_hash", "question")
+
+
 def one_fact_each(
     frame: pd.DataFrame,  # a long table
     codes: np.ndarray,  # the position of each row's item, or model
@@ -499,7 +512,45 @@ def one_fact_each(
             some = ", ".join(map(repr, given.tolist()[:3]))
             side = "item" if must is ITEM_FACTS else "model"
             raise ValueError(f"{side} {names[at]!r} has more than one {column}: {some}")
+        elif must is ITEM_FACTS and plain_name(column) in QUESTIONS:
+            at = twice[0]
+            given = values[pd.unique(code[known & (codes == at)])]
+            some = " and ".join(repr(str(value)[:60]) for value in given.tolist()[:2])
+            problem = (
+                f"item {names[at]!r} has more than one {column} ({some}): questions "
+                f"are told apart by it, or the column {column!r} is left out"
+            )
+            raise AmbiguousFile(problem, "columns", [f"item={column}"])
     return pd.DataFrame(facts, pd.Index(names, dtype=object))
+
+# %% ../../nbs/data/tables.ipynb #sysapart1
+# columns that tell systems of one name apart, where both answered one item
+SYSTEMS = (
+    "reasoning_effort effort reasoning thinking enable_thinking temperature "
+    "quantization revision checkpoint system_prompt prompt_template agent_version"
+).split()
+
+
+def systems_apart(
+    rows: pd.DataFrame,  # long
+) -> pd.DataFrame:  # the same, or with models whose names have a setting
+    "Keep apart what a column says are several systems of one name"
+    for column in [name for name in rows.columns if plain_name(name) in SYSTEMS]:
+        settings = rows.groupby("model")[column].nunique()
+        each = rows.groupby(["model", "item"])[column].nunique()
+        both = {*each[each > 1].index.get_level_values("model")}
+        for model in settings.index[settings > 1]:
+            own = rows["model"] == model
+            words = rows.loc[own, column].map(str, na_action="ignore")
+            line = f"{column} ({', '.join(sorted(words.dropna().unique())[:3])})"
+            if model in both:
+                named = f"{model} ({column}=" + words + ")"
+                rows = rows.assign(model=rows["model"].mask(own, named.fillna(model)))
+                line = f"{model} is kept apart by {line}"
+            else:
+                line = f"{model} answered different items with other {line}"
+            warnings.warn(line, stacklevel=2)
+    return rows
 
 # %% ../../nbs/data/tables.ipynb #d20c6ab6
 def scores_from_long(
@@ -512,7 +563,7 @@ def scores_from_long(
         if name not in table:
             raise no_column(name, frame.columns)
     check_rows(table, offset=0)
-    return gather(table, repeated)
+    return gather(systems_apart(table), repeated)
 
 # %% ../../nbs/data/tables.ipynb #9ffaa312
 def check_columns_are_known(
@@ -620,6 +671,19 @@ def choose_metric(
     return rows[kept]
 
 
+def said_directions(
+    rows: pd.DataFrame,  # long
+) -> pd.Series | None:  # True: more is better; None: no column says it
+    "What a column such as higher_is_better says of each row"
+    for column in rows.columns:
+        name = plain_name(column)
+        if name in ("higher_is_better", "lower_is_better"):
+            words = as_words(rows[column])
+            higher, lower = (YES, NO) if name.startswith("higher") else (NO, YES)
+            return words.map(dict.fromkeys(higher, True) | dict.fromkeys(lower, False))
+    return None
+
+
 def values_to_scores(
     rows: pd.DataFrame,  # long, perhaps with the columns metric and task
     direction: str | None = None,  # which values are better; None: by the metric
@@ -627,6 +691,9 @@ def values_to_scores(
     column: str | None = None,  # the name of the scores' column in the file
 ) -> pd.DataFrame:
     "The same with scores from 0 to 1; where lower is better, that has to be said"
+    said = said_directions(rows)
+    if said is not None and "metric" not in rows:
+        rows = rows.assign(metric=column or "score")
     if "metric" not in rows:
         if column and metric_direction(column) == "lower":
             direction = settle_direction(column, "columns", chosen=direction)
@@ -639,7 +706,12 @@ def values_to_scores(
     metrics = rows["metric"].map(str, na_action="ignore")
     directions = {}
     for name, metric in dict.fromkeys(zip(task, metrics.fillna(""), strict=True)):
-        by_name = metric_direction(metric, task=str(name))
+        is_own = (task == name) & (metrics.fillna("") == metric)
+        answers = [] if said is None else [*said[is_own].dropna().unique()]
+        if len(answers) > 1:
+            raise ValueError(f"{metric!r} on {name} is better when higher and lower")
+        is_higher = bool(answers[0]) if answers else None
+        by_name = metric_direction(metric, is_higher, str(name))
         several = len({*metrics.dropna()}) > 1
         chosen = None if several and by_name == "higher" else direction
         directions[name, metric] = chosen or "higher"
@@ -647,6 +719,7 @@ def values_to_scores(
             directions[name, metric] = settle_direction(
                 metric,
                 "column metric",
+                said=is_higher,
                 chosen=chosen,
                 task="" if name == "all" else str(name),
             )
@@ -737,7 +810,7 @@ def read_tables(
             rows.append(table.assign(file=str(one)) if by_number else table)
     where = " and ".join(map(str, paths[:3]))
     with naming(where) if paths else nullcontext():
-        joined = pd.concat(rows)
+        joined = systems_apart(pd.concat(rows))
         if task is not None and "task" not in joined:
             joined["task"] = task
         if "file" in joined and "task" not in joined and len(paths) == len(files) > 1:

@@ -14,9 +14,14 @@ from .files import AmbiguousFile
 # %% ../../nbs/data/tables.ipynb #va000003
 OF = r"((is|was|row|item|sample|trial|run|reward|score|result|eval|record)_)?"
 VALID = re.compile(rf"{OF}(valid|validity)|valid_(row|trial|run|reward|score)")
+COUNTED = re.compile(  # valid, too, where every row has a yes or a no
+    rf"{OF}(included?|counted|usable|eligible|evaluable|scor(e)?able)"
+)
 INVALID = re.compile(
-    rf"{OF}(invalid|invalidated|excluded?|skip|skipped|voided|discarded|ignored)"
+    rf"(to_)?{OF}(invalid|invalidated|excluded?|skip|skipped|voided?|discarded?"
+    r"|ignored?|quarantined?|annulled|retracted|withdrawn|disqualified)"
     r"|(invalid|invalidation|exclusion|skip)_reason|invalidation"
+    r"|(do_not|dont|not)_count(ed)?|(flagged|marked)_(as_)?invalid"
 )
 STATUS = re.compile(r"(\w+_)?(status|state|outcome)")
 ERROR = re.compile(
@@ -96,6 +101,10 @@ def verdicts(
 ) -> pd.Series | None:  # of Verdict; None: it is about something else
     "What a column says of each row"
     values = {*words.unique()}
+    if COUNTED.fullmatch(name) and values <= YES | NO:
+        return words.map(
+            {word: Verdict.VOID if word in NO else Verdict.COUNTS for word in values}
+        )
     if VALID.fullmatch(name):
         kinds = dict.fromkeys(values, Verdict.DOUBTFUL)  # neither yes nor no
         kinds |= dict.fromkeys(NO, Verdict.VOID) | dict.fromkeys(YES, Verdict.COUNTS)
@@ -126,7 +135,8 @@ def may_mark(
 ) -> bool:
     "May a column of this name say that rows do not count?"
     name = plain_name(column)
-    return any(kind.fullmatch(name) for kind in (VALID, INVALID, STATUS, ERROR))
+    kinds = (VALID, COUNTED, INVALID, STATUS, ERROR)
+    return any(kind.fullmatch(name) for kind in kinds)
 
 # %% ../../nbs/data/tables.ipynb #va000006
 def invalid_rows(
@@ -141,7 +151,7 @@ def invalid_rows(
         name = plain_name(column)
         said = verdicts(name, as_words(frame[column]), scores)
         if said is not None:
-            is_flag = VALID.fullmatch(name) or INVALID.fullmatch(name)
+            is_flag = any(x.fullmatch(name) for x in (VALID, COUNTED, INVALID))
             (flags if is_flag else signs)[column] = said
 
     def says(verdict: Verdict, columns: dict) -> pd.Series:

@@ -131,6 +131,7 @@ class Result:
     n_items: int | None
     system: dict[str, str]  # settings with which the model answered
     settings: dict[str, str]  # the same, where a task has its own
+    asked: dict[str, str]  # what else makes another question of one, or another score
     shots: str
 
     @property
@@ -177,6 +178,7 @@ class Result:
 # of a model's generation: what scenarios choose themselves; the rest is the system's
 TASK_ARGS = ("temperature", "top_p", "top_k", "max_tokens", "prompt_template")
 SYSTEM_ARGS = ("reasoning", "reasoning_effort", "thinking", "max_attempts")
+LIMIT_ARGS = ("eval_limits", "agentic_eval_config", "incorrect_attempt_feedback")
 
 
 def read_result(
@@ -193,6 +195,18 @@ def read_result(
     name = config.get("metric_name")
     count = get_nested(raw, "score_details", "uncertainty", "num_samples")
     said = {n: short(x) for n, x in args.items() if x not in (None, "", {}, [])}
+    steps = get_nested(args, "eval_plan", "steps")
+    judging = config.get("llm_scoring")
+    judges = [
+        as_word(get_nested(judge, "model_info", "id"))
+        for judge in as_list(get_nested(judging, "judges"))
+    ]
+    asked = {
+        "judge": "+".join(sorted(filter(None, judges))),
+        "judge_prompt": get_nested(judging, "input_prompt"),
+        "eval_plan": steps,
+        "hf_split": get_nested(raw, "source_data", "hf_split"),
+    } | {name: args.get(name) for name in LIMIT_ARGS}
     effort = get_nested(more, "reasoning_effort")
     if isinstance(effort, str):
         said["reasoning_effort"] = short(effort)
@@ -205,6 +219,7 @@ def read_result(
         n_items=count if isinstance(count, int) else None,
         system={n: said[n] for n in SYSTEM_ARGS if n in said},
         settings={f"{n} of {task}": said[n] for n in TASK_ARGS if n in said},
+        asked={n: short(x, most=40) for n, x in asked.items() if x},
         shots=as_word(get_nested(more, "num_fewshot")),
     )
 
@@ -368,6 +383,7 @@ def with_result(
     log.scale = None if log.metric == "is_correct" else result.scale(log.scores)
     log.shots = result.shots
     log.system = result.system | result.settings
+    log.settings = result.asked
     if result.score is not None and log.metric != "is_correct":
         is_percent = log.scale is None and result.is_percent
         log.reported = [

@@ -89,10 +89,10 @@ def is_valid(
     trial: dict,
 ) -> bool:
     "Whether its reward counts, by its marks; older versions write only exceptions"
-    marks = [trial.get("reward_valid")]
+    marks = [trial.get("reward_valid"), trial.get("failure_mode") not in BROKEN]
     for error in trial_errors(trial):
         mark = get_nested(error, "policy", "has_valid_reward")
-        if mark is None and marks[0] is None:
+        if mark is None and trial.get("reward_valid") is None:
             mark = get_nested(error, "exception_type") not in (*BROKEN, *VOID)
         marks.append(mark)
     return not any(mark is False for mark in marks)
@@ -156,6 +156,7 @@ KWARGS = ("config", "agent", "kwargs")
 
 
 LIMITS = ("override_timeout_sec", "max_timeout_sec")
+MACHINE = [f"override_{name}" for name in ("cpus", "memory_mb", "storage_mb", "gpus")]
 # of an agent's configuration: what is said elsewhere
 ELSEWHERE = (
     *LIMITS,
@@ -210,13 +211,14 @@ PROVIDER = ("model_info", "provider")
 def trial_limits(
     trial: dict,
 ) -> dict[str, str]:
-    "How much time and which instructions the agent had: they make another task"
+    "Which time, machine and instructions the agent had: they make another task"
     times = ("timeout_multiplier", "agent_timeout_multiplier")
     texts = ("extra_instructions", "extra_instruction_paths")
     limits = {}
     for place, names in (
         (("config",), (*times, *texts)),
         (("config", "agent"), LIMITS),
+        (("config", "environment"), MACHINE),
     ):
         config = as_dict(get_nested(trial, *place))
         for name in names:
@@ -338,6 +340,19 @@ class Job(NamedTuple):
         return []
 
 
+def reported_accuracy(
+    run: dict,  # tb's results.json
+    metric: str,
+    task: str,
+) -> list[Reported]:  # []: it says none
+    "The share of all trials that tb counts as resolved"
+    score = as_known_number(run.get("accuracy"))
+    size = len(as_list(run.get("results")))
+    if score is None or metric != "is_resolved":
+        return []
+    return [Reported(score, "accuracy", (task,), n_items=size)]
+
+
 class Harbor(Harness):
     "Harbor, and Terminal-Bench's first harness"
 
@@ -408,7 +423,8 @@ class Harbor(Harness):
                 settings=trial_limits(trials[0]),
                 system=trial_system(trials[0]),
                 system_is_whole=get_nested(trials[0], "config", "agent") is not None,
-                reported=job.reported(trials[0], metric, task),
+                reported=job.reported(trials[0], metric, task)
+                or reported_accuracy(raw, metric, task),
                 origin=origins.pop() if len(origins) == 1 else "",
             )
             return [log]

@@ -574,7 +574,9 @@ def guess_harness(
         if file := next((f for f in files if signs.search(f.name)), None):
             candidates[name] = file
     for name, file in candidates.items() if len(candidates) > 1 else ():
-        if file.suffix == ".json" and (harness := harness_of_json(file, [name])):
+        if file.suffix != ".json":
+            continue
+        if harness := harness_of_json(file, [name, *names]):
             return harness  # several harnesses name their files so
     if candidates:
         return get_harness(next(iter(candidates)))

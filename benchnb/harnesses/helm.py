@@ -111,7 +111,9 @@ def run_spec(folder: Path) -> Json:  # {}: there is none
     return read_json(path) if path.is_file() else {}
 
 
-TASK_ARGS = "temperature max_tokens top_p instructions method".split()
+TASK_ARGS = (
+    "temperature max_tokens top_p instructions method global_prefix num_outputs"
+).split()
 
 
 def adapter_settings(
@@ -234,7 +236,7 @@ class Helm(Harness):
             tokens = ["num_prompt_tokens", "num_output_tokens"]
             cost = frame.reindex(columns=tokens).sum(axis=1, min_count=2)
             state = path.parent / "scenario_state.json"
-            questions = self.questions(state) if state.is_file() else {}
+            questions, failed = self.requests(state) if state.is_file() else ({}, [])
             hashes = [questions.get(name, 0) for name in frame.index]
             spec = run_spec(path.parent)
             system, shots, limit = adapter_settings(spec, task)
@@ -256,6 +258,11 @@ class Helm(Harness):
                 ),
                 notes=self.metric_notes(frame, metric, task),
             )
+            if lost := len({*failed} & {*frame.index}):
+                log.notes.append(
+                    f"{metric} of {task}: on {lost} of {len(frame)} instances the "
+                    f"request of {model} failed, and HELM scores an empty answer"
+                )
             return [log]
 
     def metric_notes(self, frame: pd.DataFrame, metric: str, task: str) -> list[str]:
@@ -278,9 +285,10 @@ class Helm(Harness):
                 )
         return notes
 
-    def questions(self, path: Path) -> dict[str, int]:
-        "A hash of each instance's question"
+    def requests(self, path: Path) -> tuple[dict[str, int], list[str]]:
+        "A hash of each instance's question; the instances without an answer"
         hashes = {}
+        failed = []
 
         def keep(record):  # of a request nothing but its question
             instance = record.get("instance")
@@ -289,6 +297,8 @@ class Helm(Harness):
             if not instance.get("perturbation"):
                 text = get_nested(instance, "input", "text")
                 hashes[instance.get("id")] = text_hash(text)
+                if get_nested(record, "result", "success") is False:
+                    failed.append(instance.get("id"))
 
         read_json(path, keep)
-        return hashes
+        return hashes, failed

@@ -34,6 +34,7 @@ from benchnb.harnesses.logs import (
 )
 from benchnb.harnesses.measured import (
     NEUTRAL,
+    SAMPLING,
     Reported,
     setting_words,
 )
@@ -158,6 +159,7 @@ def model_settings(
     values |= as_dict(values.pop("generation_parameters", None))
     revision = as_word(config.get("revision"))
     system = setting_words(values, shown=SHOWN, left_out=(*IN_NAME, *NEUTRAL))
+    system |= {x: "none" for x in SAMPLING if x in values and values[x] is None}
     return "" if revision == "main" else revision, system
 
 

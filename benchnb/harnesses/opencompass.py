@@ -142,7 +142,7 @@ def reported_scores(
 ) -> list[Reported]:
     "The file's own accuracy, and the plain means of groups that a summary has"
     reported = []
-    names = [n for n in raw if re.match(r"(accuracy|score)( \(|$)", n)]
+    names = [n for n in raw if re.match(r"(accuracy|score|\w*pass@1)( \(|$)", n)]
     own = as_known_number(raw[names[0]]) if names else None
     if own is not None:
         is_share = own <= 1 and abs(own - means) < PERCENT

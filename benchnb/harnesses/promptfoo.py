@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data.directions import settle_direction
+from ..data.directions import metric_direction, settle_direction
 from ..data.files import naming
 from ..data.scores import COST_UNITS
 from .harness import Harness
@@ -66,7 +66,10 @@ def row_failure(
     row: dict,
     metric: str = PASSED,
 ) -> str:  # a Failure; "": it was answered
-    "Whether the provider or a grader failed; a failed assertion has an error text, too"
+    "Whether the provider or a grader failed, or nothing was asserted of the answer"
+    reason = get_nested(row, "gradingResult", "reason")
+    if metric in (PASSED, "score") and reason == "No assertions":
+        return Failure.INVALID
     components = get_nested(row, "gradingResult", "componentResults")
     for part in components if isinstance(components, list) else ():
         own = get_nested(part, "assertion", "metric")
@@ -131,6 +134,19 @@ def provider_config(
         elif name in entry and isinstance(entry[name], dict):  # id: {config: ...}
             configs.append(entry[name].get("config"))
     return as_dict(configs[min(place, len(configs) - 1)] if configs else None)
+
+
+def grader_settings(
+    rows: list[dict],  # of one column
+) -> dict[str, str]:  # only what the tests say
+    "Which model grades the answers, and with which words"
+    settings = {}
+    for name, key in (("grader", "provider"), ("rubric_prompt", "rubricPrompt")):
+        values = [get_nested(row, "testCase", "options", key) for row in rows]
+        words = {short(x, most=80) for x in values if x}
+        if words:
+            settings[name] = short("+".join(sorted(words)), most=80)
+    return settings
 
 
 def prompt_word(
@@ -263,7 +279,10 @@ class Promptfoo(Harness):
             task = choices.task or ""
             metric = chosen_metric(rows, choices, where)
             direction = settle_direction(
-                metric, where, said=True, chosen=choices.direction_on(task)
+                metric,
+                where,
+                said=metric_direction(metric) != "lower" or None,
+                chosen=choices.direction_on(task),
             )
             date = timestamp(get_nested(raw, "results", "timestamp"))
             run = raw.get("evalId") or Path(path).absolute()
@@ -272,16 +291,20 @@ class Promptfoo(Harness):
                 column = Column.of(part[0], raw)
                 names, hashes = item_names(part)
                 failures = [row_failure(row, metric) for row in part]
-                scores = [
-                    np.nan if failure else row_value(row, metric)
-                    for row, failure in zip(part, failures, strict=True)
-                ]
+                counted = np.array(
+                    [
+                        np.nan if failure == Failure.ERROR else row_value(row, metric)
+                        for row, failure in zip(part, failures, strict=True)
+                    ]
+                )
+                is_invalid = np.array(failures) == Failure.INVALID
                 places = [(row.get("testIdx"), row.get("promptIdx")) for row in part]
                 log = Log(
                     model=choices.model or column.model,
                     task=task,
                     ids=np.array(names, object),
-                    scores=np.array(scores),
+                    scores=np.where(is_invalid, np.nan, counted),
+                    counted=counted if is_invalid.any() else None,
                     hashes=as_hashes(hashes),
                     cost=np.array([row_cost(row, choices.cost) for row in part]),
                     facts={"evaluated": date} if date else {},
@@ -290,7 +313,9 @@ class Promptfoo(Harness):
                     runs=np.array([f"{run} {test} {n}" for test, n in places], object),
                     metric=metric,
                     direction=direction,
+                    settings=grader_settings(part),
                     system=column.system,
+                    system_is_whole=bool(get_nested(raw, "config", "providers")),
                     reported=column.reported(metric, task),
                     failures=np.array(failures, object),
                 )

@@ -6,6 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/harnesses/agents.ipynb #a58ta103
+import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +25,9 @@ from benchnb.harnesses.logs import (
     Log,
     as_cost,
     as_dict,
+    as_hashes,
     as_ids,
+    as_list,
     as_number,
     as_word,
     get_nested,
@@ -59,6 +63,39 @@ def simulation_cost(
     return as_cost(trial.get(names.get(unit, "")))
 
 
+# what makes another task, beside its name and what is said about it
+TASK = "user_scenario initial_state evaluation_criteria user_tools".split()
+USER = {  # a setting -> its name in user_info
+    "user_llm": "llm",
+    "user_implementation": "implementation",
+    "user_guidelines": "global_simulation_guidelines",
+}
+TRIALS = ("simulations", "simulation_index")  # the second in results.json of a folder
+
+
+def task_hashes(
+    tasks: list,  # as tau2 writes them
+) -> dict[str, str]:  # id -> hexadecimal digits
+    "What was asked in each task; what is not set says nothing"
+
+    def without_nulls(value: Json) -> Json:
+        if isinstance(value, dict):
+            parts = {k: without_nulls(x) for k, x in value.items()}
+            return {k: x for k, x in parts.items() if x not in (None, {}, [])}
+        if isinstance(value, list):
+            return [without_nulls(part) for part in value]
+        return value
+
+    hashes = {}
+    for task in tasks:
+        asked = without_nulls({name: get_nested(task, name) for name in TASK})
+        if asked:
+            text = json.dumps(asked, sort_keys=True)
+            code = hashlib.sha256(text.encode()).hexdigest()
+            hashes[str(get_nested(task, "id"))] = code
+    return hashes
+
+
 class Tau(Harness):
     "tau-bench and tau2"
 
@@ -75,7 +112,7 @@ class Tau(Harness):
     def holds(self, raw: Json) -> bool:
         "Is it a file of trials?"
         if isinstance(raw, dict):
-            return isinstance(raw.get("simulations"), list)
+            return any(isinstance(raw.get(name), list) for name in TRIALS)
         first = raw[0] if isinstance(raw, list) and raw else None
         return isinstance(first, dict) and {"task_id", "reward"} <= {*first}
 
@@ -85,9 +122,12 @@ class Tau(Harness):
         where = repr(str(path))
         with naming(path, "is no result of tau-bench or tau2"):
             raw = read_json(path)
+            if path.parent.name == "simulations" and get_nested(raw, "task_id"):
+                return []  # one trial, that the results above list
             if not self.holds(raw):
                 raise ValueError("it has no simulations, and is no list of trials")
-            trials = raw["simulations"] if isinstance(raw, dict) else raw
+            parts = [raw.get(name) for name in TRIALS] if isinstance(raw, dict) else []
+            trials = next(filter(None, parts), []) if isinstance(raw, dict) else raw
             if not trials:
                 return []
             agent = get_nested(raw, "info", "agent_info")
@@ -105,9 +145,16 @@ class Tau(Harness):
             for name in ("max_steps", "max_errors"):
                 if limit := as_word(get_nested(raw, "info", name)):
                     settings[name] = limit
-            user = get_nested(raw, "info", "user_info", "llm")
-            if user:
-                settings["user_llm"] = short(user)
+            user = as_dict(get_nested(raw, "info", "user_info"))
+            for name, key in USER.items():
+                if user.get(key):
+                    settings[name] = short(user[key])
+            words = setting_words(as_dict(user.get("llm_args")), EFFORT)
+            settings |= {f"user_{name}": word for name, word in words.items()}
+            policy = get_nested(raw, "info", "environment_info", "policy")
+            if policy:
+                settings["policy"] = short(policy, most=0)
+            documents = task_hashes(as_list(get_nested(raw, "tasks")))
             runs = [
                 str(trial.get("id") or f"{path} {number}")
                 for number, trial in enumerate(trials)
@@ -119,6 +166,9 @@ class Tau(Harness):
                 task=task,
                 ids=as_ids([trial["task_id"] for trial in trials]),
                 scores=np.array([simulation_reward(trial) for trial in trials]),
+                hashes=as_hashes(
+                    [documents.get(str(trial["task_id"])) for trial in trials]
+                ),
                 cost=np.array(
                     [simulation_cost(trial, choices.cost) for trial in trials]
                 ),

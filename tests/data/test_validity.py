@@ -46,6 +46,11 @@ MARKS = {
     "status": ["infrastructure_error" if first else "completed" for first in FIRST],
     "run_state": ["Not run" if first else "done" for first in FIRST],
     "outcome": ["invalidated" if first else "ok" for first in FIRST],
+    "included": [not first for first in FIRST],
+    "is_usable": ["no" if first else "yes" for first in FIRST],
+    "to_exclude": [int(first) for first in FIRST],
+    "quarantined": FIRST,
+    "do_not_count": ["yes" if first else "no" for first in FIRST],
 }
 
 
@@ -195,3 +200,54 @@ def test_a_leaderboard_with_a_metric_in_each_row():
     frame = pd.DataFrame({"model": MODELS, "metric": "wer", "q1": [1, 0], "q2": 1})
     with pytest.raises(AmbiguousFile, match="lower is better"):
         load_table(frame)
+
+
+def test_a_column_of_other_words_than_yes_and_no_is_no_mark():
+    scores, lines = read(long(included=["kitchen", "bath"] * 6))
+    assert not np.isnan(scores.values).any() and not lines
+
+
+# Which direction is better, which system it is, and which question -----------------
+
+
+@pytest.mark.parametrize("column", ["higher_is_better", "lowerIsBetter"])
+@pytest.mark.parametrize("metric", [{}, {"metric": "my_score"}])
+def test_a_column_says_which_direction_is_better(column, metric, tmp_path):
+    frame = long(**metric, **{column: column != "higher_is_better"})
+    with pytest.raises(AmbiguousFile, match="lower is better") as caught:
+        read(frame, tmp_path)
+    assert caught.value.option == "direction"
+    scores, _ = read(frame, tmp_path, direction="lower")
+    assert np.array_equal(scores.values[0], [1, 1, 1, 0, 0, 0])
+    same = long(**metric, **{column: column == "higher_is_better"})
+    assert np.array_equal(read(same)[0].values[0], [0, 0, 0, 1, 1, 1])
+
+
+def test_a_setting_tells_systems_of_one_name_apart():
+    low = long(reasoning_effort="low")
+    high = low.assign(reasoning_effort="high", score=1.0)
+    scores, lines = read(pd.concat([low, high], ignore_index=True))
+    assert lines == [f"{m} is kept apart by reasoning_effort (high, low)" for m in "ab"]
+    assert list(scores.models.index) == [
+        f"{model} (reasoning_effort={effort})"
+        for effort in ("low", "high")
+        for model in "ab"
+    ]
+    half = low.assign(reasoning_effort=["low"] * 3 + ["high"] * 9)
+    scores, (line,) = read(half)
+    assert list(scores.models.index) == ["a", "b"]
+    assert line == "a answered different items with other reasoning_effort (high, low)"
+
+
+@pytest.mark.parametrize("column", ["hash", "question"])
+def test_another_question_under_one_name_is_asked_about(column):
+    frame = long()
+    shift = frame["model"].eq("b").astype(int)
+    places = frame["item"].str[1:].astype(int) + shift  # b's file lost its first
+    frame[column] = [f"What is {place}?" for place in places]
+    with pytest.raises(AmbiguousFile, match=f"more than one {column}") as caught:
+        read(frame)
+    (choice,) = caught.value.choices
+    assert choice == f"item={column}"
+    scores, _ = read(frame, columns={"item": column})
+    assert scores.shape == (2, 7) and np.isnan(scores.values).sum() == 2

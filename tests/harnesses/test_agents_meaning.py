@@ -749,3 +749,136 @@ def test_partial_credit_of_an_agent_that_ran_out_of_time_counts(tmp_path):
 def test_a_report_that_names_nothing_is_refused(report, tmp_path):
     path = write_json(tmp_path / "agent.run.json", report)
     refused(lambda: read("swebench", path), "agent.run.json", "no")
+
+
+# Further marks, settings and names -------------------------------------------------
+
+
+def test_the_accuracy_of_terminal_bench_is_compared(tmp_path):
+    "Its own accuracy counts a trial without a verdict, and one that never began, as 0"
+    outcomes = [
+        ("a", True, "unset"),
+        ("b", False, "unset"),
+        ("c", None, "test_timeout"),
+    ]
+    outcomes.append(("d", False, "agent_installation_failed"))
+    trials = [
+        {"task_id": name, "is_resolved": x, "failure_mode": mode}
+        for name, x, mode in outcomes
+    ]
+    path = tmp_path / "results.json"
+    write_json(path, {"results": trials[:3], "accuracy": 1 / 3})
+    scores, _, reconciled = read("harbor", path)
+    assert [*means(scores).values()] == [0.5]
+    (line,) = reconciled.values()
+    assert "reports 33.3 points by accuracy, the items give 50.0" in line
+    write_json(path, {"results": trials, "accuracy": 0.25})
+    (log,) = get_harness("harbor").read(path)
+    assert np.array_equal(log.scores, [1, 0, np.nan, np.nan], equal_nan=True)
+    assert log.failures[3] == Failure.INVALID
+
+
+def test_a_larger_machine_makes_another_task(tmp_path):
+    for model, memory in (("m", 2048), ("n", 16384)):
+        trials = [harbor_trial("a", 1.0, model=model)]
+        environment = {"override_memory_mb": memory, "override_cpus": None}
+        trials[0]["config"]["environment"] = environment
+        write_harbor(tmp_path / model, trials)
+    refused(lambda: read("harbor", tmp_path), "let override_memory_mb differ")
+
+
+@pytest.mark.parametrize("metric", ["success", "score"])
+def test_a_test_that_asserts_nothing_measures_nothing(metric, tmp_path):
+    rows = [
+        promptfoo_row(says, x, n) for n, (says, x) in enumerate([("a", 1), ("b", 0)])
+    ]
+    rows.append(promptfoo_row("c", 1, 2))
+    rows[2]["testCase"]["assert"] = []
+    rows[2]["gradingResult"] = {"pass": True, "score": 1, "reason": "No assertions"}
+    path = write_promptfoo(tmp_path / "o.json", rows, [promptfoo_sums(rows, "m")])
+    scores, _, reconciled = read("promptfoo", path, metric=(metric,))
+    assert means(scores) == {"m": 0.5} and np.isnan(scores.values).sum() == 1
+    assert "marked as invalid (1 of 3)" in reconciled["m"]
+
+
+def test_another_grader_makes_another_question(tmp_path):
+    for model, grader in (
+        ("m", "openai:x"),
+        ("n", {"id": "anthropic:y", "config": {}}),
+    ):
+        rows = [promptfoo_row("a", 1, model=model)]
+        rows[0]["testCase"]["options"] = {"provider": grader}
+        write_promptfoo(tmp_path / f"{model}.json", rows)
+    refused(lambda: read("promptfoo", tmp_path), "openai:x", "let grader differ")
+
+
+def test_a_named_score_of_harm_is_asked_for(tmp_path):
+    rows = [promptfoo_row("a", 1, metrics={"Toxicity": 0.25, "Tone": 0.5})]
+    path = write_promptfoo(tmp_path / "o.json", rows)
+    refused(lambda: read("promptfoo", path, metric=("Toxicity",)), "direction='lower'")
+    lower = read("promptfoo", path, metric=("Toxicity",), direction="lower")
+    assert means(lower[0]) == {"m": 0.75}
+    assert means(read("promptfoo", path, metric=("Tone",))[0]) == {"m": 0.5}
+
+
+def test_a_setting_of_one_provider_alone_is_said(tmp_path):
+    for model, config in (("m", {"temperature": 1}), ("n", {})):
+        rows = [promptfoo_row("a", 1, model=model)]
+        provider = {"id": model, "config": config}
+        write_promptfoo(tmp_path / f"{model}.json", rows, providers=[provider])
+    _, said, _ = read("promptfoo", tmp_path)
+    assert "models answered with other temperature: 1 (m), not set (n)" in said
+
+
+def test_a_task_that_tau2_edited_is_another_one(tmp_path):
+    for model, action in (("m", "cancel"), ("n", "refund"), ("o", "cancel")):
+        run = tau_run([("0", 1.0), ("1", 0.0)], model=model)
+        criteria = [{"actions": [{"name": "look"}]}, {"actions": [{"name": action}]}]
+        run["tasks"] = [
+            {"id": str(n), "evaluation_criteria": own, "user_scenario": {"n": n}}
+            for n, own in enumerate(criteria)
+        ]
+        if model == "o":  # a later version writes more names, and says nothing by them
+            run["tasks"][0] |= {"initial_state": None, "annotations": ["x"]}
+        write_json(tmp_path / f"{model}.json", run)
+    files = [tmp_path / f"{model}.json" for model in "mno"]
+    refused(lambda: read("tau", files[:2]), "airline/1 is another document")
+    assert read("tau", files[::2])[0].shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "setting, place, value",
+    [
+        ("policy", ("environment_info", "policy"), "be kind"),
+        ("user_temperature", ("user_info", "llm_args"), {"temperature": 1.0}),
+        ("user_guidelines", ("user_info", "global_simulation_guidelines"), "be short"),
+    ],
+)
+def test_another_policy_or_user_makes_another_task(setting, place, value, tmp_path):
+    user = {"llm": "u", "llm_args": {"temperature": 0}}
+    user["global_simulation_guidelines"] = "talk"
+    for model in "mn":
+        run = tau_run([("0", 1.0)], model=model, user_info=dict(user))
+        run["info"]["environment_info"]["policy"] = "be strict"
+        if model == "n":
+            run["info"][place[0]][place[1]] = value
+        write_json(tmp_path / f"{model}.json", run)
+    refused(lambda: read("tau", tmp_path), f"let {setting} differ")
+
+
+def test_a_run_that_tau2_stored_as_a_folder(tmp_path):
+    run = tau_run([("0", 1.0), ("1", 0.0), ("2", "infrastructure_error")])
+    trials = run.pop("simulations")
+    (tmp_path / "simulations").mkdir()
+    run["simulation_index"] = []
+    for trial in trials:
+        write_json(tmp_path / "simulations" / f"{trial['id']}.json", trial)
+        reward = (trial["reward_info"] or {}).get("reward")
+        names = ("id", "task_id", "termination_reason", "agent_cost", "duration")
+        run["simulation_index"].append(
+            {n: trial[n] for n in names} | {"reward": reward}
+        )
+    write_json(tmp_path / "results.json", run)
+    assert guess_harness(tmp_path).name == "tau"
+    scores, *_ = read("tau", tmp_path)
+    assert means(scores) == {"m": 0.5} and np.isnan(scores.values).sum() == 1

@@ -582,3 +582,73 @@ def test_a_broken_file_beside_is_named(tmp_path):
     path = write_eee_file(tmp_path / "e", [eee_line("a", 1)], [])
     path.with_name("u1.json").write_text(json.dumps({"evaluation_results": [3, {}]}))
     assert means(import_logs("eee", path)) == {"m": 1}
+
+
+# Further marks and settings --------------------------------------------------------
+
+
+def lines_of(harness, place):
+    "The lines that an import says"
+    with pytest.warns(UserWarning) as caught:
+        import_logs(harness, place)
+    return [str(warning.message) for warning in caught]
+
+
+def test_a_request_that_failed_is_said(tmp_path):
+    place = write_helm_run(tmp_path, "gsm:", "o/m", {"exact_match": [1, 0, 0, 1]})
+    states = [
+        {
+            "instance": {"id": f"id{n}", "input": {"text": f"question {n}"}},
+            "result": {"success": n != 1, "completions": [{"text": ""}]},
+        }
+        for n in range(4)
+    ]
+    path = place / "scenario_state.json"
+    path.write_text(json.dumps({"request_states": states}))
+    (line,) = lines_of("helm", tmp_path)
+    assert "on 1 of 4 instances the request of o/m failed" in line
+
+
+def test_a_prefix_of_every_prompt_is_said(tmp_path):
+    for model, prefix in (("o/m", "/no_think"), ("o/n", "")):
+        stats = {"exact_match": [1, 0]}
+        write_helm_run(tmp_path, "gsm:", model, stats, global_prefix=prefix)
+    (line,) = lines_of("helm", tmp_path)
+    assert "global_prefix of gsm: /no_think (o/m), none (o/n)" in line
+
+
+@pytest.mark.parametrize("models", [("o/m", "o/n"), ("o/m", "o/m")])
+def test_a_system_prompt_that_is_null_is_none(models, tmp_path):
+    times = "2026-01-20T03-44-18.458309", "2026-01-21T03-44-18.458309"
+    tasks = ("a|0", "a|0") if models[0] != models[1] else ("a|0", "b|0")
+    prompts = ("think", None)
+    for model, task, time, prompt in zip(models, tasks, times, prompts, strict=True):
+        config = {"system_prompt": prompt}
+        scores = {task: {"acc": [1.0, 0.0]}}
+        write_lighteval(tmp_path, model, scores, time=time, config=config)
+    (line,) = lines_of("lighteval", tmp_path)
+    assert "system_prompt" in line and "none" in line
+
+
+def test_pass_at_1_of_a_code_task_is_compared(tmp_path):
+    rows = [{"is_correct": n < 2, "correct": None} for n in range(4)]
+    more = {"humaneval_pass@1": 75.0}
+    write_opencompass(tmp_path, "m", "code", rows, **more)
+    scores = import_logs("opencompass", tmp_path, Choices(metric=("is_correct",)))
+    assert "reports 75.0 points by humaneval_pass@1" in scores.models["reconciled"]["m"]
+
+
+@pytest.mark.parametrize("name", ["judge", "eval_limits", "eval_plan", "hf_split"])
+def test_another_judge_limit_or_split_is_refused_by_name(name, tmp_path):
+    for model, own in (("m", "one"), ("n", "two")):
+        judges = [{"model_info": {"name": own, "id": f"o/{own}"}}]
+        args = {
+            "eval_limits": {"eval_limits": {"message_limit": ord(model)}},
+            "eval_plan": {"eval_plan": {"steps": [own]}},
+        }.get(name)
+        more = {"llm_scoring": {"judges": judges}} if name == "judge" else {}
+        result = eee_result("t", 1.0, args=args, **more)
+        if name == "hf_split":
+            result["source_data"] = {"hf_split": own}
+        write_eee_file(tmp_path / model, [eee_line("a", model=model)], [result])
+    refused(lambda: import_logs("eee", tmp_path), f"let {name} differ")
