@@ -77,7 +77,8 @@ def check(name, mode, stops, wanted, old):
     for stop in stops:
         where = f"{name}, {mode} at {stop.at}"
         assert mode == "kill" or "Traceback" not in stop.first.err, where
-        assert mode == "kill" or stop.first.err.count("\n") <= 1, stop.first.err
+        lines = {*stop.first.err.splitlines()}  # a note may come at each change
+        assert mode == "kill" or len(lines) <= 1, stop.first.err
         for file, content in stop.between.items():
             versions = [had[file] for had in (old, wanted) if file in had]
             if name.startswith("tell") and file.endswith(".db") and len(versions) > 1:
@@ -112,5 +113,9 @@ CASES += [
 def test_stopped_anywhere_a_command_goes_on(name, mode, most, start, tmp_path):
     folder = start(name)
     wanted, stops = sweep(COMMANDS[name].split(), folder, tmp_path, mode, most)
-    assert len(stops) >= 2 and all(stop.first.status for stop in stops[:1])
+    assert len(stops) >= 2
+    if mode == "full" and name.startswith("tell"):  # the database needs no new file
+        assert "evaluation.db has the answers all the same" in stops[0].first.err
+    else:
+        assert all(stop.first.status for stop in stops[:1])
     check(name, mode, stops, wanted, contents(folder))
