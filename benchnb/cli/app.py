@@ -456,6 +456,7 @@ COMMANDS_FOR = {  # what the library names, a regular expression -> the command
     r"benchnb\.recommend\b": "benchnb recommend",
     r"\bCATALOG\b": "'benchnb fetch'",
     r"import that folder as ([\w-]+)": r"say: benchnb import \1 FOLDER",
+    r" \(differing=\([^)]*\)\)": "",  # the option follows
 }
 
 

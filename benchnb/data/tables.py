@@ -179,6 +179,7 @@ def read_frame(
     return frame.reset_index() if named else frame
 
 # %% ../../nbs/data/tables.ipynb #deae8345
+DIRECTION_COLUMNS = ("higher_is_better", "lower_is_better")
 KNOWN_COLUMNS = (
     *("model", "item", "score", "successes", "trials", "doc_id", "hash"),
     *("metric", "valid", "invalid"),
@@ -186,6 +187,11 @@ KNOWN_COLUMNS = (
     *MODEL_FACTS,
 )
 NUMBER_COLUMNS = ("score", "successes", "trials", "weight", "cost")
+# columns that tell systems of one name apart, where both answered one item
+SYSTEMS = (
+    "reasoning_effort enable_thinking temperature quantization revision checkpoint "
+    "system_prompt prompt_template agent_version"
+).split()
 
 # %% ../../nbs/data/tables.ipynb #b1f93db7
 def parse_columns(
@@ -347,6 +353,7 @@ def to_long_table(
             raise AmbiguousFile(f"{problem} the first column", "columns", settle)
         frame, other = frame.rename(columns={first: "model"}), "item"
         names = ["model", *frame.columns.intersection([*MODEL_FACTS, "metric"])]
+        names += [c for c in frame if plain_name(c) in (*SYSTEMS, *DIRECTION_COLUMNS)]
     rows_each = len(frame) / max(1, frame[names[0]].nunique())
     if rows_each >= max(2, frame.shape[1] - 1):  # in a wide table a row is a name
         raise no_column("score", given)
@@ -524,13 +531,6 @@ def one_fact_each(
     return pd.DataFrame(facts, pd.Index(names, dtype=object))
 
 # %% ../../nbs/data/tables.ipynb #sysapart1
-# columns that tell systems of one name apart, where both answered one item
-SYSTEMS = (
-    "reasoning_effort effort reasoning thinking enable_thinking temperature "
-    "quantization revision checkpoint system_prompt prompt_template agent_version"
-).split()
-
-
 def systems_apart(
     rows: pd.DataFrame,  # long
 ) -> pd.DataFrame:  # the same, or with models whose names have a setting
@@ -541,7 +541,9 @@ def systems_apart(
         both = {*each[each > 1].index.get_level_values("model")}
         for model in settings.index[settings > 1]:
             own = rows["model"] == model
-            words = rows.loc[own, column].map(str, na_action="ignore")
+            words = rows.loc[own, column].map(
+                lambda value: str(value)[:40], na_action="ignore"
+            )
             line = f"{column} ({', '.join(sorted(words.dropna().unique())[:3])})"
             if model in both:
                 named = f"{model} ({column}=" + words + ")"
@@ -677,7 +679,7 @@ def said_directions(
     "What a column such as higher_is_better says of each row"
     for column in rows.columns:
         name = plain_name(column)
-        if name in ("higher_is_better", "lower_is_better"):
+        if name in DIRECTION_COLUMNS:
             words = as_words(rows[column])
             higher, lower = (YES, NO) if name.startswith("higher") else (NO, YES)
             return words.map(dict.fromkeys(higher, True) | dict.fromkeys(lower, False))

@@ -108,7 +108,7 @@ def eee_rows(
                 row.evaluation.score,
                 row.evaluation.is_correct,
                 cost,
-                row.error,
+                row.error or None,
             )
         )
         check_memory(500 * len(rows), "a table of so many samples")

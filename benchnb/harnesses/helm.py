@@ -236,7 +236,11 @@ class Helm(Harness):
             tokens = ["num_prompt_tokens", "num_output_tokens"]
             cost = frame.reindex(columns=tokens).sum(axis=1, min_count=2)
             state = path.parent / "scenario_state.json"
-            questions, failed = self.requests(state) if state.is_file() else ({}, [])
+            questions: dict[str, int] = {}
+            answers: dict[str, int] = {}
+            failed: list[str] = []
+            if state.is_file():
+                questions, answers, failed = self.requests(state)
             hashes = [questions.get(name, 0) for name in frame.index]
             spec = run_spec(path.parent)
             system, shots, limit = adapter_settings(spec, task)
@@ -246,6 +250,7 @@ class Helm(Harness):
                 ids=as_ids(list(frame.index)),
                 scores=frame[metric].to_numpy(),
                 hashes=np.array(hashes, np.uint64),
+                answers=np.array([answers.get(n, 0) for n in frame.index], np.uint64),
                 cost=cost.to_numpy(),
                 file=where,
                 metric=metric,
@@ -285,9 +290,10 @@ class Helm(Harness):
                 )
         return notes
 
-    def requests(self, path: Path) -> tuple[dict[str, int], list[str]]:
-        "A hash of each instance's question; the instances without an answer"
+    def requests(self, path: Path) -> tuple[dict[str, int], dict[str, int], list[str]]:
+        "Hashes of each instance's question and key; the instances without an answer"
         hashes = {}
+        answers = {}
         failed = []
 
         def keep(record):  # of a request nothing but its question
@@ -297,8 +303,14 @@ class Helm(Harness):
             if not instance.get("perturbation"):
                 text = get_nested(instance, "input", "text")
                 hashes[instance.get("id")] = text_hash(text)
+                right = [
+                    str(get_nested(part, "output", "text"))
+                    for part in as_list(instance.get("references"))
+                    if "correct" in as_list(get_nested(part, "tags"))
+                ]
+                answers[instance.get("id")] = text_hash("\n".join(sorted(right)))
                 if get_nested(record, "result", "success") is False:
                     failed.append(instance.get("id"))
 
         read_json(path, keep)
-        return hashes, failed
+        return hashes, answers, failed

@@ -149,6 +149,8 @@ def slim(
     kept["scores"] = named_scores(record.get("scores"))
     kept["failure"] = sample_failure(record)
     kept["invalid"] = invalid_scorers(record)
+    target = record.get("target")
+    kept["answer"] = 0 if target is None else text_hash(str(target))
     return kept | {"hash": text_hash(record.get("input"))}
 
 
@@ -615,6 +617,7 @@ class Inspect(Harness):
         epochs_by_id: dict[Json, list[dict]] = {}
         costs: dict[Json, list[float]] = {}
         hashes: dict[Json, int] = {}
+        answers: dict[Json, int] = {}
         failures: dict[Json, str] = {}
         with naming(path, "is no log of Inspect"):
             header, samples, reductions = log_parts(path)
@@ -625,6 +628,7 @@ class Inspect(Harness):
                 epochs_by_id.setdefault(name, []).append(sample)
                 costs.setdefault(name, []).append(sample_cost(sample, choices.cost))
                 hashes.setdefault(name, sample.get("hash", 0))
+                answers.setdefault(name, sample.get("answer", 0))
                 failures[name] = failures.get(name) or sample.get("failure", "")
             status = header.get("status")
             asked = get_nested(header, "results", "total_samples")
@@ -658,6 +662,7 @@ class Inspect(Harness):
                 ids=as_ids(unlike_ids(list(epochs_by_id))),
                 scores=scores.values,
                 hashes=np.array([*hashes.values()], np.uint64),
+                answers=np.array([*answers.values()], np.uint64),
                 cost=np.array([np.sum(counts) for counts in costs.values()]),
                 facts={"evaluated": date} if date else {},
                 file=where,

@@ -144,6 +144,11 @@ def read_samples(
     first = begin[0]
     names = list(dict.fromkeys(name for row in begin for name in metric_names(row)))
     metric = choose(names, choices.metric, "metric", where, own.get("metric", ()))
+    if metric == "bypass":
+        raise FileError(
+            f"{where} holds answers without scores (--predict_only): run lm_eval "
+            "without it, or choose another metric"
+        )
     is_hashed = first.get("doc_hash") is not None
     is_cut = False
     rows = []
@@ -267,6 +272,9 @@ def task_settings(
     multiturn = results.get("fewshot_as_multiturn")
     if multiturn is not None and settings.get("chat_template") == "applied":
         settings["fewshot_as_multiturn"] = str(bool(multiturn))
+    seed = as_word(get_nested(results, "config", "fewshot_seed"))
+    if seed and get_nested(results, "n-shot", task):
+        settings["fewshot_seed"] = seed  # which examples stand before a question
     own = as_dict(get_nested(results, "configs", task, "generation_kwargs"))
     chosen = get_nested(results, "config", "gen_kwargs") or ""  # of the system
     for name, value in own.items():

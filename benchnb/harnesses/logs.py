@@ -68,6 +68,7 @@ PER_ITEM = (
     "failures",
     "counted",
     "groups",
+    "answers",
 )
 
 # %% ../../nbs/harnesses/logs.ipynb #846e7c5b
@@ -120,6 +121,7 @@ class Log:
     failures: np.ndarray | None = None  # Failure of what is not scored; "": unknown
     counted: np.ndarray | None = None  # scores with invalid ones, if the harness counts
     groups: np.ndarray | None = None  # names, where its score is a mean over groups
+    answers: np.ndarray | None = None  # uint64, hashes of right answers; 0: unknown
     whole: bool = True  # False: an item of score 0 may never have been run
     is_cut: bool = False  # True: the file ends in the middle of a line
 
@@ -433,6 +435,14 @@ def on_unit_scale(
     log.reported = reported
 
 
+def item_name(
+    task: str,  # "": the log names none
+    name: object,  # of the item in it
+) -> str:
+    "The name of an item in a table"
+    return f"{task}/{name}" if task else str(name)
+
+
 def log_rows(
     group: list[Log],  # all of one task
 ) -> tuple[pd.DataFrame, list]:  # item, log, score, hash, cost, trials; ids of items
@@ -521,13 +531,38 @@ def check_hashes(
         count = wrong.sum()
         (right_files,) = others
     problem = (
-        f"item {odd.task}/{ids[int(first['item'])]} is another document in {odd.file} "
+        f"item {item_name(odd.task, ids[int(first['item'])])} is another document in "
+        f"{odd.file} "
         f"({count} of {len(odd.ids)} items differ) than in {right_files}: an edited "
         "task, or an unsorted list of samples; leave the file out, or say match='hash'"
     )
     raise AmbiguousFile(problem, "match", ["hash"])
 
 # %% ../../nbs/harnesses/logs.ipynb #f551f7db
+def other_answers(
+    rows: pd.DataFrame,  # from log_rows, moved to their items
+    ids: list,  # of the items
+    group: list[Log],
+) -> list[str]:  # at most one line
+    "Where files hold the same question, and do not agree on the right answer"
+    if all(log.answers is None for log in group):
+        return []
+    unknown = [np.zeros(len(log.ids), np.uint64) for log in group]
+    pairs = zip(group, unknown, strict=True)
+    codes = [none if log.answers is None else log.answers for log, none in pairs]
+    known = rows.assign(answer=np.concatenate(codes))
+    known = known[known["answer"] > 0]
+    wrong = known[known["answer"] != known.groupby("item")["answer"].transform("first")]
+    if wrong.empty:
+        return []
+    odd = group[int(wrong["log"].iloc[0])]
+    name = item_name(odd.task, ids[int(wrong["item"].iloc[0])])
+    return [
+        f"the right answer of {wrong['item'].nunique()} of {len(ids)} items is another "
+        f"one in some files ({name} in {odd.file}): an edited task, or shuffled choices"
+    ]
+
+
 def check_settings(
     group: list[Log],  # all of one task
     own: dict[str, tuple[str, ...]],  # how its sources were run, where known
@@ -561,6 +596,8 @@ def log_table(
     task = group[0].task
     rows, ids = log_rows(group)
     hashes = check_hashes(rows, ids, group, choices)
+    for line in other_answers(rows, ids, group):
+        warnings.warn(line, stacklevel=2)
     own = choices.tasks.get(task or "all", {})
     check_settings(group, own, choices.differing, bool(choices.metric))
     limits = list(dict.fromkeys(log.limit for log in group if log.limit))
@@ -586,8 +623,9 @@ def log_table(
         first = score[twice[0]]
         second = score[twice[1]]
         problem = (
-            f"model {logs[0].model!r} has two scores on item {task}/"
-            f"{ids[item[twice[0]]]} ({first:g} and {second:g}, in {files}): {SAY}"
+            f"model {logs[0].model!r} has two scores on item "
+            f"{item_name(task, ids[item[twice[0]]])} ({first:g} and {second:g}, in "
+            f"{files}): {SAY}"
         )
         raise AmbiguousFile(problem, "repeated", list(REPEATED_CHOICES[1:]))
     items = pd.DataFrame({"task": task or "all", "doc_id": list(map(str, ids))})
@@ -622,7 +660,7 @@ def log_table(
             names[place] = names[place] if log.groups is None else log.groups
         groups = pd.Series(np.concatenate(names), rows["item"]).dropna()
         items["group"] = groups[~groups.index.duplicated()].reindex(range(len(ids)))
-    items.index = [f"{task}/{name}" if task else str(name) for name in ids]
+    items.index = [item_name(task, name) for name in ids]
     return resolved.values, items, resolved.trials
 
 # %% ../../nbs/harnesses/logs.ipynb #8c43503c

@@ -27,6 +27,7 @@ from benchnb.data.tables import (
     leave_out_invalid,
     read_frame,
     rollouts,
+    said_directions,
     to_long_table,
     values_to_scores,
 )
@@ -231,10 +232,13 @@ def read_imported_table(
 def names_metric(
     path: str,
 ) -> bool:
-    "Is a file a plain table with a column `metric`?"
+    "Is a file a plain table that says its metric, or which direction is better?"
     if not TABLE.search(path.lower()) or not Path(path).is_file():
         return False
-    return not read_imported_table(path) and "metric" in read_frame(path, rows=1)
+    if read_imported_table(path):
+        return False
+    frame = read_frame(path, rows=1)
+    return "metric" in frame or said_directions(frame) is not None
 
 # %% ../../nbs/live/report.ipynb #561f0975
 def imported_answers(
@@ -333,7 +337,7 @@ def read_answer_tables(
         )
     rows = rows if items is None else rows[rows["item"].isin(items)]
     read: dict = {}
-    if "metric" in rows:
+    if "metric" in rows or said_directions(rows) is not None:
         with naming(paths[0]):
             rows = _rows_as_sources(rows, choices, other_metric)
         metric = ",".join(dict.fromkeys(rows["metric"].dropna()))
@@ -353,7 +357,8 @@ def _rows_as_sources(
     direction = choices.direction
     if len(directions) == 1 and not other_metric:
         (direction,) = directions
-    rows = choose_metric(rows, () if other_metric else wanted)
+    if "metric" in rows:
+        rows = choose_metric(rows, () if other_metric else wanted)
     return values_to_scores(rows, direction, choices.scale)
 
 # %% ../../nbs/live/report.ipynb #logset02
@@ -408,7 +413,7 @@ def check_as_before(
                 raise AmbiguousFile(
                     f"{name}{about} is {word} in these logs, and was {earlier} in "
                     "those that were told before: begin a new evaluation for another "
-                    f"system, or let {name} differ",
+                    f"system, or let {name} differ (differing=({name!r},))",
                     "differing",
                     [name],
                 )

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchnb.cli.app import main
 from benchnb.data.files import AmbiguousFile
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load_table
@@ -251,3 +252,25 @@ def test_another_question_under_one_name_is_asked_about(column):
     assert choice == f"item={column}"
     scores, _ = read(frame, columns={"item": column})
     assert scores.shape == (2, 7) and np.isnan(scores.values).sum() == 2
+
+
+def test_a_setting_is_no_item_of_a_wide_table():
+    wide = pd.DataFrame({"model": ["m", "m"], "temperature": [0, 1]})
+    wide[["q1", "q2"]] = [[1, 0], [1, 1]]
+    scores, (line,) = read(wide)
+    assert list(scores.items.index) == ["q1", "q2"]
+    assert line == "m is kept apart by temperature (0, 1)"
+    alone, lines = read(wide[:1].assign(model="n"))
+    assert alone.shape == (1, 2) and not lines
+
+
+def test_a_gate_knows_that_lower_is_better(tmp_path, capsys):
+    "The new version is wrong on every task, which a column says is the better score"
+    for name, score in (("old", 0), ("new", 1)):
+        rows = long(lower_is_better=True, score=score)[lambda x: x["model"] == "a"]
+        rows = pd.concat([rows.assign(item=rows["item"] + f"-{n}") for n in range(10)])
+        rows.drop(columns="model").to_csv(tmp_path / f"{name}.csv", index=False)
+    words = ["gate", str(tmp_path / "old.csv"), str(tmp_path / "new.csv")]
+    assert main(words) == 2 and "lower is better" in capsys.readouterr().err
+    assert main([*words, "--direction", "lower"]) == 1
+    assert "FAIL" in capsys.readouterr().out

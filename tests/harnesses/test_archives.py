@@ -652,3 +652,30 @@ def test_another_judge_limit_or_split_is_refused_by_name(name, tmp_path):
             result["source_data"] = {"hf_split": own}
         write_eee_file(tmp_path / model, [eee_line("a", model=model)], [result])
     refused(lambda: import_logs("eee", tmp_path), f"let {name} differ")
+
+
+def test_another_right_answer_to_one_question_is_said(tmp_path):
+    for model, key in (("o/m", "B"), ("o/n", "C")):
+        place = write_helm_run(tmp_path, "gsm:", model, {"exact_match": [1, 0]})
+        instances = [
+            {
+                "id": f"id{n}",
+                "input": {"text": f"question {n}"},
+                "references": [
+                    {"output": {"text": "A" if n else key}, "tags": ["correct"]},
+                    {"output": {"text": model}, "tags": []},
+                ],
+            }
+            for n in range(2)
+        ]
+        states = [{"instance": own} for own in instances]
+        path = place / "scenario_state.json"
+        path.write_text(json.dumps({"request_states": states}))
+    (line,) = lines_of("helm", tmp_path)
+    assert "right answer of 1 of 2 items is another one" in line and "gsm/id0" in line
+
+
+def test_an_empty_error_is_none(tmp_path):
+    rows = [eee_line("a", 1, error=""), eee_line("b", 0, error=None)]
+    write_eee_file(tmp_path, rows, [eee_result("t", 0.5)])
+    assert means(import_logs("eee", tmp_path)) == {"m": 0.5}

@@ -463,3 +463,14 @@ def test_words_that_inspect_turned_into_0_are_worth_what_is_said(tmp_path):
     scores, _ = read(tmp_path, values=(("GOOD", 1), ("BAD", 0)))
     assert means(scores) == {"m": 0.5}
     assert "reports 0.0 points" in scores.models["reconciled"].iloc[0]
+
+
+@pytest.mark.parametrize("key, says", [("A", False), ("B", True), (None, False)])
+def test_another_target_of_one_question_is_said(key, says, tmp_path):
+    for model, target in (("m", "A"), ("n", key)):
+        header, samples = inspect_log(model, "quiz", ["C", "I"])
+        samples[1]["target"] = target
+        write_json(tmp_path / f"{model}.json", header | {"samples": samples})
+    scores, lines = read(tmp_path)
+    assert scores.shape == (2, 2) and len(lines) == says
+    assert not says or "right answer of 1 of 2 items is another one" in lines[0]

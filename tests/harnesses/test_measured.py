@@ -23,7 +23,7 @@ from benchnb.data.directions import metric_direction
 from benchnb.data.scores import describe_scores
 from benchnb.data.sources import load_table
 from benchnb.harnesses.harness import import_logs
-from benchnb.harnesses.logs import Choices, Log
+from benchnb.harnesses.logs import Choices, Log, join_logs
 from benchnb.harnesses.measured import name_systems, setting_words
 
 
@@ -619,3 +619,38 @@ def test_a_login_in_an_address_is_in_no_name():
         assert "word" not in words["host"] and words["host"].startswith("#")
     plain = setting_words({"host": "host:80"}, shown=["host"], left_out=())
     assert plain == {"host": "host:80"}
+
+
+def test_answers_without_scores_are_refused_as_such(tmp_path):
+    write_lm_eval_run(tmp_path, "org/m", {"t": [999, 999]}, metric="bypass")
+    refused(lambda: read(tmp_path), "without scores (--predict_only)")
+
+
+@pytest.mark.parametrize("shots, differs", [(5, True), (0, False)])
+def test_other_examples_make_another_question(shots, differs, tmp_path):
+    for model, seed in (("org/m", 1234), ("org/n", 42)):
+        place = write_lm_eval_run(tmp_path, model, {"t": [1, 0]})
+        (path,) = place.glob("results_*.json")
+        results = json.loads(path.read_text())
+        results["n-shot"]["t"] = shots
+        results["config"]["fewshot_seed"] = seed
+        path.write_text(json.dumps(results))
+    if differs:
+        refused(lambda: read(tmp_path), "let fewshot_seed differ", "('fewshot_seed',)")
+    both, _ = read(tmp_path, differing=("fewshot_seed",))
+    assert both.shape == (2, 2)
+
+
+def test_a_setting_of_one_model_alone_is_said(tmp_path):
+    for model, args in (("org/m", {"temperature": 1.0}), ("org/n", {})):
+        config = {"model_args": {"pretrained": model} | args}
+        write_lm_eval_run(tmp_path, model, {"t": [1, 0]}, config=config)
+    _, lines = read(tmp_path)
+    (line,) = [line for line in lines if "temperature" in line]
+    assert line.endswith("temperature: 1.0 (org/m), not set (org/n)")
+
+
+def test_an_item_of_no_task_is_called_by_its_id():
+    logs = [Log("m", "", np.array(["a"], object), np.array([x])) for x in (0.0, 1.0)]
+    with pytest.raises(ValueError, match="two scores on item a "):
+        join_logs(logs)
