@@ -21,7 +21,7 @@ from helpers.harnesses import copy_sources, wheel_unpacked
 
 import benchnb
 from benchnb.cli.app import COMMANDS, ORDER, as_flag, make_app, user_error_text
-from benchnb.data.files import INSTALL_FROM, SITE, pip_install_command
+from benchnb.data.files import INSTALL_SOURCE, SITE_ADDRESS, pip_install_command
 from benchnb.evaluation.method import format_allowed_values
 from benchnb.evaluation.registry import LIBRARY_METHODS, find_class
 from tools.project import INSTALL, texts, with_address
@@ -326,7 +326,10 @@ def test_all_texts_install_from_one_address():
     settings = ConfigParser(delimiters=["="])
     settings.read(ROOT / "settings.ini", encoding="utf-8")
     settings = settings["DEFAULT"]
-    assert (INSTALL_FROM, SITE) == (settings["install_from"], settings["site"])
+    assert (INSTALL_SOURCE, SITE_ADDRESS) == (
+        settings["install_from"],
+        settings["site"],
+    )
     paths = texts()
     assert [p.name for p in paths if with_address(p) != p.read_text("utf-8")] == []
     names = {p.name for p in paths if INSTALL.search(p.read_text("utf-8"))}
@@ -370,7 +373,7 @@ def test_an_address_that_is_not_there_is_named_nowhere():
 
 
 def test_a_release_changes_one_constant(monkeypatch):
-    monkeypatch.setattr("benchnb.data.files.INSTALL_FROM", "")
+    monkeypatch.setattr("benchnb.data.files.INSTALL_SOURCE", "")
     assert pip_install_command("llm") == 'pip install "benchnb[llm]"'
     for path in texts():
         assert "benchnb @ git+" not in (text := with_address(path)), path

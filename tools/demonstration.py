@@ -140,13 +140,13 @@ def demonstration(budgets=BUDGETS, draws=DRAWS, method=None):
 
 def report_data(live=None):
     "What estimates a report: the bundle that ships (an Evaluation from it)"
-    from benchnb.evaluation.guard import usual_range
+    from benchnb.evaluation.guard import usual_source_range
     from benchnb.live.bundles import find_bundle, load_bundle
 
     live = live or load_bundle(find_bundle(BUNDLE))
     method, errors = live.method, live.left_out(live.method.budget_)
     fitted = fitted_values(method, method.budget_)
     fitted["ease"] = [*map(float, live.plan.ease)]
-    fitted["usualFit"] = usual_range(errors["fit"])
-    fitted["usualCorrection"] = usual_range(errors["correction"])
+    fitted["usualFit"] = usual_source_range(errors["fit"])
+    fitted["usualCorrection"] = usual_source_range(errors["correction"])
     return {"bundle": BUNDLE, "fitted": fitted, "list": list_values(method)}

@@ -1,5 +1,5 @@
 """The template behind `benchnb new`: its modules are made from its notebooks. And the
-address that pages and templates install from: `INSTALL_FROM` of benchnb/data/files.py
+address that pages and templates install from: `INSTALL_SOURCE` of benchnb/data/files.py
 """
 
 import os

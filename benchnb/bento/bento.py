@@ -22,7 +22,7 @@ from ..data.files import resource_path
 from ..data.scores import Scores
 from benchnb.evaluation.left_out import (
     assign_held_out,
-    held_out_errors,
+    gather_left_out_errors,
     held_out_radius,
 )
 from ..evaluation.method import Coreset, Estimate, IntervalKind, param
@@ -164,7 +164,7 @@ class TaskSelection(Coreset):
             estimates = np.polyval(self.line(items, learned_from), mean)
             return estimates - new.truth().to_numpy()
 
-        by_source = held_out_errors(len(source), folds, errors)
+        by_source = gather_left_out_errors(len(source), folds, errors)
         radius = held_out_radius(by_source, self.level, copies)
         return radius if np.isfinite(radius) else np.nan
 

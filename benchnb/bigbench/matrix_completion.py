@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .records import check_one_of, require_records
+from .records import check_is_one_of, require_records
 from ..stats.metrics import kendall, pearson
 
 # %% ../../nbs/bigbench/matrix_completion.ipynb #3f810ed7
@@ -190,7 +190,7 @@ class ModelKNN(MatrixPredictor):
         base: np.ndarray,  # their baseline, of the same shape
     ) -> np.ndarray:  # rows x rows; 0 on the diagonal
         "Similarity of rows on their common columns"
-        check_one_of("similarity", self.kind, ["msd", "pearson", "pearson_baseline"])
+        check_is_one_of("similarity", self.kind, ["msd", "pearson", "pearson_baseline"])
         observed = (~np.isnan(values)).astype(float)
         x = np.nan_to_num(values if self.kind == "msd" else values - base)
         n = observed @ observed.T

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .matrix_completion import r_squared
-from .records import RecordFeatures, check_one_of
+from .records import RecordFeatures, check_is_one_of
 from .regressors import fit_networks
 
 # %% ../../nbs/bigbench/recovery.ipynb #dc7ddf4e
@@ -25,7 +25,7 @@ def encode_tasks(
     unit: str = "task",  # what is chosen: task, or subtask (a part)
 ) -> tuple[np.ndarray, np.ndarray]:  # sorted names; each record's position in them
     "The tasks of a table of records"
-    check_one_of("unit", unit, ["task", "subtask"])
+    check_is_one_of("unit", unit, ["task", "subtask"])
     return np.unique(records[unit].to_numpy(dtype=str), return_inverse=True)
 
 

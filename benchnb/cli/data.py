@@ -432,7 +432,7 @@ def list_papers(
     published_cells(paper)  # an unknown paper is refused first
     folder = None
     if recompute:
-        from benchnb.papers.reproduced import recompute as measure
+        from benchnb.papers.reproduced import recompute_published_cells as measure
 
         folder = measure(paper, trials=trials, n_jobs=jobs)
     cells = table_cells(paper, folder)

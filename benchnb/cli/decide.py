@@ -67,10 +67,10 @@ from benchnb.live.answers import (
     choices_for_evaluation,
     guess_format,
     name_format_in_errors,
-    names_metric,
+    has_metric_column,
     read_answer_tables,
     read_imported_table,
-    with_typed,
+    add_typed_choices,
 )
 from ..live.comparison import Outcome, format_margin
 from ..live.evaluation import Evaluation
@@ -125,7 +125,7 @@ def reading_of(
         if holds_evaluation(place):
             return choices_for_evaluation(Evaluation.load(place), typed=typed)
         if (table := read_imported_table(place)) and stored_choices(table.items):
-            return with_typed(choices_of_sources(table.items), typed)
+            return add_typed_choices(choices_of_sources(table.items), typed)
     return replace(Choices(), **typed)
 
 
@@ -134,7 +134,7 @@ def is_scores(place: str) -> bool:
     if not Path(place).is_file():
         return False
     format = guess_format(place, "list")
-    return format in ("scores", "list", "table") and not names_metric(place)
+    return format in ("scores", "list", "table") and not has_metric_column(place)
 
 # %% ../../nbs/cli/decide.ipynb #9a908b70
 def one_model(

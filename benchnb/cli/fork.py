@@ -25,8 +25,8 @@ from pathlib import Path
 import benchnb
 from .app import command
 from benchnb.data.files import (
-    INSTALL_FROM,
-    SITE,
+    INSTALL_SOURCE,
+    SITE_ADDRESS,
     create_whole_folder,
     resource_path,
     unknown_name_error,
@@ -34,7 +34,7 @@ from benchnb.data.files import (
 )
 from ..evaluation.registry import LIBRARY_METHODS, installed_methods
 from ..harnesses.logs import get_nested
-from ..live.store import check_new
+from ..live.store import check_new_folder
 
 # %% ../../nbs/cli/fork.ipynb #0b5223f4
 def is_installed(
@@ -57,7 +57,9 @@ def package_name(
     return name
 
 # %% ../../nbs/cli/fork.ipynb #9c3906a2
-TEMPLATE_SOURCE = INSTALL_FROM.removeprefix("git+") * INSTALL_FROM.startswith("git+")
+TEMPLATE_SOURCE = INSTALL_SOURCE.removeprefix("git+") * INSTALL_SOURCE.startswith(
+    "git+"
+)
 
 
 @command(
@@ -79,7 +81,7 @@ def new_command(
     "Start a project of your own: a benchmark, a method, tests and a site"
     from copier import run_copy
 
-    check_new(folder)
+    check_new_folder(folder)
     answers = {
         "title": title,
         "author": author,
@@ -225,7 +227,9 @@ def own_cells(
     "The cells of a chapter as they stand in a copy, which writes its own module"
 
     def page(title, chapter, part=""):  # a link to the site, if it has an address
-        return f"[{title}]({SITE}/{chapter}.html{part})" if SITE else title
+        return (
+            f"[{title}]({SITE_ADDRESS}/{chapter}.html{part})" if SITE_ADDRESS else title
+        )
 
     def link(match):  # between chapters
         path = posixpath.join(posixpath.dirname(chapter), match[2])

@@ -20,7 +20,7 @@ import benchnb
 from .app import count_in_words
 from ..data.costs import format_amount
 from benchnb.data.files import (
-    INSTALL_FROM,
+    INSTALL_SOURCE,
     check_writable,
     pip_install_command,
     write_text,
@@ -46,7 +46,12 @@ from ..harnesses.logs import choices_of_sources, choices_to_dict
 from ..harnesses.measured import hide_secrets
 from ..live.certificate import format_figures, format_measured, format_validity
 from ..live.evaluation import Evaluation
-from ..live.report import FEW, UNLIKE_SOURCES, describe_settings, make_report
+from benchnb.live.report import (
+    FEWEST_ANSWERS,
+    UNLIKE_SOURCES,
+    describe_settings,
+    make_report,
+)
 from ..live.store import pool_runs
 
 # %% ../../nbs/cli/report.ipynb #reptxt02
@@ -195,9 +200,13 @@ def _task_notes(
     hidden = len(report["tasks"]) - len(shown)
     if hidden:
         tasks = count_in_words(hidden, "more task")
-        notes.append(f"... and {tasks}, most with fewer than {FEW} answers (--tasks)")
+        notes.append(
+            f"... and {tasks}, most with fewer than {FEWEST_ANSWERS} answers (--tasks)"
+        )
     if shown["few"].any():
-        notes.append(f"* fewer than {FEW} answers: take the figure as a hint only")
+        notes.append(
+            f"* fewer than {FEWEST_ANSWERS} answers: take the figure as a hint only"
+        )
     kinds = {*shown["kind"]}
     if UNLIKE_SOURCES & {*report["flags"]} and "none" in kinds:
         notes.append("-: the model is unlike the sources, and few items were random")
@@ -550,7 +559,7 @@ def how_to_repeat(
     for at, word in enumerate(words[:-1]):
         if word == "--model-args":
             words[at + 1] = hide_secrets(words[at + 1])
-    steps = [pip_install_command()] if INSTALL_FROM != "." else []
+    steps = [pip_install_command()] if INSTALL_SOURCE != "." else []
     table = next((word for word in words if word.endswith(".parquet")), None)
     if table and "harness" in read:
         options = reading_options(live)

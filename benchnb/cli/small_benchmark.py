@@ -133,7 +133,7 @@ def forecast_score(
         yield f"them: with {sources}, such methods promise no interval."
     if curve["cost"].isna().any():
         return
-    spend = planning.spend_curve(curve)
+    spend = planning.cost_curve(curve)
     unit = curve["cost_unit"].iloc[0]
     frame = spend[["method", "spend", "items"]].assign(
         method=spend["method"].mask(spend["method"].duplicated(), ""),
@@ -169,9 +169,13 @@ def methods_to_forecast(
     jobs: int = 1,  # processors
 ) -> str:  # names with commas
     "Random items, AIPW, and the method that recommend recommends"
-    from benchnb.evaluation.recommend import is_safe, list_candidates, recommend
+    from benchnb.evaluation.recommend import (
+        list_candidates,
+        recommend,
+        rests_on_random_sample,
+    )
 
-    safe = [name for name in list_candidates(table) if is_safe(name)]
+    safe = [name for name in list_candidates(table) if rests_on_random_sample(name)]
     advice = recommend(table, budget, safe, seed=seed, n_jobs=jobs, progress=True)
     best = advice.method
     return ",".join(dict.fromkeys(("random", "aipw", best)))
@@ -248,7 +252,7 @@ def print_items(
             "sources": planning.sources_needed(fewer),
         }
         if curve["cost"].notna().all():
-            values["spend"] = planning.spend_curve(curve)
+            values["spend"] = planning.cost_curve(curve)
         return print_json(values | {"likeness": likeness})
     first = curve.iloc[0]
     print(f"{split} split, about {first['sources']} sources and", end=" ")
@@ -286,7 +290,7 @@ def print_advice(
     from benchnb.data.files import replace_file
     from benchnb.data.untrusted import write_csv
     from benchnb.evaluation.compare import MIN_TRIALS
-    from benchnb.evaluation.recommend import INSTANT, format_advice, recommend
+    from benchnb.evaluation.recommend import FAST_METHODS, format_advice, recommend
     from benchnb.evaluation.registry import get_method
 
     advice = recommend(
@@ -313,7 +317,10 @@ def print_advice(
     else:
         asked = f"{paid} items" if isinstance(paid, int) else str(paid)
         tests = count_in_words(advice.trials, "trial")
-        print(f"{asked}, {tests} of each test ({MIN_TRIALS} of {', '.join(INSTANT)});")
+        print(
+            f"{asked}, {tests} of each test "
+            f"({MIN_TRIALS} of {', '.join(FAST_METHODS)});"
+        )
         print("± is the standard error\n")
         method = shlex.quote(advice.method)
         chosen = f"{shlex.quote(scores)} --method {method} --budget {advice.budget}"
@@ -452,16 +459,20 @@ def publish_command(
     "Write a small benchmark for others: items and estimator, no sources"
     from dataclasses import asdict
 
-    from benchnb.cli.score import calibrate_with_progress, check_folds, expectation
+    from benchnb.cli.score import (
+        calibrate_with_progress,
+        check_fold_count,
+        describe_expected_precision,
+    )
     from benchnb.evaluation.simulate import prepare_method
     from benchnb.live import bundles
     from benchnb.live.audit import drop_items
-    from benchnb.live.certificate import certify, format_measured
-    from benchnb.live.store import check_new
+    from benchnb.live.certificate import certify_subset, format_measured
+    from benchnb.live.store import check_new_folder
     from benchnb.stats.irt import MIN_SOURCES
 
-    check_new(out)
-    check_folds(folds)
+    check_new_folder(out)
+    check_fold_count(folds)
     if harness not in (None, "lm-eval"):
         raise ValueError(
             f"--harness is lm-eval, got {harness!r}: Inspect runs the folder as it is, "
@@ -497,7 +508,7 @@ def publish_command(
         )
     if errors is not None:
         parts = min(folds, len(table))
-        certificate = certify(fitted, table, errors, parts, progress=True)
+        certificate = certify_subset(fitted, table, errors, parts, progress=True)
     files = {}
     if harness:
         from benchnb.live.in_lm_eval import make_task_file
@@ -512,7 +523,10 @@ def publish_command(
     if certificate is not None:
         text = f"certificate: {format_measured(asdict(certificate))}"
         print(textwrap.fill(text, 79), end="\n\n")
-    print(textwrap.fill(expectation(bundles.load_bundle(out)), 79), end="\n\n")
+    print(
+        textwrap.fill(describe_expected_precision(bundles.load_bundle(out)), 79),
+        end="\n\n",
+    )
     print(f"written: {out}, subset {subset.hash}")
     print(f"then: benchnb plan {shlex.quote(out)} --out my_model")
     if files:
@@ -541,7 +555,7 @@ def audit_command(
     from benchnb.data.files import replace_file
     from benchnb.data.render import format_table
     from benchnb.data.untrusted import write_csv
-    from benchnb.live.audit import audit, measure_without_classes
+    from benchnb.live.audit import audit, measure_without_flagged_items
     from benchnb.stats.irt import MIN_SOURCES
 
     check_outputs(scores, out=out)
@@ -551,7 +565,7 @@ def audit_command(
         raise ValueError(f"--first is a number of items, got {first}")
     table = read_scores(scores)
     items = audit(table, after, level, similar)
-    effects = measure_without_classes(table, items)
+    effects = measure_without_flagged_items(table, items)
     if out:
         rows = items.reset_index()
         replace_file(out, lambda draft: write_csv(rows, draft, index=False))

@@ -507,7 +507,7 @@ def _not_held_out(
     from benchnb.bigbench import held_out
 
     rows = f"of a {kind} without any score" if kind else "single gaps"
-    if kind.startswith(held_out.BEYOND):
+    if kind.startswith(held_out.OUTSIDE_RANGE):
         return (
             f"{number:,} of {gaps:,} rows to predict are of {kind} with such scores: "
             "their errors may be larger than any that was held out, so they have no "
@@ -574,7 +574,7 @@ def predict_command(
     if {"model", "task", "score", *more_columns} <= {*frame}:
         frame = frame.assign(**{_LINE: typed.index})
         extra_columns.append(_LINE)
-    checked = held_out.check_own_records(frame, scale, duplicates, extra_columns)
+    checked = held_out.complete_own_records(frame, scale, duplicates, extra_columns)
     split = split or held_out.choose_split(checked)
     scored = checked.dropna(subset="score").reset_index(drop=True)
     gaps = len(checked) - len(scored)

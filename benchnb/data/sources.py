@@ -34,7 +34,7 @@ from benchnb.data.files import (
 )
 from .scores import Scores, family_from_name, model_facts_from_names
 from benchnb.data.tables import (
-    TABLE,
+    TABLE_SUFFIX,
     check_columns_are_known,
     columns_to_tasks,
     is_parquet,
@@ -344,7 +344,7 @@ def load_file(
     if os.path.isdir(path):
         raise ValueError(f"{path!r} is a folder, not a table: import its logs first")
     if not os.path.isfile(path):
-        files = [p for p in Path(path).parent.glob("*") if TABLE.search(p.name)]
+        files = [p for p in Path(path).parent.glob("*") if TABLE_SUFFIX.search(p.name)]
         near = [p for p in files if get_close_matches(Path(path).stem, [p.stem])]
         known = [*SOURCES.index, *map(str, near)]
         more = "benchnb.data_sets() shows all"

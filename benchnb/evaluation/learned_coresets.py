@@ -16,7 +16,7 @@ from ..data.scores import Scores, fill_gaps, item_means
 from benchnb.evaluation.left_out import (
     assign_held_out,
     has_enough_to_calibrate,
-    held_out_errors,
+    gather_left_out_errors,
     held_out_radius,
 )
 from .method import Coreset, Estimate, Flag, IntervalKind, param
@@ -67,7 +67,7 @@ class LearnedCoreset(Coreset):
         if not enough or len(values) < 2 * self.folds:
             return np.inf
         parts = assign_held_out(values, self.folds, rng, groups=copies)
-        by_source = held_out_errors(len(values), parts, errors)
+        by_source = gather_left_out_errors(len(values), parts, errors)
         return held_out_radius(by_source, self.level, copies)
 
     def with_interval(

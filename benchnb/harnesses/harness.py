@@ -29,7 +29,7 @@ from benchnb.data.files import (
 )
 from ..data.render import progress_bar
 from ..data.scores import ScoreError, Scores
-from ..data.tables import TABLE, read_tables
+from ..data.tables import TABLE_SUFFIX, read_tables
 from benchnb.harnesses.logs import (
     ASK,
     Choices,
@@ -211,7 +211,7 @@ class Harness:
 class TableFile(Harness):
     "Plain tables, long or wide"
 
-    name, logs, pattern = "table", "table", TABLE.pattern
+    name, logs, pattern = "table", "table", TABLE_SUFFIX.pattern
     options, units, tables = ("repeated", "metric"), (), True
     cannot = {
         "own number": "a table holds items only",
@@ -222,7 +222,7 @@ class TableFile(Harness):
 class ItemList(TableFile):
     "A list of names for any program, which answers with a table"
 
-    name, signs = "list", TABLE.pattern
+    name, signs = "list", TABLE_SUFFIX.pattern
 
     def subset(self, subset: Subset) -> str:
         "An item a line, as it is named in the table"
@@ -447,7 +447,9 @@ HARNESSES = {
     "wild": HarnessEntry("benchnb.harnesses.public_collections:Wild"),
     "table": HarnessEntry("benchnb.harnesses.harness:TableFile"),
     "list": HarnessEntry(
-        "benchnb.harnesses.harness:ItemList", runs_items=True, signs=TABLE.pattern
+        "benchnb.harnesses.harness:ItemList",
+        runs_items=True,
+        signs=TABLE_SUFFIX.pattern,
     ),
 }
 

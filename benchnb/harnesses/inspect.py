@@ -25,7 +25,7 @@ from ..data.directions import metric_direction, settle_direction
 from ..data.files import AmbiguousFile, naming
 from ..data.scores import COST_UNITS
 from benchnb.data.untrusted import (
-    PACKED,
+    ZIP_COMPRESSIONS,
     check_memory,
     check_packing,
     parse_json,
@@ -76,7 +76,7 @@ def read_entry(
 ) -> bytes:  # JSON that can be parsed
     "An entry, unpacked as it is read, if it fits into memory with the others"
     info = archive.getinfo(name)
-    check_packing(info, allowed={*PACKED, 93})
+    check_packing(info, allowed={*ZIP_COMPRESSIONS, 93})
     if info.compress_type != 93:
         file = archive.open(info)
     else:  # zstd, whose bytes follow a header of 30 and more

@@ -33,7 +33,7 @@ from ..data.files import AmbiguousFile, FileError, naming, shorten_error
 from benchnb.data.scores import (
     COST_UNITS,
     REPEATED_CHOICES,
-    SAY,
+    REPEATED_REMEDY,
     ScoreError,
     Scores,
     model_facts_from_names,
@@ -625,7 +625,7 @@ def log_table(
         problem = (
             f"model {logs[0].model!r} has two scores on item "
             f"{item_name(task, ids[item[twice[0]]])} ({first:g} and {second:g}, in "
-            f"{files}): {SAY}"
+            f"{files}): {REPEATED_REMEDY}"
         )
         raise AmbiguousFile(problem, "repeated", list(REPEATED_CHOICES[1:]))
     items = pd.DataFrame({"task": task or "all", "doc_id": list(map(str, ids))})

@@ -15,7 +15,7 @@ import numpy as np
 from ..data.directions import settle_direction
 from ..data.files import AmbiguousFile, naming
 from ..data.scores import COST_UNITS
-from ..data.tables import UNFINISHED
+from ..data.tables import UNFINISHED_REASONS
 from .harness import Harness
 from benchnb.harnesses.logs import (
     ASK,
@@ -43,7 +43,7 @@ def simulation_reward(
     trial: dict,  # of tau-bench, or a simulation of tau2
 ) -> float:  # NaN: it does not count, or there is none
     "The reward of one trial"
-    if trial.get("termination_reason") in UNFINISHED:
+    if trial.get("termination_reason") in UNFINISHED_REASONS:
         return np.nan
     reward = trial.get("reward")
     if "reward_info" in trial:
@@ -160,7 +160,9 @@ class Tau(Harness):
                 for number, trial in enumerate(trials)
             ]
             ended = [trial.get("termination_reason") for trial in trials]
-            reasons = [Failure.INVALID if end in UNFINISHED else "" for end in ended]
+            reasons = [
+                Failure.INVALID if end in UNFINISHED_REASONS else "" for end in ended
+            ]
             log = Log(
                 model=model,
                 task=task,

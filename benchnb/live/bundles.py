@@ -20,7 +20,7 @@ import pandas as pd
 
 from .. import __version__
 from benchnb.data.files import (
-    INSTALL_FROM,
+    INSTALL_SOURCE,
     create_whole_folder,
     naming,
     pip_install_command,
@@ -45,7 +45,7 @@ from benchnb.harnesses.harness import (
 from .certificate import Certificate, format_certificate, read_certificate
 from .evaluation import Evaluation
 from .report import describe_settings
-from .store import check_new
+from .store import check_new_folder
 from ..stats.irt import FEW_SOURCES, MIN_SOURCES
 
 # %% ../../nbs/live/bundles.ipynb #bc94505a
@@ -160,7 +160,7 @@ def bundle_files(
             n_models=n_models,
             logs=lists.logs,
             more=certified,
-            install=f"    {pip_install_command()}\n" if INSTALL_FROM != "." else "",
+            install=f"    {pip_install_command()}\n" if INSTALL_SOURCE != "." else "",
             own=f"\nThis needs its task: {own}.\n" if own else "",
             certificate=page,
             seed=getattr(method, "seed_", 0),
@@ -193,7 +193,7 @@ def publish(
 ) -> Subset:
     "Write a subset with its fitted estimator, and without its sources, to one folder"
     check_has_fixed_items(method)
-    check_new(folder)
+    check_new_folder(folder)
     if (kept := kept_tables(method)) and not with_sources:
         raise ValueError(
             f"{method.name} keeps the table of its sources ({kept[0]}): say "

@@ -22,7 +22,7 @@ from ..data.costs import Amount
 from ..data.files import create_whole_folder, naming, read_object, write_text
 from ..data.render import format_points, format_table
 from ..data.scores import Scores, item_means
-from ..evaluation.guard import Guard, set_level
+from ..evaluation.guard import Guard, set_interval_level
 from benchnb.evaluation.left_out import (
     left_out_errors,
     read_left_out_errors,
@@ -46,7 +46,7 @@ from benchnb.harnesses.harness import (
 )
 from ..harnesses.measured import check_storable
 from . import budgets
-from .certificate import flag_outside_certificate
+from .certificate import make_outside_certificate_flag
 from .report import drop_empty_interval, make_report, round_for_json
 from benchnb.live.store import (
     Plan,
@@ -55,7 +55,7 @@ from benchnb.live.store import (
     ToldAnswers,
     check_answers,
     check_expected,
-    check_new,
+    check_new_folder,
     errors_scored_zero,
     pool_runs,
     read_state,
@@ -271,7 +271,7 @@ class Results(Stages):
         outside = None
         certificate = self.plan.certificate
         if certificate and certificate.get("measured"):
-            outside = flag_outside_certificate(certificate)
+            outside = make_outside_certificate_flag(certificate)
         return Guard(
             policy=self.plan.shift,
             item_easiness=self._item_easiness(),
@@ -395,7 +395,7 @@ class Evaluation(Results):
 
     def _begin(self, folder: Path) -> None:
         "Write a new folder, whole or not at all: method, evaluation, harness's input"
-        check_new(folder)
+        check_new_folder(folder)
         self.folder = folder
         files = self._missing_input()[1] if self.plan.harness and self.ask() else {}
         with create_whole_folder(folder) as unfinished:
@@ -630,7 +630,7 @@ def _prepare(
 ) -> Plan:  # with the largest number of items, where a width is wanted
     "Prepare the method for its budget, or for the first stage towards a width"
     if plan.level is not None:
-        set_level(method, plan.level)
+        set_interval_level(method, plan.level)
     width = plan.width
     if width is not None:
         total = len(method.items_)

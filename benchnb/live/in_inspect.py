@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.directions import DIRECTIONS, to_unit_scale
-from ..data.files import fill_beside, sync_to_disk
+from ..data.files import temporary_path_beside, sync_to_disk
 from ..data.sources import load_table
 from ..evaluation.method import Estimate, get_parameters
 from ..evaluation.registry import get_method
@@ -434,7 +434,7 @@ async def note_outcome(
     if not path.is_file():
         await write(log.location)  # on a server
         return
-    with fill_beside(path) as copied:
+    with temporary_path_beside(path) as copied:
         shutil.copy2(path, copied)
         await write(copied)
         sync_to_disk(copied)

@@ -19,7 +19,11 @@ from .comparison import ComparisonResult, Outcome, format_margin
 from .evaluation import Evaluation
 from .paired import are_repeatable
 from .stopping import judge_standing
-from ..stats.confidence_sequences import ENDLESS, PredictedAnswers, capital
+from benchnb.stats.confidence_sequences import (
+    ENDLESS,
+    PredictedAnswers,
+    betting_capital,
+)
 
 # %% ../../nbs/live/race.ipynb #836ec587
 def judge_race(
@@ -32,8 +36,8 @@ def judge_race(
     leader = int(answers.mean(axis=1).argmax())
     others = np.arange(len(answers)) != leader
     apart = PredictedAnswers(answers[leader] - answers[others])
-    beaten = capital(apart, 0.0, total, -1.0).max(axis=-1) >= enough
-    close = capital(apart, -within, total, -1.0).max(axis=-1) >= enough
+    beaten = betting_capital(apart, 0.0, total, -1.0).max(axis=-1) >= enough
+    close = betting_capital(apart, -within, total, -1.0).max(axis=-1) >= enough
     stay = np.ones(len(answers), dtype=bool)
     stay[others] = ~beaten
     return stay, leader, bool((close | beaten).all())

@@ -22,7 +22,7 @@ from ..data.splits import find_copy_groups
 from benchnb.evaluation.left_out import (
     assign_held_out,
     has_enough_to_calibrate,
-    held_out_errors,
+    gather_left_out_errors,
     held_out_radius,
 )
 from benchnb.evaluation.method import (
@@ -304,7 +304,7 @@ class AdaptiveIRT(Method):
 
     def calibrate(self) -> None:
         "By how much the standard errors are too small, on held-out sources"
-        errors = held_out_errors(
+        errors = gather_left_out_errors(
             len(self._values), self._held_out, self.standardized_errors
         )
         self.factor_ = held_out_radius(errors, self.level, self._copies)

@@ -13,7 +13,7 @@ import numpy as np
 from ..evaluation.learned_coresets import MedoidCoreset
 from ..evaluation.method import param
 from ..evaluation.registry import register
-from ..stats.medoids import DISTANCES, Medoids, cluster_items, standardize
+from ..stats.medoids import DISTANCES, Medoids, choose_medoids, standardize
 
 # %% ../../nbs/methods/anchor_points.ipynb #da7ada58
 @register
@@ -29,7 +29,7 @@ class AnchorPoints(MedoidCoreset):
     def choose(self, values: np.ndarray, rng: np.random.Generator) -> Medoids:
         "The medoids of the items, as these models see them"
         table = standardize(values) if self.distance == "manhattan" else values
-        return cluster_items(
+        return choose_medoids(
             table,
             self.budget_,
             rng,

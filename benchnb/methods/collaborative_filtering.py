@@ -27,7 +27,7 @@ from ..evaluation.per_task import describe_short_tasks, split_budget
 from ..evaluation.registry import register
 from ..evaluation.simulate import drive_generator
 from ..stats.balanced_sampling import regression_estimate
-from ..stats.intervals import blend_estimates, conformal_radius
+from ..stats.intervals import combine_unbiased_estimates, conformal_radius
 from ..stats.transport import transport_answers
 
 # %% ../../nbs/methods/collaborative_filtering.ipynb #79a71df3
@@ -403,7 +403,7 @@ class CollaborativeFiltering(Method):
         self.gap_ = conformal_radius(chosen.by_line - chosen.by_tasks, self.level)
         errors = chosen.by_tasks
         if self.total == "calibrated":
-            self.share_, self.bias_, errors = blend_estimates(
+            self.share_, self.bias_, errors = combine_unbiased_estimates(
                 chosen.by_tasks, chosen.by_line
             )
         self.radius_ = conformal_radius(errors, self.level)

@@ -24,7 +24,7 @@ from benchnb.stats.genetic_search import (
     draw_subsets,
     genetic_search,
     subset_means,
-    to_masks,
+    positions_to_masks,
 )
 from ..stats.item_filters import drop_redundant, item_redundancy
 from ..stats.text import text_embeddings
@@ -58,7 +58,7 @@ def curve_tables(
 ) -> np.ndarray:  # float32, judges x 2,001
     "For each judging part a curve fitted to the others, on random subsets"
     drawn = draw_subsets(filled.shape[1], size, subsets, rng)
-    masks = to_masks(drawn, filled.shape[1])
+    masks = positions_to_masks(drawn, filled.shape[1])
     means = subset_means(masks, filled.astype(np.float32)).astype(float)
     tables = []
     for judge in judges:
@@ -363,4 +363,4 @@ def _subset_fitness(
 ) -> float:
     "The fitness of one subset, by every judge"
     positions = np.searchsorted(pool, subset)
-    return fitness(to_masks(positions[np.newaxis], len(pool)))[0]
+    return fitness(positions_to_masks(positions[np.newaxis], len(pool)))[0]

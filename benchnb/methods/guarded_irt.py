@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from ..data.scores import Scores, item_means
 from ..data.splits import release_years
-from ..evaluation.left_out import assign_held_out, held_out_errors
+from ..evaluation.left_out import assign_held_out, gather_left_out_errors
 from benchnb.evaluation.method import (
     Estimand,
     Estimate,
@@ -47,7 +47,7 @@ from benchnb.stats.irt import (
     MIN_SOURCES,
     Posterior,
     Prediction,
-    average_probabilities,
+    predictive_probabilities,
     pool_predictions,
     sample_posterior,
     wide_prior_precision,
@@ -81,7 +81,7 @@ def item_space(
     "A space in which items that models like the sources answer alike are neighbours"
     theta = np.random.default_rng(0).standard_normal((60, model.slopes.shape[1]))
     theta[:, 0] = 1.2 * theta[:, 0] + 1.2
-    p_correct = average_probabilities(model, theta)[0].T.astype(float) / np.sqrt(60)
+    p_correct = predictive_probabilities(model, theta)[0].T.astype(float) / np.sqrt(60)
     p_correct -= p_correct.mean(axis=0)
     components = np.linalg.eigh(p_correct.T @ p_correct)[1][:, ::-1][:, :3]
     space = np.column_stack([2 * strong, p_correct @ components])
@@ -144,7 +144,7 @@ def greedy_choice(
     slopes = model.slopes.astype(np.float32)
     weights = np.asarray(model.weights, np.float32)
     # both: models x points x items
-    p_correct, attenuation = average_probabilities(model, points)
+    p_correct, attenuation = predictive_probabilities(model, points)
     variance = p_correct * (1 - p_correct)
     own_gain = weights**2 * variance.mean(axis=1)
     np.put_along_axis(own_gain, asked, -np.inf, axis=1)
@@ -584,7 +584,7 @@ class GuardedIRT(Method):
         "By how much the model's standard errors are too small, on held-out sources"
         if not self._held_out:
             return
-        errors = held_out_errors(
+        errors = gather_left_out_errors(
             len(self._values), self._held_out, self.standardized_errors
         )
         errors = np.sort(errors[~np.isnan(errors)])

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from ..data.scores import Scores, item_means
 from benchnb.evaluation.left_out import (
     assign_held_out,
-    held_out_errors,
+    gather_left_out_errors,
     held_out_radius,
 )
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
@@ -159,7 +159,7 @@ class ProEval(Coreset):
     def left_out_radius(self, rng: np.random.Generator) -> float:
         "Half-width of the interval, from errors on sources left out"
         parts = assign_held_out(self._sources, self.folds, rng, groups=self._copies)
-        errors = held_out_errors(
+        errors = gather_left_out_errors(
             len(self._sources),
             parts,
             lambda fit, held: self.errors_without(fit, held, rng),

@@ -13,13 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data.scores import Scores, fill_gaps
-from ..evaluation.method import Cohort, Estimate, Method, caller_stacklevel, param
+from benchnb.evaluation.method import (
+    CohortRequest,
+    Estimate,
+    Method,
+    caller_stacklevel,
+    param,
+)
 from ..evaluation.registry import register
 from benchnb.stats.medoids import (
     DISTANCES,
     SEARCHES,
     Medoids,
-    cluster_items,
+    choose_medoids,
     item_distances,
     standardize,
 )
@@ -106,7 +112,7 @@ class TailoredBench(Method):
         fixed: np.ndarray | None = None,  # medoids that are given
     ) -> Medoids:
         "k-medoids with this method's settings"
-        return cluster_items(
+        return choose_medoids(
             described,
             k,
             rng,
@@ -159,10 +165,10 @@ class TailoredBench(Method):
 
     def run(
         self, rng: np.random.Generator
-    ) -> Generator[np.ndarray | Cohort, np.ndarray, Estimate]:
+    ) -> Generator[np.ndarray | CohortRequest, np.ndarray, Estimate]:
         "Ask the probe, find the native sources, ask what they find representative"
         if self.transductive:
-            rows = yield Cohort(self.probe_)
+            rows = yield CohortRequest(self.probe_)
         else:
             answers = yield self.probe_
             rows = answers[np.newaxis]

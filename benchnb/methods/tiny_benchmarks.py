@@ -16,7 +16,7 @@ from ..data.scores import Scores, fill_gaps, weighted_means
 from ..data.splits import find_copy_groups
 from benchnb.evaluation.left_out import (
     assign_held_out,
-    held_out_errors,
+    gather_left_out_errors,
     held_out_radius,
 )
 from ..evaluation.method import Coreset, Estimate, Flag, IntervalKind, param
@@ -295,7 +295,7 @@ class TinyBenchmarks(Coreset):
             ((fit, bank), held)
             for (fit, held), bank in zip(self._parts, self._banks, strict=True)
         ]
-        return held_out_errors(len(self._values), parts, errors)
+        return gather_left_out_errors(len(self._values), parts, errors)
 
     def estimate(self, seen: np.ndarray) -> Estimate:
         "The estimate for one target, with what is predicted for every item"

@@ -91,7 +91,7 @@ def cells(
     verdict: str = "",  # empty: by the rule
     reason: str = "",
 ) -> pd.DataFrame:
-    "Cells of a row of MMLU, as add_reasons needs them"
+    "Cells of a row of MMLU, as add_published_reasons needs them"
     numbers = {"column": [*values], "reproduced": [*values.values()], "stderr": stderr}
     return pd.DataFrame(numbers).assign(
         table=table,

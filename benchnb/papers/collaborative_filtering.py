@@ -16,7 +16,7 @@ import pandas as pd
 
 from ..data.scores import Scores
 from ..data.sources import load
-from ..evaluation.compare import piece_key
+from ..evaluation.compare import trial_key
 from ..evaluation.method import Method
 from ..evaluation.per_task import PerTask, ratio_budget
 from ..evaluation.registry import get_method
@@ -174,7 +174,7 @@ def measure_tasks(
         )
 
     pieces = [(label, trial) for label in methods for trial in range(runs.trials)]
-    work = {piece_key(k, methods[k], 0, t): (run, k, t) for k, t in pieces}
+    work = {trial_key(k, methods[k], 0, t): (run, k, t) for k, t in pieces}
     rows = [row for piece in runs.once(name, identity, work) for row in piece]
     return pd.DataFrame(rows).assign(setting=setting)
 
@@ -386,7 +386,7 @@ def filtering_cells(
     described: pd.DataFrame,  # from item_descriptions
     seconds: pd.DataFrame,  # from seconds_table
     swept: pd.DataFrame,  # from sweeps, of several settings
-) -> pd.DataFrame:  # one row per cell, as add_reasons wants it
+) -> pd.DataFrame:  # one row per cell, as add_published_reasons wants it
     "Every measured cell"
     not_public = "the paper's matrices are not public"
     descriptions = mean_cells(

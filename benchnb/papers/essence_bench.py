@@ -119,7 +119,7 @@ def essence_cells(
     data: str,  # what it was measured on
     table: str = "section: Main Results",
     reason: str = "",
-) -> pd.DataFrame:  # one row per cell, as add_reasons wants it
+) -> pd.DataFrame:  # one row per cell, as add_published_reasons wants it
     "RMSE in points, Kendall's tau and Pearson's correlation as cells of a table"
     figures = figures.assign(row=f"{benchmark} / " + figures["method"])
     parts = []

@@ -27,14 +27,14 @@ from ..bigbench.splits import Fold
 from ..data.files import resource_path
 from . import recovering_big_bench as recovering
 from .published import RunSettings, mean_cells
-from .recovering_big_bench import Effort
+from .recovering_big_bench import ReproductionSettings
 from .verdicts import Verdict
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #fec57722
 def tune_predictors(
     records: pd.DataFrame,  # checked records
     work: Sequence[tuple[str, Fold]],  # predictor and fold, the first of a setting
-    effort: Effort,
+    effort: ReproductionSettings,
 ) -> list[Predictor]:  # not yet fitted
     "Predictors with the settings that the dev set of a fold chooses"
 
@@ -67,7 +67,7 @@ def fit_fold(
 def predict_folds(
     records: pd.DataFrame,  # checked records
     work: Sequence[tuple[Predictor, Fold]],
-    effort: Effort,
+    effort: ReproductionSettings,
 ) -> list[tuple[np.ndarray, float]]:  # predictions of each test set; CPU seconds
     "Fit and predict each fold once"
     results = effort.run(
@@ -92,10 +92,10 @@ def compare_predictors(
     records: pd.DataFrame,  # checked records
     setting: str,  # one of INTERPOLATION
     names: Sequence[str] = tuple(PREDICTOR_LABELS),  # predictors
-    effort: Effort | None = None,  # None: the defaults
+    effort: ReproductionSettings | None = None,  # None: the defaults
 ) -> pd.DataFrame:  # a row per predictor and fold: rmse, r2, pearson, kendall, seconds
     "Every predictor on every fold of a setting"
-    effort = effort or Effort()
+    effort = effort or ReproductionSettings()
     folds = splits.split_records(records, setting)[: effort.folds]
     tuned = tune_predictors(records, [(name, folds[0]) for name in names], effort)
     work = [(predictor, fold) for predictor in tuned for fold in folds]
@@ -167,7 +167,7 @@ def group_work(
 # %% ../../nbs/papers/predicting_big_bench.ipynb #f8c01cf3
 def group_results(
     records: pd.DataFrame,  # checked records
-    effort: Effort,
+    effort: ReproductionSettings,
 ) -> pd.DataFrame:  # a row per grouping, group, training and fold: r2, records
     "R2 of the MLP within groups: trained on all, on the group, on a few of the group"
     folds = splits.split_records(records, "L1")[: effort.folds]
@@ -196,7 +196,7 @@ def group_results(
 # %% ../../nbs/papers/predicting_big_bench.ipynb #878c96ff
 def extrapolations(
     records: pd.DataFrame,  # checked records
-    effort: Effort,
+    effort: ReproductionSettings,
 ) -> pd.DataFrame:  # one row per setting and scenario: rmse, r2
     "The MLP beyond its training range, in three scenarios"
     possible = splits.list_possible_split_settings(records)
@@ -346,7 +346,7 @@ def extrapolation_cells(
 def measured_records(
     name: str,  # bbh, harness or bigbench
     records: pd.DataFrame,  # under this name
-    effort: Effort,
+    effort: ReproductionSettings,
     in_place: bool,  # in the paper's rows?
 ) -> Iterator[pd.DataFrame]:  # cells of one table after another
     "Everything that the two chapters show of one table of records"
@@ -354,7 +354,7 @@ def measured_records(
     yield recovering.record_cells(records)
     compared = [
         comparison_cells(compare_predictors(records, setting, effort=effort))
-        for setting in splits.INTERPOLATION
+        for setting in splits.INTERPOLATION_SPLITS
         if possible[setting].distinct
     ]
     yield from compared
@@ -380,7 +380,7 @@ def measured_cells(
     tables = tables or {"bbh": load_public_records("bbh")}  # none is here: the error
     first = next(iter(tables))
     trials = runs.trials
-    effort = Effort(
+    effort = ReproductionSettings(
         trials=trials,
         n_jobs=runs.n_jobs,
         journals=runs.journals,

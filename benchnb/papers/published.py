@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PAPERS', 'resolve_papers', 'read_ledger_lines', 'published_cells', 'store_results', 'read_stored_results',
-           'RunSettings', 'mean_cells', 'add_reasons', 'table_cells', 'side_by_side', 'cells_to_json', 'count_verdicts',
-           'format_cells']
+           'RunSettings', 'mean_cells', 'add_published_reasons', 'table_cells', 'side_by_side', 'cells_to_json',
+           'count_verdicts', 'format_cells']
 
 # %% ../../nbs/papers/published.ipynb #5eb16c97
 import math
@@ -262,7 +262,7 @@ def mean_cells(
     return pd.concat(parts).assign(**{"verdict": "", "reason": ""} | facts)
 
 # %% ../../nbs/papers/published.ipynb #a0aafc2a
-def add_reasons(
+def add_published_reasons(
     done: pd.DataFrame,  # measured cells: table, row, column, reproduced, and facts
     paper: str,  # short name in PAPERS
 ) -> pd.DataFrame:  # as store_results wants them, with the cells that were not measured

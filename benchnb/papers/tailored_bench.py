@@ -23,7 +23,7 @@ from ..methods.tailored_bench import TailoredBench, TailoredBenchPublished
 from .published import RunSettings, mean_cells
 from .verdicts import Verdict
 from ..stats import metrics
-from ..stats.medoids import cluster_items, standardize
+from ..stats.medoids import choose_medoids, standardize
 
 # %% ../../nbs/papers/tailored_bench.ipynb #033e045f
 DATA = "gsm8k, given split"
@@ -73,7 +73,7 @@ def gsm8k_cells(
     row: str = "GSM8K / {}",  # the paper's row; {}: the method's label
     column: str = "{} items / ",  # what stands before the metric; {}: the budget
     **facts: object,  # data, verdict and reason, if not the usual ones
-) -> pd.DataFrame:  # one row per cell, as add_reasons wants it
+) -> pd.DataFrame:  # one row per cell, as add_published_reasons wants it
     "Mean and standard error of Kendall's tau and the MAE as cells of a table"
     figures = summarize_trials(frame)
     figures["row"] = figures["method"].map(row.format)
@@ -464,7 +464,7 @@ def centroid_distances(
     halves = [standardize(half.values) for half in scores.split("given")]
     rows = []
     for trial in range(runs.trials):
-        clustering = cluster_items(halves[0], k, trial, search="pam")
+        clustering = choose_medoids(halves[0], k, trial, search="pam")
         nearest = clustering.medoids[clustering.labels]
         for name, answers in zip(("source", "target"), halves, strict=True):
             distance = np.abs(answers - answers[:, nearest]).mean()  # per model

@@ -6,7 +6,7 @@
 __all__ = ['check_masses', 'normal_quantile', 'wilson_interval', 'effective_size', 'proportional_probabilities',
            'systematic_sample', 'weighted_effective_size', 'residual_interval', 'certain_bounds', 'keep_to_certain',
            'run_variance', 'runs_interval', 'effective_runs', 'conformal_radius', 'drop_copies', 'conformal_interval',
-           'pair_interval', 'blend_estimates']
+           'difference_interval', 'combine_unbiased_estimates']
 
 # %% ../../nbs/stats/intervals.ipynb #9ef7528a
 import math
@@ -321,7 +321,7 @@ def pair_errors(
     return (said - true)[far <= np.quantile(far, share, method="higher")]
 
 # %% ../../nbs/stats/conformal.ipynb #683226f5
-def pair_interval(
+def difference_interval(
     difference: float,  # of the two estimates, A - B
     first: pd.DataFrame,  # truth, estimate and fold of models, by the method of A
     second: pd.DataFrame | None = None,  # the same models by that of B; None: as A
@@ -350,7 +350,7 @@ def mixture(
     return share, float((first - share * gap).mean())
 
 # %% ../../nbs/stats/conformal.ipynb #ae6ca259
-def blend_estimates(
+def combine_unbiased_estimates(
     first: np.ndarray,  # errors of one estimate on other models, shape (m,)
     second: np.ndarray,  # errors of another on the same models
 ) -> tuple[float, float, np.ndarray]:  # as mixture; errors, each model by the others

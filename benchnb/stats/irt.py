@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MIN_SOURCES', 'FEW_SOURCES', 'IRT', 'prepend_ones', 'distinct_pairs', 'pair_products', 'quadratic_pairs',
-           'average_curves', 'average_probabilities', 'validation_error', 'score_error', 'Kernels', 'Posterior',
+           'predictive_curves', 'predictive_probabilities', 'validation_error', 'score_error', 'Kernels', 'Posterior',
            'wide_prior_precision', 'sample_posterior', 'Prediction', 'predict_score', 'pool_predictions']
 
 # %% ../../nbs/stats/irt.ipynb #37427264
@@ -208,7 +208,7 @@ def quadratic_pairs(
     return matrices[..., first, second] * np.where(first == second, 1, 2)
 
 # %% ../../nbs/stats/irt.ipynb #f000001f
-def average_curves(
+def predictive_curves(
     bank: IRT,
     theta: np.ndarray,  # abilities, points x dims, or models x points x dims
     items: np.ndarray | slice = slice(None),  # positions, (n,) or models x n; all
@@ -226,13 +226,13 @@ def average_curves(
     return np.tanh(half, out=half), root
 
 
-def average_probabilities(
+def predictive_probabilities(
     bank: IRT,
     theta: np.ndarray,  # abilities, points x dims, or models x points x dims
     items: np.ndarray | slice = slice(None),  # positions, (n,) or models x n; all
 ) -> tuple[np.ndarray, np.ndarray]:  # P(correct), attenuation; ... x items, float32
     "P(correct), averaged, and by what its logit is multiplied (equation 4)"
-    chance, root = average_curves(bank, theta, items)
+    chance, root = predictive_curves(bank, theta, items)
     chance *= np.float32(0.5)
     chance += np.float32(0.5)
     return chance, np.divide(1, root, out=root)
@@ -467,7 +467,7 @@ def sample_posterior(
     "The posterior of models' abilities, by importance sampling"
 
     def log_density(theta):
-        chance = average_probabilities(model, theta, items)[0]
+        chance = predictive_probabilities(model, theta, items)[0]
         like = log_likelihood(chance, seen, trials)
         if prior is None:
             return like + log_prior(model, theta)
@@ -523,7 +523,7 @@ def spanning_draws(
 
     probed = np.linspace(0, len(model.slopes) - 1, PROBED_ITEMS).astype(int)
     upper, order = qr(
-        average_curves(model, theta, probed)[0].T, mode="r", pivoting=True
+        predictive_curves(model, theta, probed)[0].T, mode="r", pivoting=True
     )
     pivots = np.abs(np.diagonal(upper))
     few = int((pivots > PIVOT * pivots[0]).sum())
@@ -554,7 +554,7 @@ def predict_unseen(
     width = max(16, POSTERIOR_BLOCK // (models * points))
     for start in range(0, unseen.shape[1], width):
         part = slice(start, start + width)
-        tangent = average_curves(model, theta, part)[0]
+        tangent = predictive_curves(model, theta, part)[0]
         unseen_part = unseen[:, part].astype(np.float32)
         weights = np.broadcast_to(model.weights[part], unseen_part.shape)
         weights = weights.astype(np.float32)

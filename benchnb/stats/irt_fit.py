@@ -14,7 +14,7 @@ import numpy as np
 
 from benchnb.stats.irt import (  # noqa: F401
     IRT,
-    average_curves,
+    predictive_curves,
     distinct_pairs,
     pair_products,
     prepend_ones,
@@ -391,7 +391,7 @@ def score_residuals(
     assert bank.weights is not None  # the bank was fitted
     fitted, gap, mass = np.zeros((3, len(theta)))
     for part in table.blocks():
-        tangent = average_curves(bank, theta, part)[0]
+        tangent = predictive_curves(bank, theta, part)[0]
         weights = bank.weights[part].astype("f4")
         known = ~np.isnan(table.values[:, part])
         fitted += (weights.sum() + tangent @ weights) / 2

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['DISTANCES', 'SEARCHES', 'LARGEST_RATIO', 'item_distances', 'standardize', 'Medoids', 'k_medoids',
-           'group_identical_columns', 'cluster_items']
+           'group_identical_columns', 'choose_medoids']
 
 # %% ../../nbs/stats/medoids.ipynb #f283875b
 import warnings
@@ -314,7 +314,7 @@ def _cluster_kinds(table, kinds, k, rng, fixed, weights, twins, search):
     return Medoids(medoids, labels, found.loss)
 
 
-def cluster_items(
+def choose_medoids(
     table: np.ndarray,  # features (such as source models) x items, no NaN
     k: int,  # medoids in all, fixed ones included
     rng: np.random.Generator | int,  # or a seed

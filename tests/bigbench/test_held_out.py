@@ -7,14 +7,14 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchnb.bigbench.held_out import (
-    check_own_records,
     choose_split,
+    complete_own_records,
     gap_folds,
     group_folds,
     predict_held_out,
     predict_missing,
     predictor_errors,
-    uneven_side,
+    side_with_gaps,
     unseen_names,
 )
 from benchnb.bigbench.records import make_synthetic_records
@@ -38,7 +38,7 @@ def test_who_shares_a_value_is_held_out_together(made, split):
 
 def test_a_column_says_what_is_held_out(made):
     role = np.where(made["shots"] == 3, "Test", "train")
-    own = check_own_records(made.assign(split=role), features=["split"])
+    own = complete_own_records(made.assign(split=role), features=["split"])
     assert choose_split(own) == "split"
     (fold,) = group_folds(own, "split")
     assert [*own["shots"].iloc[fold.test].unique()] == [3] and not len(fold.dev)
@@ -100,7 +100,7 @@ def results(seed, models=40, tasks=20):
 
 def fill(long, gaps, split=None):
     "Predictions of the gaps by the best of two predictors, with what is promised"
-    records = check_own_records(long.assign(score=long["score"].mask(gaps)))
+    records = complete_own_records(long.assign(score=long["score"].mask(gaps)))
     split = split or choose_split(records)
     scored = records.dropna(subset="score").reset_index(drop=True)
     if split == "gaps":
@@ -149,10 +149,10 @@ def test_gaps_at_random_are_single_ones():
     for seed in range(20):
         long, *_ = results(seed)
         gaps = np.random.default_rng(seed).random(len(long)) < 0.2
-        assert uneven_side(long.assign(score=long["score"].mask(gaps))) == ""
+        assert side_with_gaps(long.assign(score=long["score"].mask(gaps))) == ""
     gaps = long["task"].isin(["t03", "t07"]) & (long["model"] > "m02")
-    with_gaps = check_own_records(long.assign(score=long["score"].mask(gaps)))
-    assert uneven_side(with_gaps) == "task"
+    with_gaps = complete_own_records(long.assign(score=long["score"].mask(gaps)))
+    assert side_with_gaps(with_gaps) == "task"
     for fold in gap_folds(with_gaps):
         held = with_gaps.dropna(subset="score").iloc[fold.test]
         assert not {*held["task"]} & {"t03", "t07"} and held["model"].min() > "m02"
@@ -172,7 +172,7 @@ def test_rows_unlike_all_held_out_ones_get_no_interval(made):
 def test_a_column_of_your_own_is_learned_from(made):
     "A column that tells the score makes the error small"
     own = made.assign(hint=made["score"] ** 2, lab="x")
-    own = check_own_records(own, features=["hint", "lab"])
+    own = complete_own_records(own, features=["hint", "lab"])
     folds = group_folds(own, "model")[:2]
     errors = [
         predictor_errors(predict_held_out(own, folds, ["random_forest"], given))

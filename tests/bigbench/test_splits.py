@@ -8,8 +8,8 @@ from sklearn.model_selection import KFold, train_test_split
 from benchnb.bigbench.records import check_records, make_synthetic_records
 from benchnb.bigbench.splits import (
     EXTRAPOLATION,
-    INTERPOLATION,
-    KEYS,
+    INTERPOLATION_SPLITS,
+    SPLIT_KEYS,
     SPLIT_SETTINGS,
     beyond,
     fold_beyond,
@@ -43,10 +43,10 @@ def keys_of(records, columns, unit="subtask"):
 
 @pytest.mark.parametrize("unit", ["subtask", "task"])
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", INTERPOLATION)
+@pytest.mark.parametrize("name", INTERPOLATION_SPLITS)
 def test_no_key_leaks_and_every_record_is_tested_once(name, seed, unit):
     records = holey(seed)
-    keys = keys_of(records, KEYS.get(name, KEYS["L3"]), unit)
+    keys = keys_of(records, SPLIT_KEYS.get(name, SPLIT_KEYS["L3"]), unit)
     folds = split_records(records, name, seed=seed, unit=unit)
     for fold in folds:
         train, dev, test = ({keys[i] for i in part} for part in fold)
@@ -71,11 +71,11 @@ def test_composition_holds_out_a_product(seed):
     assert len(folds) == 9 and len(families) == 3
 
 
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("name", SPLIT_KEYS)
 def test_folds_are_the_authors(name):
     "Their scripts: groups in sorted order, KFold, train_test_split, all with seed 42"
     records = make_synthetic_records(6, 3, 12)
-    columns = [{"size": "total_params"}.get(c, c) for c in KEYS[name]]
+    columns = [{"size": "total_params"}.get(c, c) for c in SPLIT_KEYS[name]]
     keys = list(records.groupby(columns).groups.keys())
     own = list(records[columns].itertuples(index=False, name=None))
     folds = split_records(records, name)
@@ -104,14 +104,16 @@ def test_the_seed_decides_and_the_index_does_not(name):
 
 
 @pytest.mark.parametrize("sizes", ["known", "unknown"])
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("name", SPLIT_KEYS)
 def test_the_order_of_the_records_does_not_matter(name, sizes):
     records = make_synthetic_records(5, 3, 6)
     if sizes == "unknown":
         records = records.assign(total_params=np.nan)
     mixed = records.sample(frac=1, random_state=0)
-    there = pd.Series(number_record_keys(mixed, KEYS[name]), mixed.index).sort_index()
-    assert (there == number_record_keys(records, KEYS[name])).all()
+    there = pd.Series(
+        number_record_keys(mixed, SPLIT_KEYS[name]), mixed.index
+    ).sort_index()
+    assert (there == number_record_keys(records, SPLIT_KEYS[name])).all()
 
 
 # beyond the range

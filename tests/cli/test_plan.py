@@ -9,7 +9,7 @@ import pytest
 from helpers.small import table
 
 from benchnb.cli.app import main
-from benchnb.cli.score import expectation, fit_on_table
+from benchnb.cli.score import describe_expected_precision, fit_on_table
 from benchnb.data.sources import load
 from benchnb.evaluation.recommend import recommend
 from benchnb.evaluation.registry import get_method
@@ -44,7 +44,9 @@ def promised_and_delivered(name, method, sources, seed):
     source, target = at_most(source, sources, rng), at_most(target, 30, rng)
     live = begin(source, method, min(40, source.shape[1] // 2))
     found = simulate(live.method, target, guard=live.guard(live.conversation))
-    text = re.search(r"about ± (\S+)\s+points|no usable", expectation(live))[1]
+    text = re.search(
+        r"about ± (\S+)\s+points|no usable", describe_expected_precision(live)
+    )[1]
     return float(text or 50) / 50, np.mean(
         [high - low for low, high in (e.interval for e in found)]
     )
@@ -78,16 +80,18 @@ def test_also_of_guarded_methods(method, name):
 
 
 def test_without_sources_left_out_no_width_is_promised():
-    assert "not known beforehand" in expectation(begin(table(), "aipw", 12, folds=0))
+    assert "not known beforehand" in describe_expected_precision(
+        begin(table(), "aipw", 12, folds=0)
+    )
 
 
 def test_a_bundle_promises_from_the_errors_that_it_carries(tmp_path):
     live = begin(table(), "kmeans", 12)
     publish(live.method, tmp_path / "with", errors=live.left_out_by_budget[12])
-    printed = expectation(load_bundle(tmp_path / "with"))
-    assert printed == expectation(live) and "points" in printed
+    printed = describe_expected_precision(load_bundle(tmp_path / "with"))
+    assert printed == describe_expected_precision(live) and "points" in printed
     publish(prepare_method(get_method("kmeans").fit(table()), 12), tmp_path / "without")
-    assert "not known" in expectation(load_bundle(tmp_path / "without"))
+    assert "not known" in describe_expected_precision(load_bundle(tmp_path / "without"))
 
 
 class Stop(Exception):

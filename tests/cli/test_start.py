@@ -197,7 +197,7 @@ def test_the_printed_line_has_a_blank_that_is_seen_and_says_what_may_be_added(
 
 def test_tasks_of_few_answers_are_listed_on_request(begun, monkeypatch, capsys):
     monkeypatch.chdir(begun)
-    monkeypatch.setattr("benchnb.live.report.FEW", 9)
+    monkeypatch.setattr("benchnb.live.report.FEWEST_ANSWERS", 9)
     assert main(["tell", "new", "answers.csv"]) == 0
     capsys.readouterr()
     assert main(["estimate", "new"]) == 0

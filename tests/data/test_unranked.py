@@ -8,7 +8,7 @@ from helpers.small import halves, table
 from benchnb.cli.report import format_report
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
-from benchnb.data.splits import missing_by_easiness, why_unranked
+from benchnb.data.splits import missing_by_easiness, reason_not_to_rank
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.live.evaluation import Evaluation
@@ -52,7 +52,7 @@ def losses(values, seed=0):
 def test_holes_that_depend_on_scores_leave_no_rank(name):
     scores = many()
     lost, is_ranked = losses(scores.values)[name]
-    line = why_unranked(losing(scores, lost))
+    line = reason_not_to_rank(losing(scores, lost))
     assert bool(line) != is_ranked, line
     assert "\n" not in line and len(line) < 300
 
@@ -67,16 +67,18 @@ def test_holes_at_random_leave_the_rank(name):
         share = rng.choice([0.01, 0.1, 0.5])
         rows = rng.random(len(scores)) < rng.choice([0.1, 0.5, 1])
         lost = (rng.random(scores.shape) < share) & rows[:, np.newaxis]
-        assert not why_unranked(Scores(np.where(lost, np.nan, scores.values))), trial
+        assert not reason_not_to_rank(
+            Scores(np.where(lost, np.nan, scores.values))
+        ), trial
 
 
 def test_sources_that_are_right_wherever_they_have_a_score_are_named():
     scores = many()
     lost = (scores.values == 0) & np.isin(np.arange(80), [50, 53])[:, np.newaxis]
-    line = why_unranked(losing(scores, lost))
+    line = reason_not_to_rank(losing(scores, lost))
     assert line.startswith("no rank: 2 of 80 sources are right wherever they have a ")
     assert "(model50, model53)" in line
-    every = why_unranked(losing(scores, HALF & (scores.values == 0)))
+    every = reason_not_to_rank(losing(scores, HALF & (scores.values == 0)))
     assert "12 of 80" in every and every.count("model") == 3 and ", ...)" in every
 
 
@@ -84,11 +86,11 @@ def test_a_perfect_model_with_holes_is_believed_where_another_was_perfect():
     values = many().values.copy()
     values[:2] = 1
     values[0, ::3] = np.nan
-    assert not why_unranked(Scores(values))
+    assert not reason_not_to_rank(Scores(values))
     values[1, 0] = 0
-    assert not why_unranked(Scores(values))  # the first model has no score there
+    assert not reason_not_to_rank(Scores(values))  # the first model has no score there
     values[1, 1] = 0
-    assert "(model0)" in why_unranked(Scores(values))
+    assert "(model0)" in reason_not_to_rank(Scores(values))
 
 
 def test_the_test_of_holes_is_one_of_items_drawn_at_random():
@@ -109,7 +111,7 @@ def test_full_scores_of_the_sources_need_no_items():
     scores = many()
     lost = HALF & (scores.values == 0)
     models = scores.models.assign(full_score=scores.performance())
-    assert not why_unranked(
+    assert not reason_not_to_rank(
         Scores(np.where(lost, np.nan, scores.values), models=models)
     )
 

@@ -26,7 +26,7 @@ from benchnb.data import tables
 from benchnb.data.files import read_arrays, refuse_repeated_keys
 from benchnb.data.tables import read_tables
 from benchnb.data.untrusted import (
-    GROWTH,
+    PARSED_BYTES_PER_BYTE,
     check_memory,
     escape_control_characters,
     memory_limit,
@@ -244,7 +244,7 @@ def test_no_json_grows_more_than_the_small_texts_are_allowed_to(part):
     parse_json(text, pairs=refuse_repeated_keys)
     size = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert size < GROWTH * len(text)
+    assert size < PARSED_BYTES_PER_BYTE * len(text)
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "zst"])

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from benchnb.data.scores import Scores
-from benchnb.evaluation.guard import Guard, design_estimate
+from benchnb.evaluation.guard import Guard, random_part_estimate
 from benchnb.evaluation.method import Estimand, IntervalKind
 from benchnb.evaluation.registry import get_method, list_methods
 from benchnb.evaluation.simulate import AskTellSession, prepare_method, simulate
@@ -159,7 +159,7 @@ def test_intervals_that_a_guard_makes_keep_to_it_too():
     drawn = fitted("random", source, 50)
     ease = source.values.mean(axis=0)
     answers = np.zeros(50)
-    inside = design_estimate(drawn, 0.95, ease, drawn.coreset_, answers)
+    inside = random_part_estimate(drawn, 0.95, ease, drawn.coreset_, answers)
     assert inside.interval[0] == 0 and inside.interval[1] <= 10 / 60 + 1e-9
 
 

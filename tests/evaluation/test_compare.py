@@ -428,20 +428,20 @@ def test_a_broken_estimate_is_repaired():
 
 def test_new_code_does_not_go_on_with_old_pieces(tmp_path, monkeypatch):
     "The pieces of a method whose source has changed are done again"
-    from benchnb.evaluation.compare import piece_key
+    from benchnb.evaluation.compare import trial_key
     from benchnb.evaluation.registry import get_method
 
     monkeypatch.syspath_prepend(tmp_path)
     code = "from benchnb import Coreset\n\n\nclass Mine(Coreset):\n    name = 'mine'\n"
     (tmp_path / "changing.py").write_text(code)
-    key = piece_key("mine", get_method("changing:Mine"), 5, 0)
+    key = trial_key("mine", get_method("changing:Mine"), 5, 0)
     import linecache
     import sys
 
     (tmp_path / "changing.py").write_text(code + "    answer = 1\n")
     del sys.modules["changing"]
     linecache.clearcache()
-    assert piece_key("mine", get_method("changing:Mine"), 5, 0) != key
+    assert trial_key("mine", get_method("changing:Mine"), 5, 0) != key
 
 
 def test_by_task_adds_a_row_for_every_task_and_changes_nothing_else():

@@ -16,10 +16,10 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
 from benchnb.evaluation.guard import (
     POLICIES,
-    design_estimate,
     fit_to_easiness,
     measure_fit_and_correction,
     misfit_flags,
+    random_part_estimate,
     range_flags,
 )
 from benchnb.evaluation.left_out import calibrate_guard
@@ -104,7 +104,7 @@ def test_aipw_in_the_place_of_an_estimate_is_right_on_average():
     for seed in range(200):
         method = prepare_method(get_method("random").fit(source), 25, seed)
         asked = method.coreset_
-        found = design_estimate(method, 0.95, ease, asked, row[asked])
+        found = random_part_estimate(method, 0.95, ease, asked, row[asked])
         off.append(found.score - truth)
         held.append(found.interval[0] <= truth <= found.interval[1])
     assert abs(np.mean(off)) < 0.02 and np.mean(held) > 0.9

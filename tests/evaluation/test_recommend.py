@@ -16,10 +16,10 @@ from benchnb.evaluation.recommend import (
     default_method,
     error_ratios,
     format_advice,
-    held_out_errors,
-    is_safe,
     list_candidates,
+    measure_held_out_errors,
     recommend,
+    rests_on_random_sample,
     too_few,
 )
 from benchnb.evaluation.registry import get_method
@@ -36,7 +36,7 @@ def errors_of(**errors):
 
 @pytest.mark.slow
 def test_a_test_is_a_comparison_on_held_out_sources():
-    found = held_out_errors(table(), 20, "random", ["aipw"], trials=3)
+    found = measure_held_out_errors(table(), 20, "random", ["aipw"], trials=3)
     held, split, share = select_small_table(table(), "random")
     how = {"split": split, "sources": share}
     figures = compare(held, ["random", "aipw"], [20], MIN_TRIALS, **how).by_trial
@@ -46,7 +46,9 @@ def test_a_test_is_a_comparison_on_held_out_sources():
 
 
 def test_a_lucky_draw_of_random_items_decides_nothing():
-    found = held_out_errors(table(), 20, "ability", ["aipw", "kmeans"], trials=3)
+    found = measure_held_out_errors(
+        table(), 20, "ability", ["aipw", "kmeans"], trials=3
+    )
     counts = found["method"].value_counts().to_dict()
     assert counts == {"random": MIN_TRIALS, "aipw": MIN_TRIALS, "kmeans": 3}
     rows = [("a", t, 1.0) for t in range(3)]
@@ -88,7 +90,7 @@ def test_clearly_better_needs_two_standard_errors_of_the_paired_difference():
 
 def test_safe_methods_declare_it():
     names = list_candidates(table())
-    safe = {name for name in names if is_safe(name)}
+    safe = {name for name in names if rests_on_random_sample(name)}
     assert safe == {*SAFE}
     assert {"kmeans", "gp_irt"} <= set(names) - safe
 

@@ -15,7 +15,7 @@ from benchnb.live.audit import (
     drop_items,
     flaky_p,
     flaky_share,
-    measure_without_classes,
+    measure_without_flagged_items,
     rest_scores,
     similar_text,
 )
@@ -217,7 +217,7 @@ def test_two_lucky_runs_do_not_make_a_task_flaky():
 
 
 def test_what_is_left_and_how_well_it_measures(faulty):
-    effects = measure_without_classes(faulty, audit(faulty))
+    effects = measure_without_flagged_items(faulty, audit(faulty))
     assert [*effects.index] == "nothing against dead copy memorised all".split()
     assert effects.loc["nothing", ["items", "shift", "kendall"]].tolist() == [200, 0, 1]
     assert effects.loc["all", "items"] == 196 and effects.loc["dead", "shift"] > 0

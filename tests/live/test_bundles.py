@@ -17,7 +17,7 @@ from benchnb.data.sources import load
 from benchnb.evaluation import registry
 from benchnb.evaluation.compare import average_over_trials, compare, summarize_trials
 from benchnb.evaluation.left_out import left_out_errors, read_left_out_errors
-from benchnb.evaluation.recommend import default_method, is_safe
+from benchnb.evaluation.recommend import default_method, rests_on_random_sample
 from benchnb.evaluation.registry import get_method
 from benchnb.live.bundles import (
     find_bundle,
@@ -27,7 +27,7 @@ from benchnb.live.bundles import (
     read_bundle,
 )
 from benchnb.live.certificate import (
-    certify,
+    certify_subset,
     format_certificate,
     format_measured,
     split_figures,
@@ -250,7 +250,7 @@ def test_an_interval_of_0_to_1_holds_nothing(tmp_path):
     few = table(3).select(models=np.arange(0, 24, 2))
     method = prepared(get_method("kmeans").fit(few), 12)
     errors = left_out_errors(get_method("kmeans"), few, 12, 6, progress=False)
-    certificate = certify(method, few, errors, trials=2)
+    certificate = certify_subset(method, few, errors, trials=2)
     kinds = certificate.measured.values()
     assert all(x["usable"] == 0 and x["coverage"] is None for x in kinds)
     assert "no usable interval in 6 of 6" in format_certificate(certificate)
@@ -301,7 +301,7 @@ def test_what_ships_is_made_by_the_recommended_method(name):
     "None of them by a method that `benchnb recommend` calls risky"
     place = list_shipped_bundles()[name]
     method = read_bundle(place)
-    assert is_safe(method) and method.static
+    assert rests_on_random_sample(method) and method.static
     table = load(place.name.rpartition("_")[0])
     assert method.name == default_method(table)[0]
     assert method.fingerprint_ == table.fingerprint()

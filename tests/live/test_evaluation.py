@@ -28,7 +28,7 @@ from benchnb.data.scores import Scores
 from benchnb.evaluation import registry
 from benchnb.evaluation.method import (
     BudgetError,
-    Cohort,
+    CohortRequest,
     Coreset,
     Estimate,
     Flag,
@@ -353,7 +353,7 @@ def test_a_request_to_a_cohort_is_answered_own_row_first():
         name = "curious"
 
         def run(self, rng):
-            rows = yield Cohort(np.array([3, 1, 4]))
+            rows = yield CohortRequest(np.array([3, 1, 4]))
             heard.append(rows)
             return Estimate(float(rows[0].mean()), notes=(f"{len(rows)} targets",))
 

@@ -18,7 +18,7 @@ from benchnb.live.paired import (
     paired,
     residual_variance,
 )
-from benchnb.stats.intervals import pair_interval
+from benchnb.stats.intervals import difference_interval
 
 
 @pytest.mark.slow
@@ -259,7 +259,7 @@ def test_a_probability_from_estimates_is_right_as_often_as_it_says():
                     ):
                         both = part[["estimate", "truth"]].astype(float)
                         apart = both.loc[one] - both.loc[two]
-                        said.append(pair_interval(apart["estimate"], old)[2])
+                        said.append(difference_interval(apart["estimate"], old)[2])
                         right.append(np.sign(apart["truth"]) / 2 + 0.5)
     as_said(said, right)
 

@@ -215,7 +215,7 @@ def test_a_plan_survives_a_cut_at_every_point(tmp_path):
                 assert len(Evaluation.load(place).ask()) == 12, (at, kind)
                 assert Evaluation.load(place).left_out(12) is not None
             else:
-                store.check_new(place)
+                store.check_new_folder(place)
     assert len(Evaluation.load(found[-1] / "synced" / "new" / "mine").ask()) == 12
 
 

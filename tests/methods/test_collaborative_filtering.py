@@ -27,7 +27,7 @@ from benchnb.methods.collaborative_filtering import (
 )
 from benchnb.stats import transport
 from benchnb.stats.balanced_sampling import regression_estimate
-from benchnb.stats.intervals import blend_estimates
+from benchnb.stats.intervals import combine_unbiased_estimates
 
 _, UNIMPORTANCE, QUANTILES = GRID_OF_SETTINGS
 
@@ -517,7 +517,7 @@ def test_the_overall_score_is_calibrated_and_the_task_scores_are_not():
         found, overall = cf.held_out_scores(row, seed)
         first.append(mass @ found.ravel() - truth[row])
         second.append(overall - truth[row])
-    share, bias, errors = blend_estimates(np.array(first), np.array(second))
+    share, bias, errors = combine_unbiased_estimates(np.array(first), np.array(second))
     assert (cf.share_, cf.bias_) == pytest.approx((share, bias), abs=1e-6)
     assert cf.radius_ == pytest.approx(np.sort(np.abs(errors))[math.ceil(9 * 0.7) - 1])
     for one, other in zip(simulate(cf, target), simulate(plain, target), strict=True):

@@ -22,7 +22,7 @@ from benchnb.methods.essence_bench import (
     stratified_parts,
     unexplained,
 )
-from benchnb.stats.genetic_search import to_masks
+from benchnb.stats.genetic_search import positions_to_masks
 from benchnb.stats.metrics import rmse
 
 QUICK = dict(population=30, generations=20, folds=0)
@@ -93,7 +93,7 @@ def fitness(rng, **settings):
 
 def test_fitness_against_a_loop_over_models():
     judge = fitness(np.random.default_rng(0), noise=np.linspace(0, 1, 12))
-    masks = to_masks([[0, 1, 2], [3, 7, 11]], 12)
+    masks = positions_to_masks([[0, 1, 2], [3, 7, 11]], 12)
     for mask, found in zip(masks, judge(masks), strict=True):
         square = []
         for row, y, curve in zip(judge.answers, judge.truth, judge.which, strict=True):
@@ -104,7 +104,7 @@ def test_fitness_against_a_loop_over_models():
 
 
 def test_juries_change_with_the_generation_and_with_nothing_else():
-    masks = to_masks([[0, 1, 2]], 12)
+    masks = positions_to_masks([[0, 1, 2]], 12)
     judge = fitness(np.random.default_rng(0), sample=0.3)
     one, two, again = (judge(masks, np.random.default_rng(n)) for n in (1, 2, 1))
     assert one == again != two
@@ -241,7 +241,7 @@ def refined(monkeypatch, **settings):
 
     def spied(self, filled, truth, pool, *given):
         found = search(self, filled, truth, pool, *given)
-        masks = to_masks([np.searchsorted(pool, found[0])], len(pool))
+        masks = positions_to_masks([np.searchsorted(pool, found[0])], len(pool))
         seen.append((found[2].truth, found[0], found[2](masks)[0]))
         return found
 

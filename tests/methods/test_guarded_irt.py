@@ -24,8 +24,8 @@ from benchnb.methods.guarded_irt import (
 from benchnb.stats.intervals import effective_runs
 from benchnb.stats.irt import (
     MIN_SOURCES,
-    average_probabilities,
     pool_predictions,
+    predictive_probabilities,
     sample_posterior,
     wide_prior_precision,
 )
@@ -63,7 +63,7 @@ def test_items_are_chosen_as_by_a_slow_reference():
     model = fit_irt(source.values, dims=2, weights=source.weights)
     asked, weights = np.array([3, 20, 41]), source.weights
     posterior = sample_posterior(model, asked[None], np.array([[1.0, 0, 1]]))
-    chance, less = average_probabilities(model, posterior_quantiles(posterior)[0])
+    chance, less = predictive_probabilities(model, posterior_quantiles(posterior)[0])
     variance, slopes = (chance * (1 - chance)).astype(float), model.slopes
     sure = []
     for place in range(8):

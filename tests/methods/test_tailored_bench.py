@@ -12,7 +12,7 @@ from benchnb.methods.tailored_bench import (
     model_distances,
     native_number,
 )
-from benchnb.stats.medoids import Medoids, cluster_items, standardize
+from benchnb.stats.medoids import Medoids, choose_medoids, standardize
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def slow_calibrated(means, clusters, answers):
 
 def test_calibration_is_equations_8_and_9(tables):
     values = tables[0].values
-    clusters = cluster_items(standardize(values), 12, rng=3)
+    clusters = choose_medoids(standardize(values), 12, rng=3)
     answers = tables[1].values[0, clusters.medoids].astype(float)
     means = values.mean(axis=0, dtype=float)
     np.testing.assert_allclose(

@@ -19,7 +19,7 @@ from benchnb.papers import recovering_big_bench as recovering
 from benchnb.papers.predicting_big_bench import Effort
 from benchnb.papers.published import (
     RunSettings,
-    add_reasons,
+    add_published_reasons,
     store_results,
     table_cells,
 )
@@ -75,7 +75,7 @@ def big_bench(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_bigbenchs_own_file_makes_the_papers_numbers(big_bench):
     found = chapter.measured_cells(RunSettings(2), epochs=2)
-    store_results(add_reasons(found, PAPER), PAPER, big_bench)
+    store_results(add_published_reasons(found, PAPER), PAPER, big_bench)
     key = ["table", "row", "column"]
     cells = table_cells("predicting_big_bench", big_bench).set_index(key)
     cells = cells.drop(index="figure 7", level="table")  # read off a picture, kept
@@ -134,7 +134,7 @@ def test_killed_work_goes_on(tmp_path, records):
         "    count.append(1)\n"
         "    return fit(*given)\n"
         "c.fit_fold = fit_fold\n"
-        f"effort = c.Effort(1, folds=3, journals={str(tmp_path)!r})\n"
+        f"effort = c.ReproductionSettings(1, folds=3, journals={str(tmp_path)!r})\n"
         "records = make_synthetic_records(families=5)\n"
         "c.compare_predictors(records, 'L1', ('svd',), effort)"
     )

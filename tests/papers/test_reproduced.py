@@ -159,5 +159,5 @@ def test_no_text_breaks_a_row_and_all_items_count(page):
 
 def test_unknown_paper_cannot_be_recomputed(tmp_path):
     with pytest.raises(ValueError, match="no paper 'guarded_irt'"):
-        reproduced.recompute("guarded_irt", folder=tmp_path / "new")
+        reproduced.recompute_published_cells("guarded_irt", folder=tmp_path / "new")
     assert not (tmp_path / "new").exists()

@@ -8,7 +8,7 @@ import pytest
 from benchnb.stats.confidence_sequences import (
     BETS,
     PredictedAnswers,
-    capital,
+    betting_capital,
     confidence_sequence,
     predict_answers_in_order,
     source_predictions,
@@ -46,7 +46,7 @@ def test_the_capital_is_the_obvious_product(low):
     short = PredictedAnswers(*(part[0, :25] for part in answers))
     for mean in (truth.mean(), truth.mean() - 0.05):
         slow = slow_capital(short, mean, 40, low, BETS)
-        assert capital(short, mean, 40, low)[-1] == pytest.approx(slow)
+        assert betting_capital(short, mean, 40, low)[-1] == pytest.approx(slow)
 
 
 def test_no_claim_that_is_true_can_be_refuted_on_average():
@@ -56,12 +56,12 @@ def test_no_claim_that_is_true_can_be_refuted_on_average():
         [0.9, -0.8, 0.7, 0, 0, 0.1]
     )
     answers = predicted(orders, truth, guess)
-    up = capital(answers, truth.mean(), 6, -1.0)
-    down = capital(answers.mirrored(), -truth.mean(), 6, -1.0)
+    up = betting_capital(answers, truth.mean(), 6, -1.0)
+    down = betting_capital(answers.mirrored(), -truth.mean(), 6, -1.0)
     for game in (up, down):
         np.testing.assert_allclose(game.mean(axis=0), 1)
         assert (game >= 0).all()
-    lower = capital(answers, truth.mean() + 0.1, 6, -1.0)
+    lower = betting_capital(answers, truth.mean() + 0.1, 6, -1.0)
     assert (
         lower.mean(axis=0) <= 1 + 1e-9
     ).all()  # "at most more than it is" is true too
@@ -74,8 +74,8 @@ def test_peeking_is_wrong_at_most_as_often_as_promised(helpful):
     guess = 0.8 * truth + 0.1 if helpful else rng.random(total)
     orders = rng.permuted(np.tile(np.arange(total), (1000, 1)), axis=1)
     answers = predicted(orders, truth, guess)
-    up = capital(answers, truth.mean(), total)
-    down = capital(answers.mirrored(), -truth.mean(), total, -1.0)
+    up = betting_capital(answers, truth.mean(), total)
+    down = betting_capital(answers.mirrored(), -truth.mean(), total, -1.0)
     wrong = (np.maximum(up, down)[:, :-1] >= 40).any(axis=1).mean()
     assert wrong <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 1000)
 

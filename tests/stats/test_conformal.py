@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from benchnb.stats.intervals import (
     conformal_interval,
     conformal_radius,
+    difference_interval,
     pair_errors,
-    pair_interval,
 )
 
 
@@ -65,7 +65,7 @@ def test_the_promise_is_kept_for_pairs_though_all_estimates_lean():
     rng, held = np.random.default_rng(0), []
     for seed in range(400):
         errors, off = made_up(seed), rng.normal(0, 0.03, 2)
-        low, high, better = pair_interval(0.02 + off[0] - off[1], errors)
+        low, high, better = difference_interval(0.02 + off[0] - off[1], errors)
         held.append(low <= 0.02 <= high)
         assert 0 < better < 1
     assert 0.92 <= np.mean(held) <= 0.995
@@ -84,6 +84,6 @@ def test_near_pairs_are_those_whose_estimates_differ_as_much():
     found = pair_errors(errors, near=0.05)
     assert abs(len(found) - count / 3) <= 2
     assert np.isin(near.round(9), found.round(9)).mean() > 0.98
-    low, high, better = pair_interval(0.05, errors)
-    back = pair_interval(-0.05, errors)
+    low, high, better = difference_interval(0.05, errors)
+    back = difference_interval(-0.05, errors)
     np.testing.assert_allclose((low, high, better), (-back[1], -back[0], 1 - back[2]))

@@ -12,7 +12,7 @@ from benchnb.stats.genetic_search import (
     draw_subsets,
     genetic_search,
     next_generation,
-    to_masks,
+    positions_to_masks,
 )
 
 VALUE = np.random.default_rng(7).random(30)
@@ -26,7 +26,9 @@ def total_value(masks, rng):
 
 def some_masks(count=12, total=30, size=6, seed=0):
     rng = np.random.default_rng(seed)
-    return to_masks([rng.choice(total, size, False) for _ in range(count)], total)
+    return positions_to_masks(
+        [rng.choice(total, size, False) for _ in range(count)], total
+    )
 
 
 # Against loops that say what is meant ---------------------------------------------
@@ -89,7 +91,9 @@ def test_it_finds_what_sorting_finds_and_beats_random_subsets():
     found = genetic_search(total_value, 30, 6, SearchSettings(40, 120, 4))
     assert found.items.tolist() == sorted(np.argsort(-VALUE)[:6])
     assert found.fitness == pytest.approx(np.sort(VALUE)[-6:].sum())
-    drawn = to_masks(draw_subsets(30, 6, 121 * 40, np.random.default_rng(0)), 30)
+    drawn = positions_to_masks(
+        draw_subsets(30, 6, 121 * 40, np.random.default_rng(0)), 30
+    )
     assert found.fitness >= total_value(drawn, None).max()
 
 

@@ -9,13 +9,13 @@ from scipy.optimize import minimize
 
 from benchnb.stats import irt
 from benchnb.stats.irt import (
-    average_curves,
-    average_probabilities,
     log_likelihood,
     log_prior,
     pool_predictions,
     posterior_mode,
     predict_score,
+    predictive_curves,
+    predictive_probabilities,
     sample_posterior,
 )
 from benchnb.stats.irt_fit import (
@@ -104,7 +104,7 @@ def test_gaps_are_skipped():
     holes[:, 9] = np.nan  # an item that nobody answered
     model = fit_plain(holes, even(80), dims=2)
     assert model.theta.shape == (150, 2) and not model.theta[4].any()
-    found = np.delete(average_probabilities(model, model.theta)[0], 4, axis=0)
+    found = np.delete(predictive_probabilities(model, model.theta)[0], 4, axis=0)
     assert np.isfinite(found).all()
     assert np.abs(found - np.delete(chance, 4, axis=0)).mean() < 0.1
     np.testing.assert_allclose(model.slopes[9], model.slopes.mean(axis=0), atol=0.5)
@@ -176,7 +176,7 @@ def test_a_few_draws_stand_for_all_where_items_are_many(monkeypatch):
     posterior = sample_posterior(banks[0], items[:1], seen[:1])
     few, mixture = irt.spanning_draws(banks[0], posterior.theta[0])
     assert len(few) < 40  # of 128
-    curves = average_curves(banks[0], posterior.theta[0])[0]
+    curves = predictive_curves(banks[0], posterior.theta[0])[0]
     np.testing.assert_allclose(mixture @ curves[few], curves, atol=2e-3)
     fast = pool_predictions(banks, items, seen)
     np.testing.assert_allclose(fast.score, exact.score, atol=2e-6)
@@ -208,7 +208,7 @@ def test_a_posterior_with_a_prior_of_its_own_is_that_on_a_grid():
     prior = NormalPrior(np.array([-1.0]), np.array([[6.0]]))
     found = sample_posterior(bank, items, seen, prior=prior)
     grid = np.linspace(-6, 6, 4001)[:, np.newaxis]
-    chance = average_probabilities(bank, grid[np.newaxis], items)[0]
+    chance = predictive_probabilities(bank, grid[np.newaxis], items)[0]
     log = log_likelihood(chance, seen)[0] - 3 * (grid[:, 0] + 1) ** 2
     exact = np.exp(log - log.max())
     mean = (exact / exact.sum()) @ grid[:, 0]

@@ -12,7 +12,7 @@ from benchnb.data.sources import load
 from benchnb.stats.medoids import (
     Medoids,
     around_fixed,
-    cluster_items,
+    choose_medoids,
     group_identical_columns,
     item_distances,
     k_medoids,
@@ -122,14 +122,14 @@ def test_every_request_gives_k_distinct_items(n_items, data):
     distance = item_distances(table)
     for found in (
         k_medoids(distance, k, seed, fixed),
-        cluster_items(table, k, seed, fixed=fixed),
-        cluster_items(table, k, seed, "correlation", fixed=fixed),
+        choose_medoids(table, k, seed, fixed=fixed),
+        choose_medoids(table, k, seed, "correlation", fixed=fixed),
         sampled_k_medoids(table, k, seed, fixed=fixed, sample=5),
     ):
         check(found, n_items, k, fixed)
         if k == n_items:
             assert found.loss == 0
-    found = cluster_items(table, k, seed, fixed=fixed)
+    found = choose_medoids(table, k, seed, fixed=fixed)
     assert np.isclose(found.loss, loss_of(distance, found.medoids))
     own = distance[np.arange(n_items), found.medoids[found.labels]]
     np.testing.assert_array_equal(own, distance[:, found.medoids].min(axis=1))
@@ -145,7 +145,7 @@ def test_a_weight_is_a_number_of_copies():
         loss = loss_of(distance[copied], found.medoids)
         assert np.isclose(found.loss, loss, rtol=1e-5)
         assert np.isclose(
-            cluster_items(table, 5, seed, weights=times).loss, loss, rtol=0.1
+            choose_medoids(table, 5, seed, weights=times).loss, loss, rtol=0.1
         )
     np.testing.assert_allclose(
         around_fixed(distance, np.array([3]), times),
@@ -157,7 +157,7 @@ def test_merging_identical_items_changes_nothing_but_speed():
     table = standardize(binary(9, 5, 200))
     distance = item_distances(table)
     assert len(group_identical_columns(table)[0]) < 40
-    merged = [cluster_items(table, 9, s, fixed=[0, 1, 2]).loss for s in range(8)]
+    merged = [choose_medoids(table, 9, s, fixed=[0, 1, 2]).loss for s in range(8)]
     plain = [k_medoids(distance, 9, s, [0, 1, 2]).loss for s in range(8)]
     assert np.isclose(min(merged), min(plain), rtol=1e-4)
     assert np.isclose(np.mean(merged), np.mean(plain), rtol=0.02)
@@ -186,7 +186,7 @@ def test_a_sample_of_everything_is_exact_and_a_small_one_is_close():
     assert part.loss / exact < 1.12
     distance = item_distances(table)
     assert np.isclose(part.loss, loss_of(distance, part.medoids), rtol=1e-4)
-    routed = cluster_items(table, 15, 0, fixed=[7, 700], exact_up_to=300)
+    routed = choose_medoids(table, 15, 0, fixed=[7, 700], exact_up_to=300)
     check(routed, 800, 15, [7, 700])
 
 
@@ -253,6 +253,6 @@ WEIGHTS = {
 @pytest.mark.parametrize("message", WEIGHTS)
 def test_weights_that_are_no_shares_are_named(message):
     weights = np.array(WEIGHTS[message])
-    for choose in (cluster_items, k_medoids):
+    for choose in (choose_medoids, k_medoids):
         with pytest.raises(ValueError, match=message):
             choose(np.eye(6), 2, 0, weights=weights)

@@ -135,7 +135,9 @@ def test_paired_test_is_every_flip(both):
         "less": np.array(flips) <= d.mean() + 1e-9,
         "greater": np.array(flips) >= d.mean() - 1e-9,
     }.items():
-        assert m.paired_test(x, y, alternative).p_value == pytest.approx(far.mean())
+        assert m.paired_trial_test(x, y, alternative).p_value == pytest.approx(
+            far.mean()
+        )
 
 
 @given(scores, scores)
