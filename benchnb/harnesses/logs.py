@@ -49,6 +49,7 @@ from benchnb.data.untrusted import (
 from benchnb.harnesses.measured import (
     Reported,
     check_same_settings,
+    common_sampling,
     item_weights,
     name_origins,
     name_systems,
@@ -539,19 +540,25 @@ def check_hashes(
     raise AmbiguousFile(problem, "match", ["hash"])
 
 # %% ../../nbs/harnesses/logs.ipynb #f551f7db
+def answer_codes(
+    rows: pd.DataFrame,  # from log_rows, moved to their items
+    group: list[Log],
+) -> pd.DataFrame:  # the rows whose right answer is known, with its hash
+    "What is known of the right answers"
+    unknown = [np.zeros(len(log.ids), np.uint64) for log in group]
+    pairs = zip(group, unknown, strict=True)
+    codes = [none if log.answers is None else log.answers for log, none in pairs]
+    rows = rows.assign(answer=np.concatenate(codes))
+    return rows[rows["answer"] > 0]
+
+
 def other_answers(
     rows: pd.DataFrame,  # from log_rows, moved to their items
     ids: list,  # of the items
     group: list[Log],
 ) -> list[str]:  # at most one line
     "Where files hold the same question, and do not agree on the right answer"
-    if all(log.answers is None for log in group):
-        return []
-    unknown = [np.zeros(len(log.ids), np.uint64) for log in group]
-    pairs = zip(group, unknown, strict=True)
-    codes = [none if log.answers is None else log.answers for log, none in pairs]
-    known = rows.assign(answer=np.concatenate(codes))
-    known = known[known["answer"] > 0]
+    known = answer_codes(rows, group)
     wrong = known[known["answer"] != known.groupby("item")["answer"].transform("first")]
     if wrong.empty:
         return []
@@ -652,6 +659,12 @@ def log_table(
     same = {name: min(seen) for name, seen in settings.items() if len(seen) == 1}
     if same:
         items["settings"] = json.dumps(same, sort_keys=True)
+    if sampling := common_sampling(group):
+        items["sampling"] = json.dumps(sampling, sort_keys=True)
+    keys = answer_codes(rows, group)
+    if len(keys):
+        codes = keys.groupby("item")["answer"].first().reindex(range(len(ids)))
+        items["key_hash"] = [None if pd.isna(x) else f"{int(x):016x}" for x in codes]
     if any(log.by_position for log in group):
         items["by_position"] = True
     if any(log.groups is not None for log in group):

@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['SECRET', 'LOGIN', 'ENGINE', 'NEUTRAL', 'SAMPLING', 'STORABLE', 'OWN_WAY', 'Reported', 'reconcile',
            'reconciled_models', 'item_weights', 'short', 'plain_name', 'setting_words', 'name_origins', 'name_systems',
-           'unlike_sampling', 'check_storable', 'hide_secrets', 'check_same_settings']
+           'common_sampling', 'other_sampling', 'unlike_sampling', 'check_storable', 'hide_secrets',
+           'check_same_settings']
 
 # %% ../../nbs/harnesses/measured.ipynb #719e9c4f
 import json
@@ -444,6 +445,40 @@ SAMPLING = (
 ).split()
 
 # %% ../../nbs/harnesses/measured.ipynb #f5586505
+def common_sampling(
+    logs: Iterable["Log"],  # of one task
+) -> dict[str, str]:  # "*": of what has no name here; "": they differ
+    "The settings of their answers that all logs share"
+    words = []
+    for log in logs:
+        own = {
+            n: x for n, x in log.system.items() if n.partition(" of ")[0] in SAMPLING
+        }
+        words.append(own | ({"*": "not set"} if log.system_is_whole else {}))
+    common = {}
+    for name in dict.fromkeys(name for own in words for name in own):
+        values = {own.get(name, own.get("*", "")) for own in words}
+        common[name] = values.pop() if len(values) == 1 else ""
+    return common
+
+
+def other_sampling(
+    own: dict[str, str],  # from common_sampling
+    sources: dict[str, str],  # the same, of the sources
+) -> list[str]:  # lines
+    "In which settings of its answers a model differs from its sources"
+    lines = []
+    for name in sorted({*own, *sources} - {"*"}):
+        word = own.get(name, own.get("*"))
+        before = sources.get(name, sources.get("*"))
+        if word and before and word != before:
+            lines.append(
+                f"the model answered with other {name} than the sources: {word}, "
+                f"theirs was {before}"
+            )
+    return lines
+
+
 def unlike_sampling(
     logs: Iterable["Log"],  # of any number of models
 ) -> list[str]:  # lines: which settings differ, and in which two models

@@ -7,6 +7,7 @@ __all__ = ['names_by_id', 'read_imported_table', 'has_metric_column', 'read_answ
            'add_typed_choices', 'name_format_in_errors', 'read_answers', 'read_logged_answers', 'guess_format']
 
 # %% ../../nbs/live/report.ipynb #5b52470e
+import json
 import re
 import warnings
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ from benchnb.harnesses.logs import (
     source_settings,
     stored_choices,
 )
-from ..harnesses.measured import name_origins
+from ..harnesses.measured import name_origins, other_sampling
 from .evaluation import Evaluation
 
 # %% ../../nbs/live/report.ipynb #9d10aa02
@@ -76,6 +77,28 @@ def names_by_id(
     return {("all", number): name for number, name in once.items()} | by_task
 
 # %% ../../nbs/live/report.ipynb #b94f632d
+def unlike_sources(
+    logged: pd.DataFrame,  # facts about items, from the logs of a new model
+    items: pd.DataFrame,  # the same from those of the sources
+) -> list[str]:  # lines
+    "What else was other than for the sources, and may have changed the score"
+    lines: list[str] = []
+    if "sampling" in logged and "sampling" in items:
+        tasks = items.groupby(items["task"].map(str))["sampling"].first().dropna()
+        for task, own in logged.groupby("task")["sampling"].first().dropna().items():
+            if task in tasks:
+                lines += other_sampling(json.loads(own), json.loads(tasks[task]))
+    if "key_hash" in logged and "key_hash" in items:
+        both = logged[["key_hash"]].join(items["key_hash"].rename("source")).dropna()
+        other = both.index[both["key_hash"] != both["source"]]
+        if len(other):
+            lines.append(
+                f"the right answer of {len(other)} of {len(both)} items is another one "
+                f"than in the sources ({other[0]}): an edited task, or shuffled choices"
+            )
+    return list(dict.fromkeys(lines))
+
+
 def log_answers(
     logs: list[Log],  # of one model
     items: pd.DataFrame,  # facts about the items of the benchmark
@@ -93,6 +116,7 @@ def log_answers(
         )
     if notes is not None:
         notes += log_lines(scores)
+        notes += unlike_sources(scores.items, items)
     own = "reconciled" in scores.models and scores.models["reconciled"].iloc[0]
     if own and own != "equal":
         warnings.warn(own, stacklevel=2)

@@ -10,9 +10,11 @@ from helpers.logs import (
     TIME,
     digest,
     document,
+    inspect_log,
     lm_eval_row,
     of_vintage,
     refused,
+    write_json,
     write_lm_eval_run,
     write_results,
     write_rows,
@@ -22,9 +24,15 @@ from benchnb.cli.app import main
 from benchnb.data.directions import metric_direction
 from benchnb.data.scores import describe_scores
 from benchnb.data.sources import load_table
-from benchnb.harnesses.harness import import_logs
+from benchnb.harnesses.harness import get_harness, import_logs
 from benchnb.harnesses.logs import Choices, Log, join_logs
-from benchnb.harnesses.measured import name_systems, setting_words
+from benchnb.harnesses.measured import (
+    common_sampling,
+    name_systems,
+    other_sampling,
+    setting_words,
+)
+from benchnb.live.answers import log_answers
 
 
 def read(*paths, **choices):
@@ -654,3 +662,39 @@ def test_an_item_of_no_task_is_called_by_its_id():
     logs = [Log("m", "", np.array(["a"], object), np.array([x])) for x in (0.0, 1.0)]
     with pytest.raises(ValueError, match="two scores on item a "):
         join_logs(logs)
+
+
+@pytest.mark.parametrize("key", [None, "B"])
+@pytest.mark.parametrize("temperature", [0.0, 1.0, None])
+def test_what_a_told_log_has_other_than_the_sources_is_said(key, temperature, tmp_path):
+    "Another temperature of its own, another right answer: the score is of these"
+    logs = []
+    for model, heat, target in (("s", 0.0, None), ("new", temperature, key)):
+        header, samples = inspect_log(model, "quiz", ["C", "I"] * 6)
+        config = {} if heat is None else {"temperature": heat}
+        header["eval"]["model_generate_config"] = config
+        samples[2]["target"] = target or "A"
+        folder = tmp_path / model
+        folder.mkdir()
+        logs.append(write_json(folder / "a.json", header | {"samples": samples}))
+    sources = import_logs("inspect", logs[0])
+    said: list[str] = []
+    log_answers(get_harness("inspect").read(logs[1]), sources.items, notes=said)
+    notes = " ".join(said)
+    word = "default" if temperature is None else f"{temperature:g}"
+    is_other = f"other temperature than the sources: {word}" in notes
+    assert is_other == (temperature != 0.0)
+    assert ("right answer of 1 of 12 items" in notes) == (key is not None)
+
+
+def test_settings_that_sources_do_not_share_are_compared_with_none():
+    logs = [Log("m", "t", np.arange(2), np.ones(2)) for _ in range(2)]
+    logs[0].system = {"temperature": "1", "top_p": "0.9"}
+    logs[1].system = {"top_p": "0.9"}
+    for log in logs:
+        log.system_is_whole = True
+    common = common_sampling(logs)
+    assert common == {"temperature": "", "top_p": "0.9", "*": "not set"}
+    assert not other_sampling({"temperature": "2", "top_p": "0.9"}, common)
+    (line,) = other_sampling({"*": "not set"}, common)
+    assert line.endswith("top_p than the sources: not set, theirs was 0.9")
