@@ -14,9 +14,9 @@ import numpy as np
 
 from benchnb.stats.irt import (  # noqa: F401
     IRT,
-    predictive_curves,
     distinct_pairs,
     pair_products,
+    predictive_curves,
     prepend_ones,
     quadratic_pairs,
 )
