@@ -96,7 +96,8 @@ function modelAssisted(weights, probabilities, predicted, items, seen) {
     const attained = (dot(share, error.map((e) => e * e)) + 0.01) / (dot(share, variance) + 0.01);
     variance.forEach((value, n) => (variance[n] = value * Math.min(1, attained)));
   }
-  const squared = sumOf(share.map((s, n) => (1 - Math.min(probabilities[n], 1)) * s * s * (variance[n] + 0.02)));
+  const more = Math.max(0, sumOf(share.map((s, n) => s * (error[n] ** 2 - variance[n])))) + 0.02;
+  const squared = sumOf(share.map((s, n) => (1 - Math.min(probabilities[n], 1)) * s * s * (variance[n] + more)));
   return { score: dot(weights, predicted) + dot(share, error), se: Math.sqrt((count / Math.max(count - 2, 1)) * squared) };
 }
 
@@ -236,6 +237,26 @@ const clipped = ({ score, half, ...rest }) => { // as evaluation.simulate.comple
   return { ...rest, score: middle, low: Math.min(clip(score - half, 0, 1), middle), high: Math.max(clip(score + half, 0, 1), middle) };
 };
 
+// what the answers leave possible bounds a score and its interval (keep_to_certain)
+function keepToCertain(fitted, items, seen, told) {
+  if (!items.length) return told;
+  const total = sumOf(fitted.weights), share = items.map((item) => fitted.weights[item] / total);
+  const least = sumOf(seen.map((value, n) => value * share[n])), rest = 1 - sumOf(share), most = Math.min(1, least + rest);
+  const score = clip(told.score, least, most), open = fitted.weights.length - items.length;
+  let { low, high } = told;
+  if (open > items.length && low <= 0 && high >= 1) return { ...told, score };
+  if (open && open <= items.length) {
+    const step = rest / open; // what one open item is worth
+    low = least + step * Math.floor((low - least) / step + 1e-6);
+    high = least + step * Math.ceil((high - least) / step - 1e-6);
+  }
+  if (Math.max(...seen) === 0) low = least;
+  if (Math.min(...seen) === 1) high = most;
+  low = Math.min(Math.max(low, least), most);
+  high = Math.max(Math.min(high, most), low);
+  return { ...told, score, low: Math.min(low, score), high: Math.max(high, score) };
+}
+
 // the estimate from a list's answers (GuardedIRT.estimate with one round); null: not scored (yet)
 function guardedEstimate(fitted, list, answers) {
   const places = list.items.map((_, n) => n).filter((n) => answers[n] !== null);
@@ -252,18 +273,20 @@ function guardedEstimate(fitted, list, answers) {
   const misfit = fit < fitted.misfitLimit, inRange = outside <= fitted.limit && !misfit;
   const guard = inRange ? "in range" : misfit ? "misfit" : "out of range";
   const modelSe = list.inflation * Math.sqrt(model.variance), told = { guard, outside, fit, count: items.length };
-  if (inRange) return clipped({ ...told, score: model.score, half: z * modelSe, design: false });
+  const bounded = (own) => keepToCertain(fitted, items, seen, clipped({ ...told, ...own }));
+  if (inRange) return bounded({ score: model.score, half: z * modelSe, design: false });
   const weight = misfit ? 1 : Math.min(1, 2 * outside);
-  if (weight === 1) return clipped({ ...told, weight, score: sample.score, half: z * sampleSe, design: true });
+  if (weight === 1) return bounded({ weight, score: sample.score, half: z * sampleSe, design: true });
   const apart = weight * (1 - weight) * (sample.score - model.score) ** 2;
   const se = Math.sqrt(weight * sampleSe ** 2 + (1 - weight) * modelSe ** 2 + apart);
-  return clipped({ ...told, weight, score: weight * sample.score + (1 - weight) * model.score, half: z * se, design: false });
+  return bounded({ weight, score: weight * sample.score + (1 - weight) * model.score, half: z * se, design: false });
 }
 
 // what the curves alone predict from any tasks, which are no random sample: nothing guards it
 function curvesAlone(fitted, list, items, seen) {
   const model = averagePrediction(fitted, items, seen);
-  return clipped({ guard: "none", count: items.length, score: model.score, half: fitted.z * list.inflation * Math.sqrt(model.variance), design: false });
+  const told = { guard: "none", count: items.length, score: model.score, half: fitted.z * list.inflation * Math.sqrt(model.variance), design: false };
+  return keepToCertain(fitted, items, seen, clipped(told));
 }
 
 // AIPW on all of the list's tasks (assisted_estimate in benchnb.evaluation.guard)
@@ -291,5 +314,6 @@ function reportedEstimate(fitted, list, seen) {
   if (!flags.length || own.design) return { ...own, flags };
   const instead = assistedEstimate(fitted, list, seen, list.probabilities), score = clip(instead.score, 0, 1);
   const half = fitted.t[Math.max(count - 2, 1) - 1] * instead.se;
-  return { ...own, flags, design: true, fallback: true, score, low: Math.max(0, score - half), high: Math.min(1, score + half) };
+  const told = { ...own, flags, design: true, fallback: true, score, low: Math.max(0, score - half), high: Math.min(1, score + half) };
+  return keepToCertain(fitted, list.items, seen, told);
 }

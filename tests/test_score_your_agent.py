@@ -9,10 +9,10 @@ import pytest
 
 from benchnb import Evaluation, get_method, load
 from benchnb.evaluation.left_out import left_out_errors
-from benchnb.evaluation.simulate import prepare_method
+from benchnb.evaluation.simulate import keep_estimate_to_certain, prepare_method
 from benchnb.harnesses.swebench import report_scores
 from benchnb.live.bundles import find_bundle, load_bundle
-from benchnb.stats.intervals import effective_size, wilson_interval
+from benchnb.stats.intervals import effective_size, keep_to_certain, wilson_interval
 from benchnb.stats.irt import IRT, pool_predictions
 from tools.demonstration import BUNDLE, demonstration, report_data
 from tools.run import ROOT
@@ -101,7 +101,13 @@ def test_the_newest_agents_have_the_estimates_of_the_library(
     call = f"guardedEstimate(NEWEST, DATA.lists[{budget}][0], input)"
     shown = javascript(call, [told(row) for row in rows])
     order = np.argsort(items)[np.searchsorted(np.sort(items), method.coreset_)]
-    estimates = [method.estimate(row[order]) for row in rows]
+    weights = np.full(len(table.items), 1 / len(table.items))
+    estimates = [
+        keep_estimate_to_certain(
+            method.estimate(row[order]), weights, method.coreset_, row[order]
+        )
+        for row in rows
+    ]
     assert max(map(gap, shown, estimates)) < 1e-6
     for one, estimate in zip(shown, estimates, strict=True):
         flags = set() if one["guard"] == "in range" else {one["guard"]}
@@ -192,9 +198,12 @@ def test_part_of_the_list_and_other_tasks(table, reports, javascript):
         model = pool_predictions(banks, asked[np.newaxis], row[np.newaxis, asked])
         half = reports["fitted"]["z"] * method.se_inflation_ * np.sqrt(model.variance)
         ends = model.score + half * [0, -1, 1]
-        ends = np.clip(ends, 0, 1)
+        score, *ends = np.clip(ends, 0, 1)
+        weights = np.full(row.size, 1 / row.size)
+        ends = keep_to_certain(tuple(ends), weights, asked, row[asked])
         assert kind == "other" and one["guard"] == "none"
-        assert np.abs(ends - [one["score"], one["low"], one["high"]]).max() < 1e-6
+        shown = one["score"], one["low"], one["high"]
+        assert np.allclose([score, *ends], shown, rtol=0, atol=1e-6)
 
 
 def test_what_is_said_of_a_report(table, reports, javascript):

@@ -64,13 +64,13 @@ from benchnb.harnesses.logs import (
     stored_choices,
 )
 from benchnb.live.answers import (
+    add_typed_choices,
     choices_for_evaluation,
     guess_format,
-    name_format_in_errors,
     has_metric_column,
+    name_format_in_errors,
     read_answer_tables,
     read_imported_table,
-    add_typed_choices,
 )
 from ..live.comparison import Outcome, format_margin
 from ..live.evaluation import Evaluation

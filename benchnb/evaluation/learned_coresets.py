@@ -15,8 +15,8 @@ import numpy as np
 from ..data.scores import Scores, fill_gaps, item_means
 from benchnb.evaluation.left_out import (
     assign_held_out,
-    has_enough_to_calibrate,
     gather_left_out_errors,
+    has_enough_to_calibrate,
     held_out_radius,
 )
 from .method import Coreset, Estimate, Flag, IntervalKind, param

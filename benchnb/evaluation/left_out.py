@@ -25,8 +25,8 @@ from ..data.splits import find_copy_groups
 from ..data.untrusted import load_arrays
 from benchnb.evaluation.guard import (
     Guard,
-    random_part_estimate,
     measure_fit_and_correction,
+    random_part_estimate,
     usual_source_range,
 )
 from .method import Estimate, IntervalKind, Method, get_parameters

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.directions import DIRECTIONS, to_unit_scale
-from ..data.files import temporary_path_beside, sync_to_disk
+from ..data.files import sync_to_disk, temporary_path_beside
 from ..data.sources import load_table
 from ..evaluation.method import Estimate, get_parameters
 from ..evaluation.registry import get_method

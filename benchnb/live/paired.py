@@ -22,7 +22,7 @@ from ..evaluation.method import Estimate, Method, RandomDraw, get_parameters
 from ..harnesses.harness import runs_agents
 from .comparison import ComparisonResult, insert_level
 from .evaluation import Evaluation
-from ..stats.intervals import drop_copies, normal_quantile, difference_interval
+from ..stats.intervals import difference_interval, drop_copies, normal_quantile
 
 if TYPE_CHECKING:
     from benchnb.methods.sampling import ScoredSample

@@ -21,8 +21,8 @@ from ..data.scores import Scores, item_means
 from ..data.splits import find_copy_groups
 from benchnb.evaluation.left_out import (
     assign_held_out,
-    has_enough_to_calibrate,
     gather_left_out_errors,
+    has_enough_to_calibrate,
     held_out_radius,
 )
 from benchnb.evaluation.method import (

@@ -23,8 +23,8 @@ from benchnb.stats.genetic_search import (
     SearchSettings,
     draw_subsets,
     genetic_search,
-    subset_means,
     positions_to_masks,
+    subset_means,
 )
 from ..stats.item_filters import drop_redundant, item_redundancy
 from ..stats.text import text_embeddings

@@ -47,8 +47,8 @@ from benchnb.stats.irt import (
     MIN_SOURCES,
     Posterior,
     Prediction,
-    predictive_probabilities,
     pool_predictions,
+    predictive_probabilities,
     sample_posterior,
     wide_prior_precision,
 )

@@ -72,8 +72,9 @@ def confidence_sequence(
     upper = np.where(above, claims - step, high).min(axis=0) + step
     sums = answers.seen.cumsum(axis=-1)
     left = total - np.arange(1, len(sums) + 1)
-    lowest = (sums + low * left) / total - 1e-12  # whatever the items left are worth
-    highest = (sums + high * left) / total + 1e-12  # and for rounding
+    # whatever the items left are worth, and for rounding
+    lowest = np.maximum((sums + low * left) / total - 1e-12, low)
+    highest = np.minimum((sums + high * left) / total + 1e-12, high)
     return np.clip(lower, lowest, highest), np.clip(upper, lowest, highest)
 
 # %% ../../nbs/stats/confidence_sequences.ipynb #25d36c38

@@ -123,11 +123,11 @@ def test_targets_without_a_truth_are_left_out():
 
 
 def test_labels_tell_variants_apart(fork):
-    variants = {"as it is": fork(), "higher": fork(shift=0.1), QUICK[0]: QUICK[0]}
+    variants = {"as it is": fork(), "higher": fork(shift=0.01), QUICK[0]: QUICK[0]}
     frame = quick(methods=variants)
     assert list(frame["method"].unique()) == list(variants)
     scores = frame.set_index("method")["score"]
-    raised = (scores["as it is"].to_numpy() + 0.1).clip(0, 1)
+    raised = (scores["as it is"].to_numpy() + 0.01).clip(0, 1)
     assert np.allclose(scores["higher"], raised)
     assert not any(key.endswith("_") for key in vars(variants["higher"]))  # untouched
 
@@ -418,12 +418,16 @@ def test_a_broken_estimate_is_repaired():
 
         return type("Odd", (Method,), {"name": "odd", "run": run})()
 
-    mean = table().split("given")[0].performance().mean()
-    for score, wanted in [(np.nan, mean), (1.7, 1), (-0.2, 0)]:
-        frame = quick(methods=[giving(score)], budgets=[6], split="given")
+    source, target = table().split("given")
+    share = target.weights[:6]  # what the answers leave possible:
+    least = target.values[:, :6] @ share
+    most = 1 - (1 - target.values[:, :6]) @ share
+    mean = np.clip(source.performance().mean(), least, most)
+    for score, wanted in [(np.nan, mean), (1.7, most), (-0.2, least)]:
+        frame = quick(methods=[giving(score)], budgets=[6], split="given", trials=1)
         assert frame["score"].to_numpy() == pytest.approx(wanted, abs=1e-6)
     outside = quick(methods=[giving(0.5, interval=(0.6, 7))], budgets=[6])
-    assert (outside["low"] == 0.5).all() and (outside["high"] == 1).all()
+    assert (outside["low"] == 0.5).all() and outside["high"].between(0.9, 1).all()
 
 
 def test_new_code_does_not_go_on_with_old_pieces(tmp_path, monkeypatch):

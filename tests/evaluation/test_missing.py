@@ -127,7 +127,8 @@ def test_no_interval_and_no_rank_where_fewer_than_half_are_scored():
             found = Guard(policy, ease)(run)
             assert (Flag.FEW_ITEMS in found.flags) == (size == 24)
             assert size == 25 or found.kind is IntervalKind.NONE
-            assert np.isnan(found.rank) == (size == 24)
+            bare = name == "kmeans" and Flag.OUT_OF_RANGE in found.flags
+            assert np.isnan(found.rank) == (size == 24 or bare)
             assert size == 25 or np.isnan(found.interval).all()
             assert found.bounds[1] - found.bounds[0] > 0.3
 

@@ -16,7 +16,7 @@ from benchnb.bigbench.small_bench import published_small_bench
 from benchnb.bigbench.splits import split_records
 from benchnb.papers import predicting_big_bench as chapter
 from benchnb.papers import recovering_big_bench as recovering
-from benchnb.papers.predicting_big_bench import Effort
+from benchnb.papers.predicting_big_bench import ReproductionSettings
 from benchnb.papers.published import (
     RunSettings,
     add_published_reasons,
@@ -99,7 +99,7 @@ def test_bigbenchs_own_file_makes_the_papers_numbers(big_bench):
 
 
 def test_a_comparison_is_what_its_parts_give(records):
-    given = records, "L3", ("svd", "model_task"), Effort(1, folds=2)
+    given = records, "L3", ("svd", "model_task"), ReproductionSettings(1, folds=2)
     found = chapter.compare_predictors(*given)
     fold = split_records(records, "L3")[1]
     train, test = records.iloc[fold.train], records.iloc[fold.test]
@@ -112,7 +112,7 @@ def test_a_comparison_is_what_its_parts_give(records):
 @pytest.mark.slow
 def test_finished_work_is_not_done_again(records, tmp_path, monkeypatch):
     given = records, "L1", ("model_task", "svd", "mlp")
-    effort = Effort(1, folds=2, journals=tmp_path)
+    effort = ReproductionSettings(1, folds=2, journals=tmp_path)
     first = chapter.compare_predictors(*given, effort)
     monkeypatch.setattr(chapter.regressors, "random_search", None)  # now they fail
     monkeypatch.setattr(chapter, "clone", None)
@@ -141,9 +141,9 @@ def test_killed_work_goes_on(tmp_path, records):
     ended = subprocess.run([sys.executable, "-c", code], env=dict(os.environ))
     assert ended.returncode == 9
     given = records, "L1", ("svd",)
-    effort = Effort(1, folds=3, journals=tmp_path)
+    effort = ReproductionSettings(1, folds=3, journals=tmp_path)
     found = chapter.compare_predictors(*given, effort)
-    again = chapter.compare_predictors(*given, Effort(1, folds=3))
+    again = chapter.compare_predictors(*given, ReproductionSettings(1, folds=3))
     pd.testing.assert_series_equal(found["r2"], again["r2"])
 
 
