@@ -151,8 +151,9 @@ class Log:
         "Items of which the harness counts a score that is marked as invalid"
         if self.counted is None:
             return 0
-        is_same = np.isclose(self.counted, self.scores, equal_nan=True)
-        return int((~is_same).sum())
+        is_other = self.counted != self.scores
+        is_other &= ~(np.isnan(self.counted) & np.isnan(self.scores))
+        return int(is_other.sum())
 
     def as_counted(self) -> "Log":
         "The same with the scores that its harness counts"

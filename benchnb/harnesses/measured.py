@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -163,8 +164,8 @@ def reconcile_one(
     n_items = sum(len(log.ids) for log in logs)
     n_unscored = int(sum(np.isnan(log.scores).sum() for log in logs))
     cause = Cause.UNKNOWN
-    n_invalid = sum(log.n_invalid for log in logs)
-    as_counted = [log.as_counted() for log in logs]
+    n_invalid = 0 if close(score) else sum(log.n_invalid for log in logs)
+    as_counted = [log.as_counted() for log in logs] if n_invalid else []
     if close(score):
         cause = Cause.EQUAL
     elif n_invalid and any(close(over_items(x, own=as_counted)) for x in (np.nan, 0.0)):
@@ -342,6 +343,7 @@ NEUTRAL = (
 )
 
 
+@lru_cache(4096)  # each log has the same names
 def plain_name(
     name: str,  # of a setting: max_retries, max-retries or maxRetries
 ) -> str:
