@@ -83,10 +83,12 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.data
 @here
-def test_the_fixture_of_every_eval_ever_needs_no_option():
+def test_the_fixture_of_every_eval_ever_needs_only_a_direction():
     (path,) = FIXTURES.glob("*_samples.jsonl")
     for place in (path, FIXTURES):
-        scores = import_logs("eee", place)
+        with pytest.raises(AmbiguousFile, match="nothing says whether more of"):
+            import_logs("eee", place)
+        scores = import_logs("eee", place, Choices(direction="higher"))
         assert scores.values.tolist() == [[1]] and scores.items["cost"].tolist() == [17]
         assert scores.items["hash"].tolist() == ["9c94305328f8e703"]
 
