@@ -53,7 +53,7 @@ from benchnb.data.validity import (
     as_words,
     invalid_rows,
     may_mark_validity,
-    plain_name,
+    snake_case,
 )
 
 # %% ../../nbs/data/tables.ipynb #c7d9a610
@@ -353,7 +353,7 @@ def to_long_table(
             raise AmbiguousFile(f"{problem} the first column", "columns", settle)
         frame, other = frame.rename(columns={first: "model"}), "item"
         names = ["model", *frame.columns.intersection([*MODEL_COLUMNS, "metric"])]
-        names += [c for c in frame if plain_name(c) in (*SYSTEMS, *DIRECTION_COLUMNS)]
+        names += [c for c in frame if snake_case(c) in (*SYSTEMS, *DIRECTION_COLUMNS)]
     rows_each = len(frame) / max(1, frame[names[0]].nunique())
     if rows_each >= max(2, frame.shape[1] - 1):  # in a wide table a row is a name
         raise no_column("score", given)
@@ -521,7 +521,7 @@ def one_fact_each(
             some = ", ".join(map(repr, given.tolist()[:3]))
             side = "item" if must is ITEM_COLUMNS else "model"
             raise ValueError(f"{side} {names[at]!r} has more than one {column}: {some}")
-        elif must is ITEM_COLUMNS and plain_name(column) in QUESTIONS:
+        elif must is ITEM_COLUMNS and snake_case(column) in QUESTIONS:
             at = twice[0]
             given = values[pd.unique(code[known & (codes == at)])]
             some = " and ".join(repr(str(value)[:60]) for value in given.tolist()[:2])
@@ -537,7 +537,7 @@ def systems_apart(
     rows: pd.DataFrame,  # long
 ) -> pd.DataFrame:  # the same, or with models whose names have a setting
     "Keep apart what a column says are several systems of one name"
-    for column in [name for name in rows.columns if plain_name(name) in SYSTEMS]:
+    for column in [name for name in rows.columns if snake_case(name) in SYSTEMS]:
         settings = rows.groupby("model")[column].nunique()
         each = rows.groupby(["model", "item"])[column].nunique()
         both = {*each[each > 1].index.get_level_values("model")}
@@ -680,7 +680,7 @@ def said_directions(
 ) -> pd.Series | None:  # True: more is better; None: no column says it
     "What a column such as higher_is_better says of each row"
     for column in rows.columns:
-        name = plain_name(column)
+        name = snake_case(column)
         if name in DIRECTION_COLUMNS:
             words = as_words(rows[column])
             higher, lower = (YES, NO) if name.startswith("higher") else (NO, YES)

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import pandas as pd
 
+from .directions import name_words
 from .files import AmbiguousFile
 
 # %% ../../nbs/data/tables.ipynb #va000003
@@ -55,11 +56,11 @@ class Verdict(StrEnum):
     DOUBTFUL = "doubtful"  # something went wrong: perhaps it is a wrong answer
 
 
-def plain_name(
+def snake_case(
     column: object,  # the name of a column
 ) -> str:  # errorMessage is error_message
     "Small letters, and an underline between words"
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|[\s.-]+", "_", str(column)).lower()
+    return "_".join(name_words(str(column)))
 
 
 def as_words(
@@ -134,7 +135,7 @@ def may_mark_validity(
     column: object,  # the name of a column
 ) -> bool:
     "May a column of this name say that rows do not count?"
-    name = plain_name(column)
+    name = snake_case(column)
     kinds = (VALID, COUNTED, INVALID, STATUS, ERROR)
     return any(kind.fullmatch(name) for kind in kinds)
 
@@ -148,7 +149,7 @@ def invalid_rows(
     flags: dict[str, pd.Series] = {}  # column -> what it says: whether a row counts
     signs: dict[str, pd.Series] = {}  # the same, of whether something went wrong
     for column in frame.columns if chosen is None else [chosen]:
-        name = plain_name(column)
+        name = snake_case(column)
         said = verdicts(name, as_words(frame[column]), scores)
         if said is not None:
             is_flag = any(x.fullmatch(name) for x in (VALID, COUNTED, INVALID))
