@@ -86,7 +86,7 @@ from ..live.race import judge_live_race, learn_capital, race
 from ..live.store import check_answers, holds_evaluation
 
 # %% ../../nbs/cli/decide.ipynb #efaf588a
-def one_row(
+def answers_to_scores(
     answers: dict,  # item -> score, or its runs
 ) -> Scores:
     "Answers of one model as a table, with the number of runs"
@@ -106,7 +106,7 @@ def one_row(
     return Scores(values, items, ["model"], trials)
 
 
-def reading_of(
+def choose_reading(
     places: Iterable[str],  # evaluations, imported tables, or logs
     direction: str | None = None,  # which values are better; None: not said
     scale: str | None = None,  # lowest and highest value
@@ -137,7 +137,7 @@ def is_scores(place: str) -> bool:
     return format in ("scores", "list", "table") and not has_metric_column(place)
 
 # %% ../../nbs/cli/decide.ipynb #9a908b70
-def one_model(
+def check_is_one_model(
     scores: Scores,
     place: str,  # where it was read
 ) -> Scores:
@@ -160,7 +160,7 @@ def read_run(
     if holds_evaluation(place):
         return Evaluation.load(place)
     if table := read_imported_table(place):
-        return one_model(table, place)
+        return check_is_one_model(table, place)
     format = format or guess_format(place)
     with name_format_in_errors(format, [place]):
         return read_logs_of(place, format, choices)
@@ -175,7 +175,7 @@ def read_logs_of(
     if format == "scores" and not place.endswith(".json"):
         format = "list"  # the same in a table
     if format == "scores":
-        return one_row(read_object(place, "write item and score"))
+        return answers_to_scores(read_object(place, "write item and score"))
     harness = get_harness(format)
     files = find_logs([place], harness.belongs, harness.logs)
     with naming(files[0]):
@@ -185,12 +185,12 @@ def read_logs_of(
         answers = read_answer_tables([*map(str, files)], None, choices)[0]
         if not answers:
             raise ValueError(f"{place!r} has no rows: write item and score in each")
-        return one_row(answers)
+        return answers_to_scores(answers)
     if harness.tables:
         named = {"model", "item", "score"} <= columns
         model = choices.model if named else choices.model or "model"
         choices = replace(choices, model=model, differing=())
-    return one_model(import_logs(format, place, choices), place)
+    return check_is_one_model(import_logs(format, place, choices), place)
 
 # %% ../../nbs/cli/decide.ipynb #f4865406
 def check_documents(
@@ -254,7 +254,7 @@ def _clusters_of(
     return dict(pairs)
 
 
-def alike_note(
+def describe_alike_items(
     a: Evaluation | Scores,
     b: Evaluation | Scores,
     places: tuple[str, str],
@@ -338,7 +338,7 @@ def paired_command(
         raise ValueError(f"--level must lie in [0.5, 1), got {level:g}: 0.95 is usual")
     if Path(a).resolve() == Path(b).resolve():
         raise ValueError(f"A and B are both {a!r}: name two different models")
-    choices = reading_of((a, b), direction, scale, differing)
+    choices = choose_reading((a, b), direction, scale, differing)
     run_a = read_run(a, format, choices)
     run_b = read_run(b, format, choices)
     check_documents(run_a.items, run_b.items, choices.differing)
@@ -358,7 +358,7 @@ def paired_command(
         repeatable=repeatable,
         clusters=clusters,
     )
-    if cluster is None and (alike := alike_note(run_a, run_b, (a, b))):
+    if cluster is None and (alike := describe_alike_items(run_a, run_b, (a, b))):
         result = replace(result, note="; ".join(filter(None, [result.note, alike])))
     sentence = result.sentence(a, b)
     lines = [
@@ -409,7 +409,7 @@ def version_scores(
     run = read_run(place, format, choices)
     if isinstance(run, Scores):
         return run
-    scores = one_row(run.told.results)
+    scores = answers_to_scores(run.told.results)
     if run.log_notes:
         scores.models["notes"] = "; ".join(run.log_notes)
     return scores
@@ -784,7 +784,7 @@ def gate_command(
     if cluster and data:
         raise ValueError("--data predicts single tasks: leave it or --cluster out")
     clusters: dict[str, str] | None = None
-    choices = reading_of((old, new), direction, scale, differing)
+    choices = choose_reading((old, new), direction, scale, differing)
     if choices.repeated == "error":  # several runs of a task are runs, no mistake
         choices = replace(choices, repeated="trials")
     source = None if data is None else read_scores(data)
@@ -953,7 +953,7 @@ def race_command(
 ) -> None:
     "Find the best of several candidates with as few runs as possible"
     margin = points_to_share("within", within)
-    choices = reading_of(places, direction, scale, differing)
+    choices = choose_reading(places, direction, scale, differing)
     repeatable = are_these_runs(runs)
     if learn:
         if repeatable is False:
