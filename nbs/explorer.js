@@ -154,23 +154,4 @@ function explore(table) {
   refresh(old);
 }
 
-// as textbook_items in benchnb.stats.sample_size: items of a finite benchmark
-function itemsNeeded(endless, total) {
-  return Math.max(1, Math.ceil((endless * total) / (endless + total - 1) - 1e-9));
-}
-
-function calculate() {
-  const [total, score, points, difference, differ] = ["total", "score", "points", "difference", "differ"].map((id) => Number(element(id).value));
-  const [p, w, d, q] = [score / 100, points / 100, difference / 100, differ / 100];
-  const z = 1.959963984540054, power = 0.8416212335729143;
-  const one = itemsNeeded((z ** 2 * p * (1 - p)) / w ** 2, total);
-  const two = itemsNeeded(((z + power) ** 2 * Math.max(q - d ** 2, 0)) / d ** 2, total);
-  element("items-width").textContent = `${one} items give a 95% interval of ± ${points} points.`;
-  element("items-difference").textContent = d > q
-    ? "Two models cannot differ by more points than the items on which they differ."
-    : `${two} items, the same for both models, show a difference of ${difference} points (95% level, 80% power).`;
-}
-
-element("calculator").addEventListener("input", calculate);
-calculate();
 explore(EXPLORER);

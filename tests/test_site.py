@@ -6,6 +6,7 @@ tools/pages.py has the checks; a fault of each kind is planted here, and must be
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -14,7 +15,7 @@ import pytest
 import yaml
 from helpers.faults import none_of
 
-from tools.assets import own_mathjax, used_icons
+from tools.assets import install, own_mathjax, used_icons
 from tools.chapters import (
     hide,
     imported,
@@ -23,7 +24,7 @@ from tools.chapters import (
     shown_code,
     terminal,
 )
-from tools.docs import FIRST, FULL, SIGNATURE, TABLE, light_search, tidy_table
+from tools.docs import SIGNATURE, TABLE, tidy_table
 from tools.export import chapters
 from tools.pages import Site, undocumented
 from tools.process import (
@@ -35,6 +36,7 @@ from tools.process import (
 )
 from tools.reference import entries, entry_text
 from tools.run import HEAVIEST, ROOT, notebooks, one_format
+from tools.search import WORDS, page_sections, search_index
 
 SKIP = [".*", "_proc", "_docs", "build", "dist", "out", "*.egg-info", "__pycache__"]
 LINK = re.compile(r"\]\(\s*<?([^()\s>]+(?:\([^()\s]*\))?)>?(?:\s+[\"'][^()]*)?\)")
@@ -385,28 +387,67 @@ def test_a_signature_names_its_definition_once():
     assert shown == '<code class="signature">[class Box](size=1)</code>'
 
 
-def test_the_search_loads_beginnings_of_prose_first(tmp_path):
-    long = "word " * 100
-    rows = [{"href": "reference/a.html#f", "section": "f", "text": long}]
-    rows += [{"href": "b.html#c", "section": "c", "text": long}]
-    (tmp_path / "search.json").write_text(json.dumps(rows))
-    script = tmp_path / "site_libs/quarto-search/quarto-search.js"
-    script.parent.mkdir(parents=True)
-    script.write_text(FULL)
-    light_search(tmp_path)
-    first, whole = (
-        json.loads((tmp_path / f"{name}.json").read_text())
-        for name in ("search", "search_all")
-    )
-    assert [e["href"] for e in first] == ["b.html#c"] and len(first[0]["text"]) == FIRST
-    assert [e["text"] for e in whole] == [long, long[:120]]
-    assert (
-        script.read_text().startswith(FULL + " fetch(")
-        and "search_all" in script.read_text()
-    )
-    script.write_text("another version")
-    with pytest.raises(RuntimeError, match="in another way"):
-        light_search(tmp_path)
+def ask_search(questions, documents, words, tmp_path):
+    "What the search of the site finds in these documents, in Node with npm's packages"
+    packages = install() if shutil.which("node") else None
+    if not packages:
+        pytest.skip("node and npm are needed")
+    (tmp_path / "index.json").write_text(json.dumps(documents))
+    (tmp_path / "words.txt").write_text(words)
+    (tmp_path / "search.mjs").write_text((ROOT / "nbs/search.js").read_text("utf-8"))
+    script, text = ROOT / "tests/helpers/ask.mjs", "\n".join(questions)
+    places = [tmp_path / name for name in ("index.json", "words.txt", "search.mjs")]
+    command = ["node", str(script), str(packages), *map(str, places)]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_what_people_type_is_found(site, tmp_path):
+    lines = (ROOT / "tests/helpers/search_questions.txt").read_text("utf-8").split("\n")
+    wanted = dict(line.split(" | ") for line in lines if line)
+    assert len(wanted) >= 30
+    words = WORDS.read_text("utf-8")
+    answers = ask_search(wanted, search_index(site[2]), words, tmp_path)
+    faults = [
+        f"{question}: {[row['page'] for row in rows[:3]]}, not {wanted[question]}"
+        for question, rows in zip(wanted, answers, strict=True)
+        if not rows or rows[0]["page"] not in wanted[question].split()
+    ]
+    none_of(faults, "pages that the search should find first:")
+
+
+def section(page, text, part="book", **more):
+    row = {"page": page, "title": page, "part": part, "anchor": "", "section": ""}
+    return row | {"text": text} | more
+
+
+@pytest.mark.slow
+def test_words_in_any_order_stems_and_words_that_mean_the_same(tmp_path):
+    rows = [
+        section("a.html", "How intervals are computed. " + "Much more text. " * 20),
+        section("b.html", "Nothing of it.", title="Comparing models: which is better"),
+        section("c.html", "compare: a function", part="reference", title="compare"),
+        section("d.html", "The guarded_irt method."),
+    ]
+    documents = [{"id": number} | row for number, row in enumerate(rows)]
+    questions = ["error bar", "computing interval", "interval computed", "better model"]
+    questions += ["guarded irt", "guarded_irt", "zzz"]
+    asked = ask_search(questions, documents, "interval, error bar\n# a note", tmp_path)
+    first = [rows[0]["page"][0] if rows else "" for rows in asked]
+    assert "".join(first) == "aaabdd" and not asked[-1]
+    marked = [word["text"] for word in asked[2][0]["snippet"]["words"] if word["hit"]]
+    assert marked == ["intervals", "computed."]
+
+
+def test_the_index_has_sections_with_anchors_and_no_code():
+    text = "Before.\n\n## One `name` {#sec-x}\n\nWords $\\hat y$, [a link](b.ipynb).\n"
+    text += "\n```python\ncode = 1\n```\n\n::: {.door}\nInside.\n:::\n"
+    assert page_sections(text) == [
+        ("", "", "Before."),
+        ("sec-x", "One name", "Words y, a link. Inside."),
+    ]
 
 
 def test_formulas_need_no_other_site(tmp_path):

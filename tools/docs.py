@@ -3,7 +3,6 @@
 As nbdev_docs does it; but pages come from tools/chapters.py and tools/reference.py,
 and README.md is left alone."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from tools.assets import lighten, pages
 from tools.in_page import run_in_page
 from tools.process import process, quarto_config
 from tools.run import ROOT
+from tools.search import write_search
 
 TABLE = re.compile(r"<table\b.*?</table>", flags=re.S)
 ROW = re.compile(r"<tr.*?</tr>", flags=re.S)
@@ -85,43 +85,6 @@ def tidy_pages(site):
         path.write_text(text, encoding="utf-8")
 
 
-FIRST = 160  # letters of a section in what the search loads first
-FULL = "fuseIndex = fuse;"  # where Quarto's script has read search.json
-
-
-DISPLAYED, INLINE = re.compile(r"\\\[.*?\\\]", re.S), re.compile(r"\\\((.*?)\\\)", re.S)
-
-
-def formula_text(found):
-    "A formula of a sentence without the marks of LaTeX: theta for \\(\\theta\\)"
-    return re.sub(r"[\\{}]", "", found[1])
-
-
-def light_search(site):
-    """The search loads the beginnings of all prose, and then the rest behind the first
-    results: whole sections, and of the reference names and what they do in a line"""
-    path = site / "search.json"
-    found = json.loads(path.read_text("utf-8"))
-    for entry in found:
-        entry["text"] = INLINE.sub(formula_text, DISPLAYED.sub(" ", entry["text"]))
-        if entry["href"].startswith("reference/"):
-            entry["text"] = entry["text"][:120] * bool(entry["section"])
-    found = [e for e in found if e["text"] or not e["section"]]
-    found.sort(key=lambda entry: entry["href"].startswith("reference/"))
-    prose = [e for e in found if not e["href"].startswith("reference/")]
-    first = [e | {"text": e["text"][:FIRST]} for e in prose]
-    for name, entries in {"search": first, "search_all": found}.items():
-        text = json.dumps(entries, ensure_ascii=False)
-        (site / f"{name}.json").write_text(text, encoding="utf-8")
-    script = site / "site_libs/quarto-search/quarto-search.js"
-    text = script.read_text("utf-8")
-    if FULL not in text:
-        raise RuntimeError("Quarto's search reads its data in another way: see FULL")
-    rest = 'fetch(offsetURL("search_all.json")).then((answer) => answer.json())'
-    rest += ".then((all) => fuse.setCollection(all));"
-    script.write_text(text.replace(FULL, f"{FULL} {rest}", 1), encoding="utf-8")
-
-
 def render(proc):
     "Let Quarto render the pages; from 1.9 on it writes llms.txt and each as Markdown"
     done = subprocess.run(["quarto", "--version"], capture_output=True, text=True)
@@ -143,7 +106,7 @@ def build():
     shutil.rmtree(site, ignore_errors=True)
     shutil.move(proc / site.name, site)
     tidy_pages(site)
-    light_search(site)
+    write_search(proc, site)
     lighten(site)
     run_in_page(site)
     return site

@@ -519,7 +519,8 @@ def tell_command(
         )
         if not answers and asked:  # also with --give-up: a wrong file is no answer
             raise ValueError(
-                f"nothing in {log[0]!r} belongs to the items of this evaluation"
+                f"nothing in {log[0]!r} belongs to the items of this evaluation, such "
+                f"as {asked[0]!r}: give the results of these, by these names"
             )
     if log or give_up:
         live.tell(answers, mark_rest_missing=give_up, model=model or name)

@@ -151,7 +151,10 @@ def check_answers(
     for name in answers.index[text][:1]:
         raise TypeError(f"score {answers[name]!r:.80} of item {name!r} is no number")
     for name in answers.index[(scores < 0) | (scores > 1)][:1]:
-        raise ValueError(f"score {scores[name]:g} of item {name!r} is outside [0, 1]")
+        raise ValueError(
+            f"score {scores[name]:g} of item {name!r} is outside [0, 1]: scale it to "
+            "[0, 1], a percentage by 100"
+        )
     return scores.to_dict(), runs, failures | failed_runs
 
 # %% ../../nbs/live/store.ipynb #cc0a3c1e

@@ -1,0 +1,96 @@
+// The search of the site: words in any order, by their stems, and words that mean the same
+// (search_words.txt); guides before chapters, chapters before the reference. MiniSearch finds,
+// here stand the words of a question and what is shown. Loaded when somebody begins to type.
+
+const FILLER = new Set(
+  ("a an and are as at be by can do does for from have how i if in into is it its me my need of on one or our should " +
+    "that the their them there this to use want was we what when where which who why will with would you your").split(" "),
+);
+// parts of the site, as a reader wants them: how much a find in each counts
+const PARTS = { guide: 2.2, results: 1.5, book: 1.6, course: 0.9, library: 0.9, reference: 0.8 };
+const FIELDS = { title: 3, summary: 2, section: 2, text: 1 };
+const SAME = 0.7; // what a find by a word that means the same counts
+
+const words = (text) => text.toLowerCase().normalize("NFKD").match(/[\p{L}\p{N}_]+(?:['’]\p{L}+)?/gu) ?? [];
+
+// lines of search_words.txt: phrases of one line mean the same
+function readWords(text, stem) {
+  return text
+    .split("\n")
+    .map((line) => line.replace(/#.*/, "").trim())
+    .filter(Boolean)
+    .map((line) => line.split(",").map((phrase) => words(phrase).map(stem)).filter((phrase) => phrase.length));
+}
+
+const begins = (list, phrase, at) => phrase.every((word, i) => list[at + i] === word);
+
+// a question as concepts: each a list of phrases, the first of which stands in the question
+function concepts(question, groups, stem) {
+  const all = words(question).map(stem), list = [];
+  const filler = (word) => FILLER.has(word) || FILLER.has(word.replace(/['’].*/, ""));
+  const plain = words(question).map(filler);
+  for (let at = 0; at < all.length; ) {
+    let best = null, length = 0;
+    for (const group of groups)
+      for (const phrase of group)
+        if (phrase.length > length && begins(all, phrase, at)) [best, length] = [group, phrase.length];
+    if (best) list.push([all.slice(at, at + length), ...best.filter((phrase) => !begins(all, phrase, at) || phrase.length !== length)]);
+    else if (!plain[at]) list.push([[all[at]]]);
+    at += length || 1;
+  }
+  return list.length ? list : all.map((word) => [[word]]);
+}
+
+// the words around the first that was asked for, those asked for marked
+function snippet(row, hit, length = 28) {
+  const parts = (row.text || row.summary || "").split(/\s+/), first = Math.max(0, parts.findIndex((part) => words(part).some(hit)));
+  const from = Math.max(0, first - 6), part = parts.slice(from, from + length);
+  return { before: from > 0, after: from + length < parts.length, words: part.map((text) => ({ text, hit: words(text).some(hit) })) };
+}
+
+export function makeSearch(data, MiniSearch, stemmer) {
+  // tailored_bench is found as one word and by its parts
+  const stem = (word) => stemmer(word.replace(/['’]s?$|_/g, ""));
+  const stems = (word) => (word.includes("_") ? [word, ...word.split("_")].map(stem) : stem(word));
+  const groups = readWords(data.words, stem);
+  const index = new MiniSearch({ fields: Object.keys(FIELDS), storeFields: ["page", "title", "part", "anchor", "section", "summary", "text"], tokenize: words, processTerm: stems });
+  index.addAll(data.documents);
+  const asIs = { tokenize: (text) => [text], processTerm: (term) => term };
+  // sections that have all words of a phrase, and how much each tells of it
+  const find = (list, last) =>
+    index.search(
+      { combineWith: "AND", queries: list.map((word, i) => ({ ...asIs, queries: [word], prefix: last && i === list.length - 1 && word.length > 2, fuzzy: word.length > 5 ? 0.15 : false })) },
+      { boost: FIELDS, bm25: { k: 1.2, b: 0.4, d: 0.3 } },
+    );
+  return (question) => {
+    const asked = concepts(question, groups, stem), rows = new Map();
+    asked.forEach((phrases, k) =>
+      phrases.forEach((list, i) =>
+        find(list, !i && k === asked.length - 1).forEach((row) => {
+          const known = rows.get(row.id) ?? { ...row, told: asked.map(() => 0) };
+          known.told[k] = Math.max(known.told[k], row.score * (i ? SAME : 1));
+          rows.set(row.id, known);
+        }),
+      ),
+    );
+    const pages = new Map();
+    for (const row of rows.values()) {
+      const key = row.page + row.title, page = pages.get(key) ?? { title: row.title, part: row.part, told: asked.map(() => 0), rows: [] };
+      const share = row.told.filter(Boolean).length / asked.length;
+      page.rows.push({ ...row, score: row.told.reduce((sum, x) => sum + x, 0) * share });
+      page.told = page.told.map((x, k) => Math.max(x, row.told[k]));
+      pages.set(key, page);
+    }
+    // a page counts by its best section, by how much of the question stands on it, and by its name
+    const rate = (page) => {
+      const name = words(page.title.split(":")[0]).filter((word) => !FILLER.has(word)).map(stem);
+      const inName = asked.map((phrases) => phrases.find((list) => list.every((word) => name.includes(word))) ?? []).flat();
+      const share = page.told.filter(Boolean).length / asked.length, named = new Set(inName).size / (name.length || 1);
+      return Math.max(...page.rows.map((row) => row.score)) * share ** 2 * PARTS[page.part] * (1 + 2 * named * (inName.length ? 1 : 0));
+    };
+    const wanted = new Set(asked.flat(2)), hit = (word) => [stems(word)].flat().some((term) => wanted.has(term));
+    return [...pages.values()]
+      .map((page) => ({ ...page, score: rate(page), rows: page.rows.sort((a, b) => b.score - a.score).slice(0, 3).map((row) => ({ ...row, snippet: snippet(row, hit) })) }))
+      .sort((a, b) => b.score - a.score);
+  };
+}
