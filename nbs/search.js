@@ -7,7 +7,7 @@ const FILLER = new Set(
     "that the their them there this to use want was we what when where which who why will with would you your").split(" "),
 );
 // parts of the site, as a reader wants them: how much a find in each counts
-const PARTS = { guide: 2.2, results: 1.5, book: 1.6, course: 0.9, library: 0.9, reference: 0.8 };
+const PARTS = { guide: 2.2, results: 1.5, book: 1.6, course: 0.9, library: 0.9, reference: 0.5 };
 const FIELDS = { title: 3, summary: 2, section: 2, text: 1 };
 const SAME = 0.7; // what a find by a word that means the same counts
 
@@ -82,11 +82,19 @@ export function makeSearch(data, MiniSearch, stemmer) {
       pages.set(key, page);
     }
     // a page counts by its best section, by how much of the question stands on it, and by its name
+    const tokens = (text) => words(text).map(stem), filler = new Set([...FILLER].map(stem));
+    const inside = (phrases, list) => phrases.find((phrase) => list.some((_, at) => begins(list, phrase, at)));
+    // 1: the heading is the question; 0: it has nothing of it
+    const matches = (heading) => {
+      const list = tokens(heading), told = asked.map((phrases) => inside(phrases, list)).filter(Boolean);
+      const plain = list.filter((word) => !filler.has(word)).length || list.length;
+      const own = asked.filter((phrases) => told.includes(phrases[0])).length, same = told.length - own;
+      return ((own + SAME * same) / asked.length) * Math.min(1, new Set(told.flat()).size / (plain || 1));
+    };
     const rate = (page) => {
-      const name = words(page.title.split(":")[0]).filter((word) => !FILLER.has(word)).map(stem);
-      const inName = asked.map((phrases) => phrases.find((list) => list.every((word) => name.includes(word))) ?? []).flat();
-      const share = page.told.filter(Boolean).length / asked.length, named = new Set(inName).size / (name.length || 1);
-      return Math.max(...page.rows.map((row) => row.score)) * share ** 2 * PARTS[page.part] * (1 + 2 * named * (inName.length ? 1 : 0));
+      const share = page.told.filter(Boolean).length / asked.length;
+      page.rows.forEach((row) => (row.score *= 1 + 2 * (row.section ? matches(row.section) : 0)));
+      return Math.max(...page.rows.map((row) => row.score)) * share ** 2 * PARTS[page.part] * (1 + 2 * matches(page.title.split(":")[0]) ** 0.5);
     };
     const wanted = new Set(asked.flat(2)), hit = (word) => [stems(word)].flat().some((term) => wanted.has(term));
     return [...pages.values()]
