@@ -247,9 +247,13 @@ def explorer_data():
         for name in ("field", "agents_methods", "planning")
     )
     sets = pd.read_csv(ROOT / "benchnb/resources/data_sets.csv")
-    known = field[["data", "split", "budget"]].agg(tuple, axis=1)
     plan = plan[plan["curve"] == "items"]
-    plan = plan[~plan[["data", "split", "budget"]].agg(tuple, axis=1).isin(known)]
+    keys = ["data", "split", "method", "budget"]
+    widths = ["half_width", "half_width_se"]
+    agents = agents.merge(plan[[*keys, *widths]], "left", keys)
+    both = pd.concat([field, agents])[["data", "split", "budget"]]
+    known = plan[both.columns].agg(tuple, axis=1).isin(both.agg(tuple, axis=1))
+    plan = plan[~known]
     measures = ["mae", "relative", "kendall", "coverage", "half_width"]
     columns = ["data", "split", "method", "budget", "trials"]
     columns += [c for name in measures for c in (name, f"{name}_se")]
