@@ -28,8 +28,10 @@ from tools.docs import SIGNATURE, TABLE, tidy_table
 from tools.export import chapters
 from tools.pages import Site, undocumented
 from tools.process import (
+    PAGE_LETTERS,
     addresses,
     finish_page,
+    letter_figures,
     process,
     quarto_config,
     read_processed,
@@ -465,6 +467,18 @@ def test_formulas_need_no_other_site(tmp_path):
     assert page.read_text() == text
     assert (tmp_path / "site/site_libs/mathjax/tex-chtml-full.js").exists()
     assert list((tmp_path / "site/site_libs/mathjax").rglob("*.woff"))
+
+
+def test_text_of_figures_has_the_letters_of_the_page():
+    svg = '<text style="font-size: 9px; font-family: Arial, sans-serif; fill: #222">a'
+    cell = code("plot()", {"image/svg+xml": svg})
+    letter_figures(nbformat.v4.new_notebook(cells=[cell]))
+    (output,) = cell.outputs
+    styles = (ROOT / "nbs/site.scss").read_text("utf-8")
+    (stack,) = re.findall(r"font-family-sans-serif: (.*);", styles)
+    names = [part.strip("' ") for part in PAGE_LETTERS[13:].split(",")]
+    assert f"{PAGE_LETTERS}; fill" in output["data"]["image/svg+xml"]
+    assert {*names} <= {name.strip('" ') for name in stack.split(",")}
 
 
 def test_icons_that_no_page_shows_are_left_out(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -113,6 +114,23 @@ def sidebar(config):
     return [*pages(config["website"]["sidebar"])]
 
 
+LETTERS = re.compile(r"font-family: [^;\"]*sans-serif")
+PAGE_LETTERS = (
+    "font-family: -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', "
+    "'Liberation Sans', Arial, sans-serif"
+)
+
+
+def letter_figures(nb):
+    "Text of figures in the letters of the page, as site.scss has them"
+    for cell in nb.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/svg+xml" in data:
+                svg = "".join(data["image/svg+xml"])
+                data["image/svg+xml"] = LETTERS.sub(PAGE_LETTERS, svg)
+
+
 @cache
 def book():
     "Number and name of each chapter of the book, as the sidebar has them"
@@ -151,6 +169,7 @@ def finish_page(path, proc):
     nb, here = read_processed(path), path.relative_to(proc).as_posix()
     site, _, colab = addresses(here)
     finish(nb, here, site)
+    letter_figures(nb)
     repository = get_config(path=ROOT)["repository"]
     front = front_matter(nb)
     code = {

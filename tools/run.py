@@ -20,6 +20,7 @@ HEAVIEST = 120_000  # characters of a figure as SVG; with more it is stored as P
 FORMATS = """
 import matplotlib
 matplotlib.rcParams["svg.hashsalt"] = "benchnb"  # the same names in every run
+matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text: in the page's letters
 set_matplotlib_formats("png", "svg", metadata={"Date": None})
 """
 

@@ -38,7 +38,7 @@ def set_style() -> None:
     import seaborn as sns
 
     rc = {"figure.dpi": 100, "grid.linewidth": 0.6, "legend.framealpha": 1}
-    sns.set_theme(style="whitegrid", palette=COLOURS, rc=rc)
+    sns.set_theme(style="whitegrid", palette=COLOURS, font_scale=0.85, rc=rc)
     pd.options.display.float_format = "{:.4g}".format
     np.set_printoptions(precision=3, suppress=True)
 
