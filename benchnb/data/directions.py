@@ -5,6 +5,7 @@ __all__ = ['DIRECTIONS', 'HARM', 'name_words', 'metric_direction', 'settle_direc
 
 # %% ../../nbs/harnesses/measured.ipynb #di000001
 import re
+from functools import lru_cache
 
 import numpy as np
 
@@ -59,6 +60,7 @@ def name_words(
     return re.findall(r"[^\W_]*@\w*|[^\W_]+", apart)
 
 
+@lru_cache(4096)  # each log has the same names
 def metric_direction(
     metric: str,  # its name
     said: bool | None = None,  # by the log: is higher better? None: not said

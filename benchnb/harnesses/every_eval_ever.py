@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -77,12 +78,25 @@ class Instance(msgspec.Struct):
 VERSION = re.compile(r"(.*_)?0\.[23]\.\d+")  # instance_level_eval_0.2.2 as well
 
 
+@lru_cache(maxsize=1000)  # all lines of a file have few
+def task_and_metric(
+    task: str,  # evaluation_name
+    result: str,  # evaluation_result_id; "": none
+) -> tuple[str, str, str]:  # task, metric, filter
+    "What a line is about; lines that come from lm-eval name a filter"
+    metric, colon, name = result.rpartition(":")
+    if colon and task.endswith(f"/{name}"):
+        return task.removesuffix(f"/{name}"), metric, name
+    return task, result, "none"
+
+
 def eee_rows(
     path: str | Path,
     unit: str = "tokens",  # of the costs
 ) -> pd.DataFrame:  # a row for each line
     "The fields of all lines; another version of the schema is refused"
     rows = []
+    hashes: list[str | None] = []
     for row in typed_lines(path, Instance):
         if not VERSION.fullmatch(row.schema_version):
             problem = f"{str(path)!r} has the schema {row.schema_version[:40]!r}"
@@ -90,33 +104,31 @@ def eee_rows(
         cost = as_cost(get_nested(row.token_usage, "total_tokens"))
         if unit == "seconds":
             cost = as_cost(get_nested(row.performance, "latency_ms")) / 1000
-        (code,) = as_hashes([row.sample_hash])
-        task = row.evaluation_name
-        metric, colon, name = (row.evaluation_result_id or "").rpartition(":")
-        is_filter = bool(colon) and task.endswith(f"/{name}")  # as from lm-eval
+        result = row.evaluation_result_id or ""
+        task, metric, name = task_and_metric(row.evaluation_name, result)
         epoch = row.metadata.epoch if row.metadata else None
+        hashes.append(row.sample_hash)
         rows.append(
             (
                 row.model_id,
-                task.removesuffix(f"/{name}") if is_filter else task,
+                task,
                 row.sample_id,
-                row.evaluation_result_id or "",
-                metric if is_filter else row.evaluation_result_id or "",
-                name if is_filter else "none",
+                result,
+                metric,
+                name,
                 "" if epoch is None else str(epoch),
-                code,
                 row.evaluation.score,
                 row.evaluation.is_correct,
                 cost,
                 row.error or None,
             )
         )
-        check_memory(500 * len(rows), "a table of so many samples")
-    names = (
-        "model task item result metric filter epoch hash score is_correct cost error"
-    )
-    kinds = {"hash": np.uint64, "score": float, "is_correct": float, "cost": float}
-    return pd.DataFrame(rows, columns=names.split()).astype(kinds)
+        if len(rows) % 1000 == 0:
+            check_memory(500 * len(rows), "a table of so many samples")
+    names = "model task item result metric filter epoch score is_correct cost error"
+    kinds = {"score": float, "is_correct": float, "cost": float}
+    frame = pd.DataFrame(rows, columns=names.split(), dtype=object).astype(kinds)
+    return frame.assign(hash=as_hashes(hashes))
 
 # %% ../../nbs/harnesses/exchange.ipynb #eeeresu1
 @dataclass(frozen=True)
@@ -459,7 +471,7 @@ class EveryEvalEver(Harness):
         log = Log(
             model=choices.model or str(rows["model"].iloc[0]),
             task=task,
-            ids=as_ids([*rows["item"]]),
+            ids=as_ids(rows["item"].tolist()),
             scores=rows["value"].to_numpy(),
             hashes=rows["hash"].to_numpy(),
             cost=rows["cost"].to_numpy(),

@@ -6,6 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/harnesses/agents.ipynb #26a59552
+import json
+import os
 import shlex
 from functools import lru_cache
 from pathlib import Path
@@ -60,7 +62,9 @@ def trial_errors(
 ) -> list[Json]:  # their exception_info
     "What was raised in a trial and in its steps"
     parts = [trial, *as_list(trial.get("step_results"))]
-    return [get_nested(part, "exception_info") for part in parts]
+    return [
+        error for p in parts if (error := get_nested(p, "exception_info")) is not None
+    ]
 
 
 # exceptions after which Harbor 0.26 counts no reward (models/trial/error_policy.py)
@@ -75,14 +79,14 @@ BROKEN = (  # the environment, the provider, or the grader
     "APIConnectionError APIError Timeout RewardFileNotFoundError RewardFileEmptyError "
     "VerifierOutputParseError agent_installation_failed"
 ).split()
-VOID = (  # of anything else: what was asked for was wrong, or somebody stopped it
+VOID = frozenset(BROKEN).union(  # what was asked for was wrong, or somebody stopped it
     "VerifierTimeoutError UnsupportedModelParametersError BadRequestError "
     "UnprocessableEntityError UnsupportedParamsError APIResponseValidationError "
     "BudgetExceededError AgentAuthenticationError ModelNotFoundError "
     "ApiProviderResourceNotFoundError AuthenticationError PermissionDeniedError "
     "NotFoundError ServiceOperationsUnsupportedError VercelScopeError DspyImportError "
-    "MissingExtraError RegradeError CancelledError"
-).split()
+    "MissingExtraError RegradeError CancelledError".split()
+)
 
 
 def is_valid(
@@ -93,7 +97,7 @@ def is_valid(
     for error in trial_errors(trial):
         mark = get_nested(error, "policy", "has_valid_reward")
         if mark is None and trial.get("reward_valid") is None:
-            mark = get_nested(error, "exception_type") not in (*BROKEN, *VOID)
+            mark = str(get_nested(error, "exception_type")) not in VOID
         marks.append(mark)
     return not any(mark is False for mark in marks)
 
@@ -155,6 +159,12 @@ def trial_agent(
 KWARGS = ("config", "agent", "kwargs")
 
 
+# of a trial's configuration: how long it may take, and what it is told
+ASKED = (
+    *("timeout_multiplier", "agent_timeout_multiplier"),
+    *("extra_instructions", "extra_instruction_paths"),
+)
+AGENT_PARTS = (*ASKED, "agent", "environment")
 LIMITS = ("override_timeout_sec", "max_timeout_sec")
 MACHINE = [f"override_{name}" for name in ("cpus", "memory_mb", "storage_mb", "gpus")]
 # of an agent's configuration: what is said elsewhere
@@ -189,6 +199,32 @@ def trial_system(
     return system
 
 
+class Agent(NamedTuple):
+    "What a trial says of its agent"
+
+    name: str | None  # None: nothing
+    system: dict[str, str]  # what else may make another agent under the same name
+    limits: dict[str, str]  # which make another task
+
+
+def agent_part(
+    trial: dict,
+) -> str:  # as JSON, the same in all trials of an agent
+    "What of a trial is about its agent"
+    config = as_dict(trial.get("config"))
+    kept = {name: config[name] for name in AGENT_PARTS if name in config}
+    return json.dumps({"agent_info": trial.get("agent_info"), "config": kept})
+
+
+@lru_cache(maxsize=256)
+def agent_settings(
+    part: str,  # from agent_part
+) -> Agent:
+    "The agent of a trial, read once for all trials that it made"
+    trial = json.loads(part)
+    return Agent(trial_agent(trial), trial_system(trial), trial_limits(trial))
+
+
 def tools_word(
     given: Json,  # skills, servers, or an environment, of which only names are shown
 ) -> str:  # "": only secrets
@@ -212,11 +248,9 @@ def trial_limits(
     trial: dict,
 ) -> dict[str, str]:
     "Which time, machine and instructions the agent had: they make another task"
-    times = ("timeout_multiplier", "agent_timeout_multiplier")
-    texts = ("extra_instructions", "extra_instruction_paths")
     limits = {}
     for place, names in (
-        (("config",), (*times, *texts)),
+        (("config",), ASKED),
         (("config", "agent"), LIMITS),
         (("config", "environment"), MACHINE),
     ):
@@ -252,23 +286,13 @@ def trial_cost(
     return np.nan
 
 # %% ../../nbs/harnesses/agents.ipynb #14610365
-@lru_cache(maxsize=1)  # the trials of a job lie side by side
-def job_evals(
-    folder: Path,  # of the job
-    changed: int,  # when its result.json was, so that a file that changes is read again
-) -> dict[str, Json]:  # {}: it says nothing
-    "What a job says of its agents: AGENT__MODEL__SOURCE -> mean, names of rewards"
-    raw = read_json(folder / "result.json")
-    return as_dict(get_nested(raw, "stats", "evals"))
-
-
 @lru_cache(maxsize=1)
 def sibling_rewards(
-    folder: Path,  # of a job
+    folder: str,  # of a job
     changed: int,  # when, so that a folder that changes is read again
 ) -> list[str]:
     "The names of the rewards in all trials of a job"
-    files = sorted(folder.glob("*/result.json"))
+    files = sorted(Path(folder).glob("*/result.json"))
     trials = [raw for file in files if isinstance(raw := read_json(file), dict)]
     return list(
         dict.fromkeys(name for trial in trials for name in trial_rewards(trial))
@@ -278,22 +302,9 @@ def sibling_rewards(
 class Job(NamedTuple):
     "What the job of a trial says"
 
-    folder: Path | None  # None: a run of tb, which has all trials in one file
-    evals: dict[str, Json]  # from job_evals
-
-    @classmethod
-    def of(
-        cls,
-        path: Path,  # of a trial's result.json, or of tb's results.json
-    ) -> "Job":
-        "The job whose folder holds the trial's"
-        if path.name != "result.json":
-            return cls(None, {})
-        folder = path.parent.parent
-        file = folder / "result.json"
-        is_there = file.is_file()
-        evals = job_evals(folder, file.stat().st_mtime_ns) if is_there else {}
-        return cls(folder, evals)
+    folder: str  # "": a run of tb, which has all trials in one file
+    evals: dict[str, Json]  # of its agents: AGENT__MODEL__SOURCE -> what it says
+    rewards: list[str]  # their names
 
     def reward_name(
         self,
@@ -302,16 +313,15 @@ class Job(NamedTuple):
         where: str,  # the file, for messages
     ) -> str:  # "": there is no reward
         "Which reward counts: the only one, `reward`, or the one that was chosen"
-        stats = [get_nested(part, "reward_stats") for part in self.evals.values()]
-        parts = [*map(trial_rewards, trials), *map(as_dict, stats)]
-        names = list(dict.fromkeys(name for part in parts for name in part))
+        in_trials = [name for trial in trials for name in trial_rewards(trial)]
+        names = list(dict.fromkeys([*in_trials, *self.rewards]))
         own = choices.of_sources(choices.task or "", "metric")
         wanted = choices.metric or own
         if not names:
             return ""
         if not {*(wanted or ("reward",))} & {*names} and self.folder:
             # other trials may have more
-            names += sibling_rewards(self.folder, self.folder.stat().st_mtime_ns)
+            names += sibling_rewards(self.folder, os.stat(self.folder).st_mtime_ns)
             names = list(dict.fromkeys(names))
         if "reward" in names and not wanted:
             return "reward"
@@ -324,6 +334,8 @@ class Job(NamedTuple):
         task: str,
     ) -> list[Reported]:
         "The mean over trials that the job gives for the agent of this one"
+        if not self.evals:
+            return []
         agent = get_nested(trial, "agent_info", "name")
         llm = get_nested(trial, "agent_info", "model_info", "name")
         words = [agent, llm, trial.get("source") or "adhoc"]
@@ -338,6 +350,31 @@ class Job(NamedTuple):
                 size = n_trials if isinstance(n_trials, int) else None
                 return [Reported(score, metric, (task,), n_items=size)]
         return []
+
+
+@lru_cache(maxsize=1)  # the trials of a job lie side by side
+def read_job(
+    folder: str,
+    changed: int,  # when its result.json was, so that a file that changes is read again
+) -> Job:
+    "What a job says of its agents"
+    raw = read_json(os.path.join(folder, "result.json"))
+    evals = as_dict(get_nested(raw, "stats", "evals"))
+    stats = [as_dict(get_nested(part, "reward_stats")) for part in evals.values()]
+    return Job(folder, evals, [name for part in stats for name in part])
+
+
+def job_of(
+    path: str,  # of a trial's result.json, or of tb's results.json
+) -> Job:
+    "The job whose folder holds the trial's"
+    if os.path.basename(path) != "result.json":
+        return Job("", {}, [])
+    folder = os.path.dirname(os.path.dirname(path))
+    file = os.path.join(folder, "result.json")
+    if not os.path.isfile(file):
+        return Job(folder, {}, [])
+    return read_job(folder, os.stat(file).st_mtime_ns)
 
 
 def reported_accuracy(
@@ -373,7 +410,7 @@ class Harbor(Harness):
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log; none of a job's own result.json"
-        path = Path(path).absolute()
+        path = os.path.abspath(path)
         with naming(path, "is no result of Harbor or Terminal-Bench"):
             raw = read_json(path)
             if not isinstance(raw, dict):
@@ -393,35 +430,34 @@ class Harbor(Harness):
                 origins.add(package or as_word(trial.get("source")))
                 run = trial.get("id") or trial.get("trial_name")
                 runs.append(str(run or f"{path} {number}"))
-            is_trial = path.name == "result.json"
-            folder = path.parent.parent.name if is_trial else path.parent.name
-            agents = filter(None, map(trial_agent, trials))
-            where = repr(str(path))
+            where = repr(path)
             task = choices.task or ""
-            job = Job.of(path)
+            job = job_of(path)
+            folder = os.path.basename(job.folder or os.path.dirname(path))
+            agents = [agent_settings(agent_part(trial)) for trial in trials]
+            names = [agent.name for agent in agents if agent.name]
             metric = job.reward_name(trials, choices, where)
             direction = settle_direction(
                 metric, where, chosen=choices.direction_on(task), asks=False
             )
             counted = np.array([trial_score(trial, metric) for trial in trials])
-            counts = np.array([is_valid(trial) for trial in trials])
-            failures = [trial_failure(trial, metric) for trial in trials]
+            failures = np.array([trial_failure(t, metric) for t in trials], object)
             log = Log(
-                model=choices.model or next(agents, folder),
+                model=choices.model or (names[0] if names else folder),
                 task=task,
                 ids=np.array(ids, object),
-                scores=np.where(counts, counted, np.nan),
+                scores=np.where(failures == Failure.INVALID, np.nan, counted),
                 counted=counted,
                 hashes=as_hashes([trial.get("task_checksum") for trial in trials]),
                 file=where,
-                failures=np.array(failures, object),
+                failures=failures,
                 cost=np.array([trial_cost(trial, choices.cost) for trial in trials]),
                 trials=np.ones(len(ids), int),
                 runs=np.array(runs, object),
                 metric=metric,
                 direction=direction if metric else "",
-                settings=trial_limits(trials[0]),
-                system=trial_system(trials[0]),
+                settings=agents[0].limits,
+                system=agents[0].system,
                 system_is_whole=get_nested(trials[0], "config", "agent") is not None,
                 reported=job.reported(trials[0], metric, task)
                 or reported_accuracy(raw, metric, task),

@@ -252,10 +252,12 @@ def read_logs(
     if len(files) == 1:
         logs = [*harness.read(files[0], choices)]
     else:
-        from joblib import Parallel, delayed
+        parts: Iterable[list[Log]] = (harness.read(file, choices) for file in files)
+        if n_jobs != 1:
+            from joblib import Parallel, delayed
 
-        pool = Parallel(n_jobs=n_jobs, return_as="generator")
-        parts = pool(delayed(harness.read)(file, choices) for file in files)
+            pool = Parallel(n_jobs=n_jobs, return_as="generator")
+            parts = pool(delayed(harness.read)(file, choices) for file in files)
         logs = []
         with progress_bar(len(files), "logs", progress is not False) as bar:
             for part in parts:

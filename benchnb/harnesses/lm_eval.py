@@ -130,6 +130,20 @@ def first_rows(
     return rows
 
 
+def filter_names(
+    filters: list[str | None],  # of each row; None: not said
+    ids: list[int | str],  # of the documents
+) -> list[str]:
+    "The filter of each row; where none is said, which of its document's rows it is"
+    if None not in filters:
+        return [name for name in filters if name is not None]
+    turns = pd.Series(ids, dtype=object).groupby(ids, sort=False).cumcount().tolist()
+    return [
+        str(turn) if name is None else name
+        for name, turn in zip(filters, turns, strict=True)
+    ]
+
+
 def read_samples(
     path: str,
     choices: Choices,  # metric, filter
@@ -151,30 +165,31 @@ def read_samples(
         )
     is_hashed = first.get("doc_hash") is not None
     is_cut = False
-    rows = []
+    row_filters: list[str | None] = []
+    ids: list[int | str] = []
+    values: list[object] = []
+    hashes: list[str] = []
+    lost: list[bool] = []
     try:
         for row in typed_lines(path, row_kind(metric, is_hashed)):
             digits = row.doc_hash if is_hashed else doc_hash(row.doc)
-            rows.append(
-                (
-                    row.filter or None,
-                    row.doc_id,
-                    row.value,
-                    (digits or "")[:16],
-                    is_lost(row.filtered_resps),
-                )
-            )
+            row_filters.append(row.filter or None)
+            ids.append(row.doc_id)
+            values.append(row.value)
+            hashes.append((digits or "")[:16])
+            lost.append(is_lost(row.filtered_resps))
     except CutShort:
         is_cut = True
-    names = ["filter", "id", "value", "hash", "lost"]
-    frame = pd.DataFrame(rows, columns=names, dtype=object)
-    line = frame.groupby("id", sort=False).cumcount()  # of a document
-    frame["filter"] = frame["filter"].fillna(line.astype(str))
-    filters = [*frame["filter"].unique()]
+    row_names = filter_names(row_filters, ids)
+    filters = list(dict.fromkeys(row_names))
     wanted = () if filters == ["none"] else choices.filter  # there is none to choose
     name = choose(filters, wanted, "filter", where, own.get("filter", ()))
-    frame = frame[frame["filter"] == name]
-    _, ids, values, hashes, lost = map(list, frame.to_numpy().T)
+    if len(filters) > 1:
+        is_kept = [own_name == name for own_name in row_names]
+        ids = [*itertools.compress(ids, is_kept)]
+        values = [*itertools.compress(values, is_kept)]
+        hashes = [*itertools.compress(hashes, is_kept)]
+        lost = [*itertools.compress(lost, is_kept)]
     scores = [*map(as_number, values)]
     if metric.isdecimal():  # RULER: a length; -1 where the document has another
         scores = [math.nan if score == -1 else score for score in scores]

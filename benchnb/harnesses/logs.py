@@ -59,18 +59,14 @@ from benchnb.harnesses.measured import (
 )
 
 # %% ../../nbs/harnesses/logs.ipynb #9481977b
-PER_ITEM = (
-    "ids",
-    "scores",
-    "hashes",
-    "cost",
-    "trials",
-    "runs",
-    "failures",
-    "counted",
-    "groups",
-    "answers",
-)
+# of each item: what an unknown one is, and its type
+NUMBERS = {
+    "scores": (np.nan, float),
+    "cost": (np.nan, float),
+    "hashes": (0, np.uint64),
+    "trials": (0, int),
+}
+PER_ITEM = ("ids", *NUMBERS, "runs", "failures", "counted", "groups", "answers")
 
 # %% ../../nbs/harnesses/logs.ipynb #846e7c5b
 class Failure(StrEnum):
@@ -127,20 +123,17 @@ class Log:
     is_cut: bool = False  # True: the file ends in the middle of a line
 
     def __post_init__(self):
-        unknown = {
-            "scores": np.nan,
-            "cost": np.nan,
-            "hashes": np.uint64(0),
-            "trials": 0,
-        }
-        for name, value in unknown.items():
-            column = np.full(len(self.ids), value)
+        for name, (unknown, kind) in NUMBERS.items():
             own = getattr(self, name)
-            if own is not None:
-                column = np.asarray(own, column.dtype)
+            if own is None:
+                column = np.full(len(self.ids), unknown, kind)
+            else:
+                column = np.asarray(own, kind)
             setattr(self, name, column)
         reasons = [""] * len(self.ids) if self.failures is None else self.failures
-        reasons = np.array(reasons, object)
+        self.failures = reasons = np.asarray(reasons, object)
+        if not any(reasons):
+            return
         is_failure = np.where(
             reasons == Failure.COUNTED, self.scores == 0, np.isnan(self.scores)
         )
@@ -817,6 +810,15 @@ def as_hashes(
     texts: list,  # hexadecimal digits or other texts; None: there is none
 ) -> np.ndarray:  # uint64; 0: there is none
     "Hashes as numbers: their first 16 digits, or made from a text"
+    sizes = {len(x) if isinstance(x, str) else 0 for x in texts}
+    if len(sizes) == 1 and min(sizes) >= 16 and min(sizes) % 2 == 0:
+        try:  # all at once, as nearly all logs have them
+            octets = bytes.fromhex("".join(texts))
+        except ValueError:
+            octets = b""
+        if 2 * len(octets) == min(sizes) * len(texts):  # no spaces, which are skipped
+            rows = np.frombuffer(octets, np.uint8).reshape(len(texts), -1)
+            return rows[:, :8].copy().view(">u8").ravel().astype(np.uint64)
     digits = re.compile(r"[0-9a-fA-F]{16,}").fullmatch
     codes = [int(x[:16], 16) if digits(str(x)) else text_hash(x) for x in texts]
     return np.array(codes, np.uint64)

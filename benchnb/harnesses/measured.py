@@ -96,21 +96,21 @@ def _means_of_logs(
     logs: Sequence["Log"],  # of one model, with item scores of shape (n,)
     unscored: float = np.nan,  # what an item without a score counts; NaN: left out
     over_runs: bool = False,  # an item counts as often as it was run
-) -> tuple[list[float], list[float]]:  # mean and weight of each log
+) -> tuple[np.ndarray, np.ndarray]:  # mean (NaN: none) and weight of each log
     "The mean of each log, and the items or runs behind it"
-    means = []
-    weights = []
-    for log in logs:
-        scores = np.where(np.isnan(log.scores), unscored, log.scores)
-        weight = np.ones(len(scores))
-        if over_runs and log.trials is not None:
-            weight = np.maximum(log.trials, 1).astype(float)
-        weight = np.where(np.isnan(scores), 0.0, weight)
-        total = weight.sum()
-        mean = np.nansum(scores * weight) / total if total else np.nan
-        means.append(float(mean))
-        weights.append(float(total))
-    return means, weights
+    scores = np.concatenate([log.scores for log in logs])
+    places = np.repeat(np.arange(len(logs)), [len(log.scores) for log in logs])
+    scores = np.where(np.isnan(scores), unscored, scores)
+    weights = np.ones(len(scores))
+    if over_runs:
+        counts = [np.zeros(len(x.ids)) if x.trials is None else x.trials for x in logs]
+        weights = np.maximum(np.concatenate(counts), 1.0)
+    weights[np.isnan(scores)] = 0.0
+    parts = np.where(np.isnan(scores), 0.0, scores) * weights
+    totals = np.bincount(places, weights, len(logs))
+    sums = np.bincount(places, parts, len(logs))
+    with np.errstate(invalid="ignore"):
+        return sums / totals, totals
 
 
 def mean_of_groups(
@@ -150,19 +150,16 @@ def reconcile_one(
         unscored: float = np.nan, over_runs: bool = False, own: Sequence["Log"] = logs
     ) -> float:
         means, weights = _means_of_logs(own, unscored, over_runs)
-        kept = [n for n, weight in enumerate(weights) if weight]
-        if not kept:
+        is_scored = weights > 0
+        if not is_scored.any():
             return np.nan
-        return float(
-            np.average([means[n] for n in kept], weights=[weights[n] for n in kept])
-        )
+        return float(np.average(means[is_scored], weights=weights[is_scored]))
 
     score = over_items()
-    has_runs = any(np.any(log.trials) for log in logs)  # a row is a run
-    if has_runs:
+    if any(log.trials is not None and log.trials.any() for log in logs):  # rows: runs
         score = mean_of_runs(logs)
     n_items = sum(len(log.ids) for log in logs)
-    n_unscored = int(sum(np.isnan(log.scores).sum() for log in logs))
+    n_unscored = int(np.isnan(np.concatenate([log.scores for log in logs])).sum())
     cause = Cause.UNKNOWN
     n_invalid = 0 if close(score) else sum(log.n_invalid for log in logs)
     as_counted = [log.as_counted() for log in logs] if n_invalid else []

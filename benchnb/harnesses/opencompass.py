@@ -75,6 +75,8 @@ def share_right(
     verdict: Json,  # True, False, None, or a list over replicas
 ) -> tuple[float, int]:  # share of right answers, NaN: none known; replicas
     "The score of one question"
+    if isinstance(verdict, bool):
+        return float(verdict), 1
     known = []
     for value in verdict if isinstance(verdict, list) else [verdict]:
         number = as_number(value)

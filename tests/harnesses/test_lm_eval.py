@@ -29,7 +29,7 @@ from helpers.logs import (
 from benchnb.cli.app import main
 from benchnb.data.scores import Scores
 from benchnb.harnesses.harness import get_harness, import_logs
-from benchnb.harnesses.logs import Choices, find_logs
+from benchnb.harnesses.logs import Choices, as_hashes, find_logs
 
 ANSWERS = {"sums": [1, 0, 1], "logic": [0, 1]}
 read_lm_eval, read_inspect, read_helm, read_openllm = (
@@ -301,3 +301,11 @@ def test_two_files_of_other_questions_say_so_and_are_not_paired(tmp_path, capsys
     argv = ["paired", *map(str, places), "--format", "lm-eval"]
     assert main(argv) == 2
     assert "is another document in A than in B (4 of 4" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("texts", [[digest(1), digest(2)], ["a b" * 7, "c d" * 7]])
+def test_hashes_read_at_once_are_those_read_one_by_one(texts):
+    one_by_one = [as_hashes([text, None])[0] for text in texts]
+    assert as_hashes(texts).tolist() == one_by_one
+    spaced = "ab " + "0" * 17  # of even length, and digits but for the space
+    assert as_hashes([spaced]).tolist() == as_hashes([spaced, None])[:1].tolist()
