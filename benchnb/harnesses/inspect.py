@@ -50,6 +50,7 @@ from benchnb.harnesses.logs import (
     as_dict,
     as_ids,
     as_known_number,
+    as_list,
     as_number,
     as_word,
     choose,
@@ -139,6 +140,19 @@ def invalid_scorers(
     ]
 
 
+def edited_scorers(
+    sample: dict,  # of a log; its summary keeps no history
+) -> list[str]:  # []: every value is the scorer's own
+    "The scorers whose value a person changed or added"
+    edited = []
+    for scorer, score in as_dict(sample.get("scores")).items():
+        history = as_list(get_nested(score, "history"))
+        edits = history[1:] or history  # the first is the original, if there was one
+        if any(get_nested(edit, "value") != "UNCHANGED" for edit in edits):
+            edited.append(scorer)
+    return edited
+
+
 def slim(
     record: dict,  # any object of a log
 ) -> dict:
@@ -149,30 +163,38 @@ def slim(
     kept["scores"] = named_scores(record.get("scores"))
     kept["failure"] = sample_failure(record)
     kept["invalid"] = invalid_scorers(record)
+    kept["edited"] = edited_scorers(record)
     target = record.get("target")
     kept["answer"] = 0 if target is None else text_hash(str(target))
     return kept | {"hash": text_hash(record.get("input"))}
 
 
-def marked_samples(
+MARKS = re.compile(rb'"invalidation"|"history"\s*:\s*\[\s*\{')
+
+
+def add_marks(
     archive: zipfile.ZipFile,
     names: list[str],  # of the entries with a whole sample each
-) -> set[tuple]:  # id and epoch
-    "The samples that a person invalidated, which their summaries do not say"
-
-    def marks(record: dict) -> dict | bool:
-        if "id" in record and "epoch" in record:
-            return {n: record.get(n) for n in ("id", "epoch", "invalidation")}
-        return record
-
-    marked = set()
+    samples: list[dict],  # from their summaries; changed in place
+) -> None:
+    "Which scores a person took back or changed: their summaries do not say it"
+    marked = {}
     for name in names:
         text = read_entry(archive, name)
-        if b'"invalidation"' in text:
-            sample: Json = parse_json(text, marks, what=repr(name))
-            if sample.get("invalidation"):
-                marked.add((sample["id"], sample["epoch"]))
-    return marked
+        if MARKS.search(text):
+            sample: Json = parse_json(text, slim, what=repr(name))
+            marked[sample["id"], sample["epoch"]] = sample
+    for summary in samples:
+        if whole := marked.get((summary["id"], summary["epoch"])):
+            summary["invalid"] = whole["invalid"]
+            summary["edited"] = whole["edited"]
+
+
+def is_written_at_once(
+    names: list[str],  # of the entries of an .eval file
+) -> bool:
+    "Was the file written after the run, as by whoever edits it? A run writes pieces"
+    return sum(name.startswith("_journal/summaries/") for name in names) < 2
 
 
 def log_parts(
@@ -211,12 +233,9 @@ def log_parts(
             samples += content if pieces else [content]
             kept += 16 * len(json.dumps(content))
             check_memory(kept, "all samples together")
-        if header.get("invalidated") and pieces and hook is slim:
-            marked = marked_samples(archive, single)
-            for sample in samples:
-                if (sample["id"], sample["epoch"]) in marked:
-                    names = list(sample["scores"])
-                    sample["invalid"] = [name.partition("/")[0] for name in names]
+        is_changed = header.get("invalidated") or is_written_at_once(names)
+        if is_changed and pieces and hook is slim:
+            add_marks(archive, single, samples)
         return header, samples, reductions
 
 # %% ../../nbs/harnesses/inspect.ipynb #f2230386
@@ -655,6 +674,10 @@ class Inspect(Harness):
             for name, epochs in epochs_by_id.items():
                 if any(scorer in sample["invalid"] for sample in epochs):
                     failures[name] = Failure.INVALID
+            n_edited = sum(
+                any(scorer in sample["edited"] for sample in epochs)
+                for epochs in epochs_by_id.values()
+            )
             date = timestamp(get_nested(header, "eval", "created"))
             log = Log(
                 model=model,
@@ -683,6 +706,11 @@ class Inspect(Harness):
                 log.notes.append(
                     f"task {task}: the epochs of a sample are one score by "
                     f"{scores.reducer}, as in the log, and no mean over them"
+                )
+            if n_edited:
+                log.notes.append(
+                    f"task {task}: {n_edited} of {len(epochs_by_id)} scores of {model} "
+                    "were changed in the log after the run, and count as changed"
                 )
             if log.by_position and not all(hashes.values()):
                 log.notes.append(

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers.harnesses import PYTHON, call, needed
 from helpers.logs import inspect_log, refused, write_eval, write_json
 
 from benchnb.harnesses.harness import Round, get_harness, import_logs, make_subset
@@ -35,8 +36,10 @@ def reported(value, metric="accuracy", scorer="choice", name=None, **more):
     return entry | more
 
 
-def write(path, scores, model="m", entries=(), plan=(), invalid=(), **about):
-    "A log; .eval or .json by its name"
+def write(
+    path, scores, model="m", entries=(), plan=(), invalid=(), histories=(), **about
+):
+    "A log; .eval or .json by its name; its summaries keep no mark of a person"
     header, samples = inspect_log(model, about.pop("task", "quiz"), list(scores))
     header["results"]["scores"] = list(entries)
     header["plan"] = {"config": {}, "steps": []} | dict(plan)
@@ -47,6 +50,9 @@ def write(path, scores, model="m", entries=(), plan=(), invalid=(), **about):
     for number in invalid:
         whole[number - 1]["invalidation"] = MARK
         header["invalidated"] = True
+    for number, history in dict(histories).items():
+        by_scorer = whole[number - 1]["scores"]["choice"]
+        whole[number - 1]["scores"] = {"choice": by_scorer | {"history": history}}
     if path.suffix == ".json":
         return write_json(path, header | {"samples": whole})
     names = [f"samples/{s['id']}_epoch_{s['epoch']}.json" for s in whole]
@@ -80,6 +86,63 @@ def test_invalidated_samples_are_missing_and_the_harness_counts_them(tmp_path, k
     line = scores.models["reconciled"].iloc[0]
     assert "counts scores that are marked as invalid (2 of 7)" in line
     assert "50.0 points by accuracy" in line and "70.0" in line
+
+
+@pytest.mark.parametrize("kind", ["eval", "json"])
+def test_a_score_that_a_person_changed_counts_as_changed_and_is_said(tmp_path, kind):
+    by_scorer = {"value": "I", "answer": "A"}
+    words_only = {"value": "UNCHANGED", "explanation": "as the key has it"}
+    histories = {2: [by_scorer, {"value": "C"}], 3: [by_scorer, words_only]}
+    path = write(
+        tmp_path / f"a.{kind}",
+        ["C", "C", "I", "I"],
+        entries=[reported(0.5)],
+        histories=histories,
+    )
+    scores, said = read(path)
+    assert means(scores) == {"m": 0.5}
+    assert [line for line in said if "changed" in line] == [
+        "task quiz: 1 of 4 scores of m were changed in the log after the run, and "
+        "count as changed"
+    ]
+
+
+EDITS = """
+from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
+from inspect_ai.log import edit_score, read_eval_log, write_eval_log
+from inspect_ai.model import ModelOutput
+from inspect_ai.scorer import ScoreEdit, match
+from inspect_ai.solver import solver
+
+@solver
+def says_its_input():
+    async def solve(state, generate):
+        state.output = ModelOutput.from_content("m", state.input_text)
+        return state
+    return solve
+
+samples = [Sample(input=text, target="A") for text in "AABB"]
+task = Task(dataset=samples, solver=says_its_input(), scorer=match(), name="quiz")
+log = read_eval_log(eval(task, model="mockllm/model", display="none")[0].location)
+write_eval_log(log, "same.eval")
+edit_score(log, 3, "match", ScoreEdit(value="C"))
+write_eval_log(log, "changed.eval")
+write_eval_log(log, "changed.json")
+"""
+
+
+@needed
+@pytest.mark.slow
+def test_inspect_changes_a_score_as_it_is_read_here(tmp_path):
+    (tmp_path / "edits.py").write_text(EDITS)
+    call(PYTHON, "edits.py", cwd=tmp_path)
+    scores, said = read(tmp_path / "same.eval")
+    assert means(scores) == {"mockllm/model": 0.5} and not said
+    for name in ("changed.eval", "changed.json"):
+        scores, said = read(tmp_path / name)
+        assert means(scores) == {"mockllm/model": 0.75}
+        assert len(said) == 1 and "1 of 4 scores" in said[0]
 
 
 def test_a_score_that_the_grader_failed_to_give_does_not_count(tmp_path):
