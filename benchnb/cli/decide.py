@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -48,7 +48,7 @@ from benchnb.data.render import (
     score_with_interval,
 )
 from ..data.scores import Scores, are_whole_counts
-from ..data.tables import read_frame
+from ..data.tables import read_frame, values_to_scores
 from benchnb.harnesses.harness import (
     get_harness,
     guess_harness,
@@ -107,7 +107,7 @@ def answers_to_scores(
 
 
 def choose_reading(
-    places: Iterable[str],  # evaluations, imported tables, or logs
+    places: Collection[str],  # evaluations, imported tables, lists of scores, or logs
     direction: str | None = None,  # which values are better; None: not said
     scale: str | None = None,  # lowest and highest value
     differing: str | None = None,  # settings in which logs may differ
@@ -117,9 +117,17 @@ def choose_reading(
     said: dict = {name: value for name, value in measure.items() if value is not None}
     read = make_log_choices(**said)
     typed = {name: getattr(read, name) for name in said}
-    if typed and all(holds_evaluation(x) or is_scores(x) for x in places):
+    idle = {*typed} - {"differing"}
+    for place in places if typed else ():
+        if not holds_evaluation(place) and not read_imported_table(place):
+            idle = set()  # its values are read
+    if "differing" in typed and all(
+        holds_evaluation(x) or is_scores(x) for x in places
+    ):
+        idle.add("differing")
+    if idle:
         raise ValueError(
-            f"nothing is read from logs: leave --{' and --'.join(typed)} out"
+            f"nothing is read from logs: leave --{' and --'.join(sorted(idle))} out"
         )
     for place in places:
         if holds_evaluation(place):
@@ -175,7 +183,13 @@ def read_logs_of(
     if format == "scores" and not place.endswith(".json"):
         format = "list"  # the same in a table
     if format == "scores":
-        return answers_to_scores(read_object(place, "write item and score"))
+        answers = read_object(place, "write item and score")
+        if choices.direction or choices.scale:
+            with naming(place, "holds no numbers"):
+                rows = pd.DataFrame({"score": answers}, dtype=object)
+                rows = values_to_scores(rows, choices.direction, choices.scale)
+                answers = rows["score"].to_dict()
+        return answers_to_scores(answers)
     harness = get_harness(format)
     files = find_logs([place], harness.belongs, harness.logs)
     with naming(files[0]):

@@ -332,7 +332,7 @@ def imported_answers(
 # %% ../../nbs/live/report.ipynb #fb34b5ad
 def read_answer_tables(
     paths: list[str],  # lists of item and score, and tables of one model
-    items: pd.Index | None,  # names of the benchmark's items; None: all
+    items: pd.Index | None,  # names of the benchmark's items; None: there is none
     choices: Choices,
     other_metric: bool = False,  # it may be another one than that of the sources
 ) -> tuple[dict, str | None, dict]:  # answers; the model; what is to be remembered
@@ -371,6 +371,8 @@ def read_answer_tables(
             rows = _rows_as_sources(rows, choices, other_metric)
         metric = ",".join(dict.fromkeys(rows["metric"].dropna()))
         read = {"metric": metric} if metric and not other_metric else {}
+    elif items is None:  # no sources say what the values are
+        rows = values_to_scores(rows, choices.direction, choices.scale)
     return resolve_answers(rows, choices.repeated), min(names, default=None), read
 
 

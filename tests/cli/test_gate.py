@@ -322,3 +322,19 @@ def test_runs_are_read_as_an_imported_table_was(call):
     assert call(*argv)[0] == 0
     code, out = call("paired", "old.parquet", "new.parquet")
     assert code == 2 and "import both by the same" in out
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_values_of_a_bare_list_have_a_direction_and_a_scale(call, suffix):
+    values = {f"q{n}": 1 + n % 5 for n in range(200)}
+    for name, shift in (("fast", 0), ("slow", 5)):
+        run = {item: value + shift for item, value in values.items()}
+        if suffix == "csv":
+            pd.Series(run, name="score").rename_axis("item").to_csv(f"{name}.csv")
+        else:
+            Path(f"{name}.json").write_text(json.dumps(run))
+    line = ("gate", f"fast.{suffix}", f"slow.{suffix}", "--scale", "1,10")
+    assert call(*line)[0] == 0  # more is better
+    assert call(*line, "--direction", "lower")[0] == 1
+    code, out = call(*line, "--differing", "seed")
+    assert code == 2 and "nothing is read from logs: leave --differing out" in out
