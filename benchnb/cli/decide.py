@@ -69,6 +69,8 @@ from benchnb.live.answers import (
     guess_format,
     has_metric_column,
     name_format_in_errors,
+    other_questions,
+    question_facts,
     read_answer_tables,
     read_imported_table,
 )
@@ -199,7 +201,11 @@ def read_logs_of(
         answers = read_answer_tables([*map(str, files)], None, choices)[0]
         if not answers:
             raise ValueError(f"{place!r} has no rows: write item and score in each")
-        return answers_to_scores(answers)
+        scores = answers_to_scores(answers)
+        for file in files:
+            facts = question_facts(read_frame(file).rename(columns=str))
+            scores.items[[*facts]] = facts.reindex(scores.items.index)
+        return scores
     if harness.tables:
         named = {"model", "item", "score"} <= columns
         model = choices.model if named else choices.model or "model"
@@ -213,14 +219,11 @@ def check_documents(
     differing: tuple[str, ...] = (),  # settings that may be others
 ) -> None:
     "Refuse other documents under the same names, and another way to measure"
-    hashes = pd.concat(
-        [items.get("hash", pd.Series()) for items in (a, b)], axis=1
-    ).dropna()
-    edited = hashes.index[hashes.iloc[:, 0] != hashes.iloc[:, 1]]
-    if len(edited):
+    edited, n_compared = other_questions(a, b)
+    if edited:
         raise ValueError(
             f"item {edited[0]} is another document in A than in B ({len(edited)} "
-            f"of {len(hashes)} differ): name two runs of one task"
+            f"of {n_compared} differ): name two runs of one task"
         )
     read_a = stored_choices(a)
     read_b = stored_choices(b)

@@ -39,6 +39,7 @@ from benchnb.harnesses.logs import (
     on_unit_scale,
     read_json,
     store_choices,
+    text_hash,
 )
 
 # %% ../../nbs/harnesses/harness.ipynb #8f8bcb5f
@@ -319,6 +320,9 @@ def import_logs(
                 raise
             problem = f"{error}, or say scale='LOW,HIGH'"
             raise AmbiguousFile(problem, "scale", []) from error
+        if "text" in scores.items and "hash" not in scores.items:
+            codes = map(text_hash, scores.items["text"])  # texts are not kept in plans
+            scores.items["hash"] = [f"{code:016x}" if code else None for code in codes]
         scores.items = store_choices(scores.items, choices)
         return scores
     logs = read_logs(harness, files, choices, n_jobs, progress)

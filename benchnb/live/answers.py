@@ -7,6 +7,7 @@ __all__ = ['names_by_id', 'read_imported_table', 'has_metric_column', 'read_answ
            'add_typed_choices', 'name_format_in_errors', 'read_answers', 'read_logged_answers', 'guess_format']
 
 # %% ../../nbs/live/report.ipynb #5b52470e
+import itertools
 import json
 import re
 import warnings
@@ -26,6 +27,7 @@ from benchnb.data.scores import (
     resolve_repeats,
 )
 from benchnb.data.tables import (
+    QUESTIONS,
     TABLE_SUFFIX,
     check_rows,
     choose_metric,
@@ -37,6 +39,7 @@ from benchnb.data.tables import (
     to_long_table,
     values_to_scores,
 )
+from ..data.validity import snake_case
 from benchnb.harnesses.harness import (
     doc_ids,
     get_harness,
@@ -50,6 +53,7 @@ from benchnb.harnesses.logs import (
     Choices,
     Failure,
     Log,
+    as_hashes,
     as_number,
     choices_from_dict,
     choices_of_sources,
@@ -97,6 +101,55 @@ def unlike_sources(
                 f"than in the sources ({other[0]}): an edited task, or shuffled choices"
             )
     return list(dict.fromkeys(lines))
+
+
+QUESTION_COLUMNS = ("text", *QUESTIONS)
+
+
+def other_questions(
+    items: pd.DataFrame,  # facts about items, perhaps with their hashes or texts
+    others: pd.DataFrame,  # the same from elsewhere
+) -> tuple[list[str], int]:  # items whose question is another; how many are compared
+    "Where two tables hold other questions under the same name"
+    edited: dict[str, None] = {}
+    compared: set[str] = set()
+    there = [
+        [column for column in x if snake_case(column) in QUESTION_COLUMNS]
+        for x in (items, others)
+    ]
+    for mine, theirs in itertools.product(*there):
+        both = pd.concat([items[mine], others[theirs]], axis=1, join="inner").dropna()
+        texts = [[" ".join(str(x).split()) for x in both.iloc[:, n]] for n in (0, 1)]
+        is_same = as_hashes(texts[0]) == as_hashes(texts[1])
+        if snake_case(mine) != snake_case(theirs) and 2 * is_same.sum() < len(both):
+            continue  # they are hashed or written in another way
+        compared |= {*both.index}
+        edited |= dict.fromkeys(both.index[~is_same])
+    return list(edited), len(compared)
+
+
+def question_facts(
+    rows: pd.DataFrame,  # of a list: item, score, perhaps more
+) -> pd.DataFrame:  # indexed by item
+    "What a list says of its items' questions"
+    known = [name for name in rows if snake_case(name) in QUESTION_COLUMNS]
+    facts = rows[["item", *known]].astype({"item": str}).drop_duplicates("item")
+    return facts.set_index("item")
+
+
+def check_questions(
+    items: pd.DataFrame,  # facts about items, from a table
+    own: pd.DataFrame,  # those of the benchmark
+    where: str,  # the table, for messages
+) -> None:
+    "Refuse answers to other questions than those of the sources"
+    edited, n_compared = other_questions(items, own)
+    if edited:
+        raise ValueError(
+            f"item {edited[0]} is another question in {where!r} than in the sources "
+            f"({len(edited)} of {n_compared} differ): name the items as the sources "
+            "do, or leave these out"
+        )
 
 
 def log_answers(
@@ -297,6 +350,7 @@ def imported_answers(
         if what in items and not other_metric:  # the sources say it, task by task
             reading.pop(what, None)
     if "doc_id" not in table.items:
+        check_questions(facts, items, path)
         common = facts.index.intersection(items.index)
         answers = pd.Series(scores, table.items.index)[common].astype(float)
         return answers.to_dict(), model, reading
@@ -332,7 +386,9 @@ def imported_answers(
 # %% ../../nbs/live/report.ipynb #fb34b5ad
 def read_answer_tables(
     paths: list[str],  # lists of item and score, and tables of one model
-    items: pd.Index | None,  # names of the benchmark's items; None: there is none
+    items: (
+        pd.DataFrame | None
+    ),  # facts about the benchmark's items; None: there is none
     choices: Choices,
     other_metric: bool = False,  # it may be another one than that of the sources
 ) -> tuple[dict, str | None, dict]:  # answers; the model; what is to be remembered
@@ -364,7 +420,10 @@ def read_answer_tables(
             f"{paths[0]!r} has {len(names)} models, the first is {min(names)!r}: "
             f"choose one, as model={min(names)!r}"
         )
-    rows = rows if items is None else rows[rows["item"].isin(items)]
+    if items is not None:
+        rows = rows[rows["item"].isin(items.index)]
+        for path, part in rows.groupby("file", sort=False):
+            check_questions(question_facts(part), items, path)
     read: dict = {}
     if "metric" in rows or said_directions(rows) is not None:
         with naming(paths[0]):
@@ -530,8 +589,9 @@ def read_logged_answers(
     if harness.tables and len(paths) == 1 and (table := read_imported_table(paths[0])):
         return imported_answers(table, paths[0], live.items, choices, other_metric)
     if harness.tables:
-        names = live.items.index
-        scores, model, read = read_answer_tables(paths, names, choices, other_metric)
+        scores, model, read = read_answer_tables(
+            paths, live.items, choices, other_metric
+        )
         # the sources say their metric, task by task
         return scores, model, {} if "metric" in live.items else read
     if harness.runs_items:

@@ -119,3 +119,33 @@ def test_a_second_tell_by_another_metric_is_refused(call):
     call("tell", "run", "first.csv")
     assert "no metric 'acc'" in call("tell", "run", "f1.csv", status=2)
     call("tell", "run", "acc.csv")
+
+
+@pytest.mark.parametrize("column", ["hash", "question", "text"])
+def test_another_question_under_the_same_name_is_refused(call, column):
+    texts = [f"What is {k} + {k}?" for k in range(40)]
+    frame = pd.read_csv("sources.csv")
+    frame[column] = frame["item"].map(dict(zip(ITEMS, texts, strict=True)))
+    frame.to_csv("sources.csv", index=False)
+    call("import", "table", "sources.csv", "--out", "s.parquet")
+    call("plan", "s.parquet", "--method", "aipw", "--budget", 10, "--out", "run")
+    answers("edited.csv", **{column: [*texts[:-2], "Who?", "Why?"]})
+    refused = (
+        "item q38 is another question in 'edited.csv' than in the sources (2 of 40"
+    )
+    assert refused in call("tell", "run", "edited.csv", status=2)
+    call("import", "list", "edited.csv", "--model", "n", "--out", "edited.parquet")
+    assert "'edited.parquet'" in call("tell", "run", "edited.parquet", status=2)
+    answers("spaced.csv", **{column: [text.replace(" ", "  ") for text in texts]})
+    words = ("paired", "edited.csv", "spaced.csv")
+    assert "2 of 40 differ" in call(*words, status=2)
+    call("tell", "run", "spaced.csv")
+
+
+def test_a_hash_of_another_kind_tells_nothing(call):
+    frame = pd.read_csv("sources.csv")
+    frame["hash"] = frame["item"] + "0" * 16
+    frame.to_csv("sources.csv", index=False)
+    call("plan", "sources.csv", "--method", "aipw", "--budget", 10, "--out", "run")
+    answers("new.csv", question_hash=[f"{name}1{'0' * 15}" for name in ITEMS])
+    call("tell", "run", "new.csv")
