@@ -450,6 +450,7 @@ class Harbor(Harness):
                 counted=counted,
                 hashes=as_hashes([trial.get("task_checksum") for trial in trials]),
                 file=where,
+                named_by="" if names else "folder of one",
                 failures=failures,
                 cost=np.array([trial_cost(trial, choices.cost) for trial in trials]),
                 trials=np.ones(len(ids), int),

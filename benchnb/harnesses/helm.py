@@ -208,7 +208,8 @@ class Helm(Harness):
     pattern = signs = r"^per_instance_stats\.json$"
     options = ("metric", "split")
     cannot = {
-        "validity": "HELM writes no mark: a statistic without a value is unscored",
+        "validity": "HELM takes no score back: a request that failed counts as an "
+        "empty answer, which a line says; a statistic without a value is unscored",
     }
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:

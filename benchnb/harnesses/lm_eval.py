@@ -566,6 +566,7 @@ class LMEval(Harness):
                 ),
                 notes=notes,
                 call=call,
+                named_by="" if run.results else "folder of one",
             )
             if name == run.task:
                 log.shots = as_word(get_nested(run.results, "n-shot", name))

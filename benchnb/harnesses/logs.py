@@ -121,6 +121,7 @@ class Log:
     answers: np.ndarray | None = None  # uint64, hashes of right answers; 0: unknown
     whole: bool = True  # False: an item of score 0 may never have been run
     is_cut: bool = False  # True: the file ends in the middle of a line
+    named_by: str = ""  # file or folder, where its name is the model's; "": the log
 
     def __post_init__(self):
         for name, (unknown, kind) in NUMBERS.items():
@@ -623,10 +624,13 @@ def log_table(
         files = " and ".join(dict.fromkeys(log.file for log in logs))
         first = score[twice[0]]
         second = score[twice[1]]
+        named = {log.named_by for log in logs} - {""}
+        is_one = len({log.file for log in logs}) > 1 and choices.model is None
+        doubt = f"; if these are two models, rename the {min(named)}" if named else ""
         problem = (
             f"model {logs[0].model!r} has two scores on item "
             f"{item_name(task, ids[item[twice[0]]])} ({first:g} and {second:g}, in "
-            f"{files}): {REPEATED_REMEDY}"
+            f"{files}): {REPEATED_REMEDY}{doubt if is_one else ''}"
         )
         raise AmbiguousFile(problem, "repeated", list(REPEATED_CHOICES[1:]))
     items = pd.DataFrame({"task": task or "all", "doc_id": list(map(str, ids))})

@@ -199,6 +199,7 @@ class OpenCompass(Harness):
                 scores=scores,
                 hashes=np.array(hashes, np.uint64),
                 file=where,
+                named_by="folder of one",
                 trials=runs if runs.max() > 1 else None,
                 metric=name,
                 direction="higher",

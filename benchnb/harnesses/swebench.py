@@ -298,6 +298,7 @@ class SWEBench(Harness):
             ids=np.array([*scores], object),
             scores=np.array([*scores.values()]),
             file=where,
+            named_by="file or folder of one (AGENT)",
             metric=METRIC,
             direction=settle_direction(
                 METRIC, where, chosen=choices.direction_on(task)

@@ -882,3 +882,16 @@ def test_a_run_that_tau2_stored_as_a_folder(tmp_path):
     assert guess_harness(tmp_path).name == "tau"
     scores, *_ = read("tau", tmp_path)
     assert means(scores) == {"m": 0.5} and np.isnan(scores.values).sum() == 1
+
+
+def test_reports_that_name_one_agent_may_be_runs_of_it_or_two_agents(tmp_path):
+    for run, solved in (("first", ["a-1"]), ("second", ["a-2"])):
+        other = [name for name in ("a-1", "a-2") if name not in solved]
+        write_json(tmp_path / f"me__agent.{run}.json", swebench_run(solved, other))
+    two = "if these are two models, rename the file or folder of one (AGENT)"
+    refused(lambda: read("swebench", tmp_path), "'me__agent' has two scores", two)
+    scores, *_ = read("swebench", tmp_path, repeated="trials")
+    assert scores.trials.tolist() == [[2, 2]] and means(scores) == {"me__agent": 0.5}
+    with pytest.raises(ValueError) as caught:  # the user says that it is one
+        read("swebench", tmp_path, model="agent")
+    assert "two models" not in str(caught.value)
