@@ -17,9 +17,10 @@ from helpers.faults import none_of
 
 from tools.assets import install, own_mathjax, used_icons
 from tools.chapters import (
-    hide,
+    finish,
     imported,
     plain_output,
+    present,
     relink,
     shown_code,
     terminal,
@@ -80,8 +81,8 @@ def test_processing_leaves_no_difference(site):
 
 
 @pytest.mark.slow
-def test_every_notebook_has_a_title_and_a_claim_and_opens_in_colab(book):
-    keys = {"title", "description", "code-links"}
+def test_every_notebook_has_a_title_and_a_claim(book):
+    keys = {"title", "description"}
     poor = [path for path, page in book.pages.items() if not keys <= set(page.front)]
     none_of(poor, "the first cell is `# Title`, an empty line, `> a claim`; not in:")
 
@@ -118,7 +119,7 @@ def test_every_public_name_is_in_the_reference(site):
     for name, module in benchnb._HOME.items():
         notebooks = chapters(ROOT / "benchnb" / f"{module.replace('.', '/')}.py")
         pages = [(folder / notebook).with_suffix(".qmd") for notebook in notebooks]
-        text = "".join(page.read_text("utf-8") for page in pages)
+        text = "".join(page.read_text("utf-8") for page in pages if page.exists())
         assert f"[`{name}`]" in index and f"# {name} {{#{name.lower()} " in text
 
 
@@ -271,43 +272,82 @@ def test_labels_options_and_figures_without_words_are_found(small):
     assert figure.endswith("has no fig-cap")
 
 
-SHOWN = {  # code of a cell: its result, and whether a chapter and a guide show it
-    "import numpy as np": ("", "", ""),
-    "import numpy as np\nfrom benchnb import load": (
+LONG_CODE = "x = 1\n" * 16
+FOLDS = {  # code of a cell and its result, and what is said of it where it is folded
+    "def f():\n    1": ("", None),
+    "test_eq(f(), 1)\nwith expect_fail(ValueError):\n    f(2)": ("", None),
+    "f(1)": ("text/plain", None),
+    "import re\nplot()": ("image/png", "Code of the figure"),
+    f"{LONG_CODE}x": ("text/plain", "Code of the result"),
+    f"{LONG_CODE}assert x == 1": ("", "Checks"),
+    f"x = ...  # your code\n{LONG_CODE}": ("", None),
+    f'def f():\n    "Half of x"\n{LONG_CODE}': ("", "`f`: Half of x"),
+    f'class A:\n    "An a"\n\n\ndef f():\n    1\n{LONG_CODE}': (
         "",
-        "",
-        "from benchnb import load",
+        "`A`: An a, with `f`",
     ),
-    "# Exported source\ndef f(): 1": ("text/plain", "", ""),
-    "test_eq(f(), 1)\nwith expect_fail(ValueError):\n    f(2)": ("", "", ""),
-    "def helper():\n    return 1": ("", "", "def helper():\n    return 1"),
-    "f(1)": ("text/plain", "f(1)", "f(1)"),
-    "x = 1": ("", "x = 1", "x = 1"),
-    "plot()": ("image/png", "", ""),
-    "#| label: a\nx = ...  # your code": ("", *["x = ...  # your code"] * 2),
-    "x = 1\n" * 20: ("text/plain", "", "x = 1\n" * 20),
 }
 
 
-@pytest.mark.parametrize("source, case", SHOWN.items())
-def test_a_page_shows_the_code_that_is_prose(source, case):
-    kind, chapter, guide = case
+@pytest.mark.parametrize("source, case", FOLDS.items())
+def test_short_code_is_open_and_long_code_is_folded_in_place(source, case):
+    kind, told = case
     cell = code(source, *[{kind: "1"}] * bool(kind))
-    assert shown_code(cell, "stats/irt.ipynb") == chapter
-    assert shown_code(cell, "tutorials/your_model.ipynb") == guide
-    assert shown_code(cell, "papers/bento.ipynb") == ("your code" in source) * chapter
+    (shown,) = present(cell, "stats/irt.ipynb")
+    assert ("code-fold: true" in shown.source) == (told is not None)
+    assert told is None or f'#| code-summary: "{told}"' in shown.source
+    assert source.replace("import re\n", "").strip() in shown.source
+    assert shown.outputs == cell.outputs
 
 
-def test_hidden_code_is_a_click_away():
-    cell = code("#| fig-cap: A\nplot()", {"image/png": "aaaa"})
-    link, left = hide(cell, "stats/irt.ipynb", "../reference/stats/irt.qmd")
-    assert f"(../reference/stats/irt.qmd#code-{cell.id})" in link.source
-    assert left.outputs and "plot" not in left.source and "fig-cap: A" in left.source
-    kept = code("#| echo: false\nplot()", {"image/png": "aaaa"})
-    assert hide(kept, "stats/irt.ipynb", "") == [kept]
-    assert hide(code("import re"), "stats/irt.ipynb", "") == []
-    (told,) = hide(code('def f():\n    "Half of it"'), "stats/irt.ipynb", "a.qmd")
-    assert told.source.startswith("[`f`](a.qmd#code-") and "Half of it" in told.source
+def test_results_are_read_for_their_numbers_and_silent_cells_for_their_result():
+    (shown,) = present(code("f(1)", {"text/plain": "1"}), "papers/bento.ipynb")
+    assert shown.source.startswith("#| code-fold: true")
+    silent = code("#| echo: false\nplot()", {"image/png": "aaaa"})
+    assert present(silent, "stats/irt.ipynb") == [silent] and "plot" in silent.source
+
+
+CHAPTER = {  # cells of a notebook; hide: its page leaves them out
+    "import numpy as np\nfrom re import match, sub": "",
+    "from pandas import Series": "hide",
+    "import json\n\nif TYPE_CHECKING:\n    from benchnb import Scores": "",
+    'def top(scores: "Scores"):\n    return np.max(scores)': "export",
+    "def helper(x):\n    return Series(sub('a', 'b', x))": "hide",
+    "set_style()": "hide",
+    "helper('a')": "",
+}
+
+
+def finished(cells, here="stats/irt.ipynb"):
+    "A page that is made of cells, each with a directive"
+    made = [code(source) for source in cells]
+    for cell, word in zip(made, cells.values(), strict=True):
+        cell.metadata["directives"] = [word] * bool(word)
+    nb = nbformat.v4.new_notebook(cells=made)
+    finish(nb, here, "https://example.org/")
+    return [cell.source for cell in shown_code(nb)]
+
+
+def test_imports_stand_in_one_cell_and_needed_cells_are_not_hidden():
+    imports, definition, helper, call = finished(CHAPTER)
+    assert imports.split("\n") == [
+        "from re import sub",
+        "",
+        "import numpy as np",
+        "from pandas import Series",
+        "",
+        "from benchnb import Scores",
+    ]
+    assert definition.startswith("def top") and call == "helper('a')"
+    assert helper.startswith("#| code-fold: true") and "def helper" in helper
+
+
+def test_a_page_imports_what_it_defines_only_where_it_uses_it_before():
+    define = "def load(name):\n    return name"
+    cells = {"from benchnb import load": "", define: "", "load('a')": ""}
+    assert finished(cells) == [define, "load('a')"]
+    cells = {"from benchnb import load": "", "load('a')": "", define: ""}
+    assert finished(cells)[0] == "from benchnb import load"
 
 
 def test_commands_are_those_of_a_terminal():
@@ -317,6 +357,7 @@ def test_commands_are_those_of_a_terminal():
     assert (kept.source, kept.outputs) == ("x = 1", [])
     assert "``` {.bash .terminal}\nbenchnb plan\n```" in block.source
     assert "``` {.printed}\n9 of 10\n```" in block.source
+    assert block.metadata["terminal"] == 'shell("benchnb plan")'
     other = code("print(1)")
     assert terminal(other) == [other]
 
@@ -549,7 +590,8 @@ def test_the_reference_is_read_from_the_module(tmp_path):
     meanings = [parameter.meaning for parameter in put.parameters]
     assert meanings == ["what to put", "", "None: on the table"]
     assert put.returns.meaning == "whether it fits"
-    closed, shown = entry_text(put, "x.py"), entry_text(put, "x.py", shown=True)
+    closed, shown = entry_text(put, "x.ipynb"), entry_text(put, "x.ipynb", shown=True)
+    assert "[[code](x.ipynb#put)]" in closed
     assert '<details class="parameters">' in closed and "what to put" in closed
     assert '<details class="parameters" open>' in shown
 
@@ -560,9 +602,9 @@ def test_undocumented_names_are_found():
     cells += "=#| exports\n@patch\ndef bare(self: Box | Other): return 1"
     cells += '=#| export\nclass Box: "A class"\n\n\nCONSTANT'
     source = make.new_notebook(cells=[*map(make.new_code_cell, cells.split("="))])
-    shown = make.new_markdown_cell("[`known`](x.qmd#known){#known .definition}: It")
-    other = make.new_markdown_cell("### Box\n\n`Box()`")
-    assert list(undocumented(source, make.new_notebook(cells=[shown, other]))) == [
+    shown = make.new_code_cell("def known(): 'Known'")
+    silent = make.new_code_cell("#| echo: false\nclass Box: 1")
+    assert list(undocumented(source, make.new_notebook(cells=[shown, silent]))) == [
         "Box.bare has no docstring",
         "Box.bare is not on its page",
         "Other.bare has no docstring",

@@ -1,23 +1,28 @@
 """What the site shows of a chapter: argument, figures and tables.
 
 nbdev processes the notebooks; here they become pages that are read from top to bottom.
-Definitions shrink to a line, code that is not prose stands on the notebook's code page
-alone (tools/reference.py), links lead to what the chapter itself means, commands are
-those of a terminal, and numbers have the digits that somebody reads.
+All code stands where it belongs: short cells open, longer ones folded in place, what
+the shown code imports in one cell at the top. So a page that is copied from top to
+bottom runs (tests/test_copied.py). Links lead to what the chapter itself means,
+commands are those of a terminal, and numbers have the digits that somebody reads.
 """
 
 import ast
+import json
 import os
 import re
+import sys
 from functools import cache
 
+import black
 import nbformat
 import numpy as np
 
 from tools.export import PACKAGE, chapter, chapters
-from tools.reference import entries, modules
+from tools.in_page import names_in
+from tools.reference import entries, modules, patched_classes
 
-LONG = 9  # lines of code that stay open where the cell shows a result
+OPEN = 15  # lines of code, at most, that are not folded
 # sections for those who want to know how it was made: closed until somebody opens them
 DETAILS = (
     "Appendix.*|How a table is judged|Three ways to compare|The catalogue|Stored"
@@ -42,6 +47,7 @@ LINK = re.compile(r"\\?\[`([^`\]]+)`\]\((https?://[^)#\s]+)#([^)\s]+)\)")
 # nbdev links a backticked name also where it is the text of a link
 NESTED = re.compile(r"\[\[(`[^`]+`)\]\([^)\s]*\)\]\(([^)\s]+)\)")
 DECIMALS = re.compile(r"(?<![\w.])-?\d*\.\d{5,}(?:e[+-]?\d+)?(?![\w.])")
+TERMINAL = r"(shell|give|benchnb|make_tutorial_terminal\(.*\))(\(| = )"
 SCALAR = re.compile(r"np\.(?:(?:float|int|uint)\d+|str_)\((['\"]?)([^()]*?)\1\)")
 
 
@@ -85,23 +91,191 @@ def has_picture(cell):
     return any(kind.startswith("image/") for kind in kinds)
 
 
-def shown_code(cell, here=""):
-    "The code of a cell that its page shows: what a reader types, or an exercise"
-    code = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M)
-    if "...  # your code" in code:
-        return code
-    guide = here.startswith(("index", "tutorials/", "course/"))
-    body = parsed(code)
-    if body and all(isinstance(n, ast.Import | ast.ImportFrom) for n in body):
-        own = [ast.unparse(n) for n in body if "from benchnb" in ast.unparse(n)]
-        return "\n".join(own) if guide else ""
-    only_checks = not cell.outputs and any(map(is_check, body))
-    defines = any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in body)
-    apart = "Exported source" in code or has_picture(cell) or only_checks
-    apart |= here.startswith(("papers/", "studies/"))  # read for their numbers
-    apart |= not guide and not cell.outputs and defines
-    apart |= not guide and code.strip().count("\n") + 1 > LONG
-    return "" if apart else code
+def without_directives(source):
+    "The code of a cell without the lines that begin with #|"
+    return re.sub(r"^#\|.*\n?", "", source, flags=re.M).strip()
+
+
+def imports_of(node):
+    "Import statements that a statement stands for: itself, or those for type checkers"
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return node.body
+    return [node] if isinstance(node, ast.Import | ast.ImportFrom) else []
+
+
+def without_imports(code):
+    "The code of a cell but for what it imports, which stands at the top of the page"
+    lines = code.split("\n")
+    for node in reversed(parsed(code)):
+        if imports_of(node):
+            del lines[node.lineno - 1 : node.end_lineno]
+    return "\n".join(lines).strip()
+
+
+def quoted_types(code):
+    "Names in annotations that are strings, because they are defined later"
+    for node in ast.walk(ast.Module(parsed(code), [])):
+        for kind in ("annotation", "returns"):
+            types = getattr(node, kind, None)
+            for part in ast.walk(types) if types else ():
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield from re.findall(r"[A-Za-z_]\w*", part.value)
+
+
+def names_used(code):
+    "Names that a piece of code takes from others"
+    if not parsed(code):
+        return set()
+    return names_in(code)[1] | {*quoted_types(code)}
+
+
+def is_own(module):
+    return module.partition(".")[0] == PACKAGE.name
+
+
+def import_group(statement):
+    "Standard library, packages, benchnb: where an import stands, and in which order"
+    word, module = statement.split()[:2]
+    root = module.partition(".")[0]
+    place = 3 if is_own(module) else 1 if root in sys.stdlib_module_names else 2
+    return 0 if module == "__future__" else place, word == "from", module
+
+
+def gather_imports(sources, shown):
+    "One block with the imports of a notebook that the code on its page uses"
+    used, here = set(), set()  # here: what the page defines before it uses it
+    for code in shown:
+        here |= {name for name in defined(code) if name not in used}
+        used |= names_used(code)
+    plain, from_modules = set(), {}
+    nodes = [n for source in sources for n in parsed(without_directives(source))]
+    for node in (part for n in nodes for part in imports_of(n)):
+        for alias in node.names:
+            written = ast.unparse(alias)
+            name = alias.asname or alias.name
+            if isinstance(node, ast.Import):
+                if name.partition(".")[0] in used and any(name in c for c in shown):
+                    plain.add(f"import {written}")
+            elif node.module == "__future__" or (
+                name in used and not (name in here and is_own(node.module))
+            ):
+                from_modules.setdefault(node.module, set()).add(written)
+
+    def by_type(name):  # CONSTANTS, Classes, functions
+        return not name.isupper(), not name[0].isupper(), name
+
+    wholes = [
+        f"from {module} import {', '.join(sorted(names, key=by_type))}"
+        for module, names in from_modules.items()
+    ]
+    groups = {}
+    for line in sorted([*plain, *wholes], key=import_group):
+        groups.setdefault(import_group(line)[0], []).append(line)
+    text = "\n\n".join("\n".join(lines) for lines in groups.values())
+    return black.format_str(text, mode=black.Mode()).strip()
+
+
+def defined(code):
+    "Names of functions and classes that a cell defines, with those of their methods"
+    for node in parsed(code):
+        if isinstance(node, ast.ClassDef):
+            methods = [n for n in node.body if isinstance(n, ast.FunctionDef)]
+            yield from [node.name, *(f"{node.name}.{n.name}" for n in methods)]
+        elif isinstance(node, ast.FunctionDef):
+            owners = patched_classes(node)
+            yield from [f"{owner}.{node.name}" for owner in owners] or [node.name]
+
+
+def summary(cell, code):
+    "What stands at a folded cell: name and docstring, or what the code makes"
+    kinds = ast.FunctionDef | ast.ClassDef
+    documented = [n for n in parsed(code) if isinstance(n, kinds)]
+    if documented:
+        doc = (ast.get_docstring(documented[0]) or "").partition("\n\n")[0]
+        first, *rest = [name for name in defined(code) if "." not in name] or [
+            *defined(code)
+        ]
+        also = f", with {', '.join(f'`{name}`' for name in rest)}" if rest else ""
+        return f"`{first}`: {' '.join(doc.split())}{also}"
+    if has_picture(cell):
+        return "Code of the figure"
+    if cell.outputs:
+        return "Code of the result"
+    return "Checks" if any(map(is_check, parsed(code))) else "Code"
+
+
+def present(cell, here):
+    "A cell as its page shows it: code open or folded in place; none without any"
+    code = without_imports(without_directives(cell.source))
+    if is_silent(cell) and not cell.metadata.get("needed"):
+        return [cell]
+    if not code:
+        return []
+    head = re.findall(r"^#\| *(?!echo)\S+:.*\n", cell.source, flags=re.M)
+    long = sum(bool(line.strip()) for line in code.split("\n")) > OPEN
+    result = has_picture(cell) or here.startswith(("papers/", "studies/"))
+    result |= bool(cell.metadata.get("needed"))
+    if (long or result) and "...  # your code" not in code:
+        told = json.dumps(summary(cell, code), ensure_ascii=False)
+        head += ["#| code-fold: true\n", f"#| code-summary: {told}\n"]
+    cell.source = "".join(head) + code
+    return [cell]
+
+
+def anchors(cell, here):
+    "Where links to the definitions of an exported cell lead"
+    known = catalogue().get(here, {})
+    names = [n for n in defined(without_directives(cell.source)) if n in known]
+    if not any(word.startswith("export") for word in directives(cell)):
+        return []
+    marks = [f"::: {{#{known[name].anchor()} .anchor}}\n:::" for name in names]
+    made = nbformat.v4.new_markdown_cell("\n\n".join(marks), id=f"{cell.id}-a")
+    return [made] * bool(marks)
+
+
+def directives(cell):
+    "Words of nbdev at a cell: export, hide, slow"
+    return cell.metadata.get("directives", [])
+
+
+def keep_directives(cell):
+    "For nbdev: a processed cell remembers the directives that nbdev takes out"
+    if cell.cell_type == "code":
+        words = [word for word in cell.directives_ if word[-1:] != ":"]
+        cell.metadata["directives"] = words
+
+
+def is_silent(cell):
+    "Whether a cell shows its result alone"
+    return bool(re.search(r"^#\| *echo: *false", cell.source, flags=re.M))
+
+
+def is_hidden(cell):
+    return bool({"hide", "default_exp"} & {*directives(cell)})
+
+
+def mark_needed(nb):
+    "Hidden cells that define what shown code uses are folded instead"
+    needed = set()
+    for cell in reversed(nb.cells):
+        code = without_imports(without_directives(cell.source))
+        if cell.cell_type != "code" or not parsed(code):
+            continue
+        given, used = names_in(code)
+        if is_hidden(cell) or is_silent(cell):
+            if not given & needed:
+                continue
+            cell.metadata["needed"] = True
+            if is_hidden(cell):
+                cell.outputs = []
+        needed = (needed - given) | used
+
+
+def shown_code(nb):
+    "The code on a page: cells that are open or folded"
+    for cell in nb.cells:
+        if cell.cell_type == "code" and not is_silent(cell):
+            yield cell
 
 
 def terminal(cell):
@@ -111,8 +285,10 @@ def terminal(cell):
     if not text.startswith("$ ") or not body:
         return [cell]
     lines = cell.source.split("\n")
+    given = []
     for node in reversed(body):
-        if re.match(r"shell(\(| = )", ast.unparse(node)):
+        if re.match(TERMINAL, ast.unparse(node)):
+            given[:0] = lines[node.lineno - 1 : node.end_lineno]
             del lines[node.lineno - 1 : node.end_lineno]
     make, cells = nbformat.v4, []
     for n, part in enumerate(re.split(r"^\$ ", text, flags=re.M)[1:]):
@@ -121,52 +297,12 @@ def terminal(cell):
         if printed.strip():
             block += f"\n\n``` {{.printed}}\n{printed.strip(chr(10))}\n```"
         cells.append(make.new_markdown_cell(block, id=f"{cell.id}-{n}"))
+    cells[0].metadata = {"terminal": "\n".join(given)}  # what the reader types there
     cell.source, pictures = "\n".join(lines).strip(), cell.outputs
     cell.outputs = []
     rest = make.new_code_cell("#| echo: false", id=f"{cell.id}-p")
     rest.outputs = [o for o in pictures if "data" in o]
     return [cell] * bool(cell.source) + cells + [rest] * bool(rest.outputs)
-
-
-def hide(cell, here, code_page):
-    "Leave out code that is not prose; a small link leads to it where it has a result"
-    if re.search(r"^#\| *echo: *false", cell.source, flags=re.M):
-        return [cell]
-    code = shown_code(cell, here)
-    head = re.findall(r"^#\| *(?!code-|echo).*\n?", cell.source, flags=re.M)
-    if not code and not cell.outputs and "Exported source" not in cell.source:
-        told = [  # what the chapter defines for itself
-            f"[`{n.name}`]({code_page}#code-{cell.id}){{.definition}}: {doc}"
-            for n in parsed(cell.source)
-            if (doc := isinstance(n, ast.FunctionDef) and ast.get_docstring(n))
-        ]
-        told = (
-            [nbformat.v4.new_markdown_cell("\n\n".join(told), id=cell.id)]
-            if told
-            else []
-        )
-        return told
-    if code or not cell.outputs:
-        cell.source = "".join(head) + code
-        return [cell] * bool(code)
-    cell.source = "#| echo: false\n" + "".join(head) + "pass"
-    if here == "index.ipynb":
-        return [cell]
-    link = f"[[code]({code_page}#code-{cell.id})]{{.code-link}}"
-    return [nbformat.v4.new_markdown_cell(link, id=f"{cell.id}-c"), cell]
-
-
-def code_address(path, here):
-    "Where a page finds the code of a notebook"
-    up = "../" * here.count("/")
-    return f"{up}reference/{path.replace('.ipynb', '.qmd')}"
-
-
-def definition(entry, path, here):
-    "A definition in its chapter: its name, which leads to the call, and what it does"
-    link = f"{code_address(path, here)}#{entry.anchor()}"
-    doc = entry.doc.partition("\n\n")[0]
-    return f"[`{entry.name}`]({link}){{#{entry.anchor()} .definition}}: {doc}"
 
 
 def imported(nb):
@@ -226,19 +362,24 @@ def catalogue():
     return found
 
 
-def shown_entries(cell, here):
-    "The definitions that a cell with show_doc shows, each with its chapter"
-    known = catalogue()
-    order = [path for path in [here, *known] if path in known]
-    for name in re.findall(r"^show_doc\(([\w.]+)", cell.source, flags=re.M):
-        found = [(known[path][name], path) for path in order if name in known[path]]
-        yield from found[:1]
+def add_imports(nb, sources, place, here):
+    "Put what the code of a page imports into one cell"
+    shown = [without_directives(cell.source) for cell in shown_code(nb)]
+    if text := gather_imports(sources, shown):
+        cell = nbformat.v4.new_code_cell(text, id="imports")
+        if here.startswith(("papers/", "studies/")):
+            fold = "#| code-fold: true\n#| code-summary: Imports\n"
+            cell.source = fold + cell.source
+        nb.cells.insert(place, cell)
 
 
 def finish(nb, here, site):
     "Make of a processed notebook what its page shows"
     known, cells, closed = imported(nb), [], False
-    code_page = code_address(here, here)
+    sources = [cell.source for cell in nb.cells if cell.cell_type == "code"]
+    top = None  # where the imports stand
+    if here != "index.ipynb":  # its code is an example that stands alone
+        mark_needed(nb)
     for cell in nb.cells:
         if cell.cell_type == "markdown":
             text, lines = relink(cell.source, here, site, known), []
@@ -253,9 +394,7 @@ def finish(nb, here, site):
         if cell.cell_type != "code":
             cells.append(cell)
             continue
-        if shown := [definition(*e, here) for e in shown_entries(cell, here)]:
-            text = "\n\n".join(shown)
-            cells.append(nbformat.v4.new_markdown_cell(text, id=cell.id))
+        if is_hidden(cell) and not cell.metadata.get("needed"):
             continue
         for output in cell.outputs:
             data = output.get("data", output)
@@ -270,7 +409,13 @@ def finish(nb, here, site):
         if "/slides/" in here:  # a slide has no room for code
             cells.append(cell)
             continue
+        if here == "index.ipynb":
+            cells.append(cell)
+            continue
+        top = len(cells) if top is None else top
+        cells += anchors(cell, here)
         for part in terminal(cell):
-            made = part.cell_type == "code"
-            cells += hide(part, here, code_page) if made else [part]
+            cells += present(part, here) if part.cell_type == "code" else [part]
     nb.cells = cells
+    if top is not None and "/slides/" not in here:
+        add_imports(nb, sources, top, here)

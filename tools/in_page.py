@@ -250,7 +250,7 @@ def page_cells(path):
     cells, lost = [], {}
     for cell in nbformat.read(path, 4).cells:
         source = cell.source
-        if cell.cell_type != "code" or re.search(r"nbdev|default_exp|show_doc", source):
+        if cell.cell_type != "code" or re.search(r"nbdev|default_exp", source):
             continue
         why = missing(source)
         if why != NO_PYTHON:

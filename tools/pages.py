@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from tools.chapters import has_picture
+from tools.chapters import defined, has_picture, shown_code
 from tools.process import (
     addresses,
     front_matter,
@@ -210,10 +210,7 @@ def definitions(nb):
 
 def undocumented(nb, processed):
     "Exported definitions without a docstring, or that their page does not show"
-    text = "\n".join(c.source for c in processed.cells if c.cell_type == "markdown")
-    shown = set(
-        re.findall(r"^\[`(\S+)`\]\(\S+\)\{#\S+ \.definition\}", text, flags=re.M)
-    )
+    shown = {name for cell in shown_code(processed) for name in defined(cell.source)}
     for name, node in definitions(nb):
         if not ast.get_docstring(node):
             yield f"{name} has no docstring"

@@ -11,9 +11,9 @@ import nbformat
 import yaml
 from nbdev.config import get_config
 
-from tools.chapters import code_address, finish
+from tools.chapters import finish
 from tools.demonstration import demonstration, report_data
-from tools.reference import write_reference
+from tools.reference import has_reference, write_reference
 from tools.run import ROOT, notebooks
 
 ENV = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
@@ -27,40 +27,11 @@ SLIDES = {  # how a lecture is shown; its formulas need nothing from elsewhere
     "code-line-numbers": False,
 }
 PROCESS = """
-import inspect
-
-signature = inspect.signature
-
-
-def with_names(function, *, eval_str=False, **options):
-    "The signature; a type that only type checkers import keeps its name"
-    try:
-        return signature(function, eval_str=eval_str, **options)
-    except NameError:
-        return signature(function, **options)
-
-
-inspect.signature = with_names
-
-import nbdev.process
-
-directives = nbdev.process.extract_directives
-
-
-def shown_like_public(cell, **options):
-    "Directives of a cell: its page shows what `exporti` exports as it shows the rest"
-    given = directives(cell, **options)
-    return {"export" if name == "exporti" else name: given[name] for name in given}
-
-
-nbdev.process.extract_directives = shown_like_public
-
-from nbdev import serve
 from nbdev.quarto import refresh_quarto_yml
+from nbdev.serve import proc_nbs
 
-serve.IN_NOTEBOOK = True  # its workers are forked, with the signature above
 refresh_quarto_yml()
-serve.proc_nbs(force=True, n_workers=2)
+proc_nbs(force=True, n_workers=2)
 """
 
 
@@ -172,13 +143,16 @@ def finish_page(path, proc):
     letter_figures(nb)
     repository = get_config(path=ROOT)["repository"]
     front = front_matter(nb)
-    code = {
-        "text": "Code of this page",
-        "icon": "code",
-        "href": code_address(here, here).replace(".qmd", ".html"),  # left as it is
-    }
-    link = {"text": "Open in Colab", "icon": "play-circle", "href": colab}
-    front["code-links"] = [code, link] if repository else [code]
+    links = []
+    if has_reference(here):
+        place = f"{'../' * here.count('/')}reference/{here.replace('.ipynb', '.html')}"
+        names = {"text": "Names of this page", "icon": "list", "href": place}
+        links.append(names)
+    if repository:
+        link = {"text": "Open in Colab", "icon": "play-circle", "href": colab}
+        links.append(link)
+    if links:
+        front["code-links"] = links
     if here in book():
         minutes, blanks = effort(nb)
         told = f"Chapter {book()[here][0]} · {minutes} minutes"
@@ -238,8 +212,7 @@ def add_reference(proc):
         for path in notebooks(proc)
         if "slides" not in path.parts and path.stem != "index"
     }
-    there = get_config(path=ROOT)["repository"]
-    pages = write_reference(proc, titles, addresses()[1] if there else "")
+    pages = write_reference(proc, titles)
     parts = {}
     for page in pages[1:]:
         *_, part, name = page.removesuffix(".qmd").split("/")
@@ -296,9 +269,7 @@ def write_data(proc):
 
 def process(folder):
     "Let nbdev process the notebooks of a checkout into _proc, and make pages of them"
-    warnings = ["ignore:Found cells containing", "error:Failed to create YAML"]
-    flags = [word for warning in warnings for word in ("-W", warning)]
-    command = [sys.executable, *flags, "-c", PROCESS]
+    command = [sys.executable, "-W", "error:Failed to create YAML", "-c", PROCESS]
     done = subprocess.run(command, cwd=folder, env=ENV, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"docs processing stopped:\n{done.stderr[-2500:]}")

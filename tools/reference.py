@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 
-import nbformat
 import yaml
 
 from tools.export import PACKAGE, chapter, chapters, modules_of
-from tools.run import ROOT
 
 SUMMARY = "<summary>Parameters</summary>"
 HEAD = ["| name | |", "|:--|:-----|"]
@@ -200,12 +198,12 @@ def call(entry):
     return f"`{word}{entry.signature()}{back}`{{.signature}}"
 
 
-def entry_text(entry, source, shown=False):
-    "A definition on the page of its module; its parameters are open where `shown`"
+def entry_text(entry, page, shown=False):
+    "A definition, which links to its code on a page; parameters open where `shown`"
     level = "###" if entry.kind in ("method", "property") else "##"
     lines = [f"{level} {entry.name} {{#{entry.anchor()} .definition}}", ""]
-    link = f" [[source]({source}#L{entry.line})]{{.sources}}" if source else ""
-    lines += [f"{call(entry)}{link}", ""]
+    link = f"[[code]({page}#{entry.anchor()})]{{.sources}}"
+    lines += [f"{call(entry)} {link}", ""]
     lines += [escape(entry.doc, quote=False), ""]
     known = [p for p in entry.parameters if p.type or p.meaning]
     rows = [(f"<code>{cell(p.text())}</code>", cell(p.meaning)) for p in known]
@@ -218,46 +216,28 @@ def entry_text(entry, source, shown=False):
     return "\n".join(lines) + "\n"
 
 
-def all_code(path):
-    "The code of a notebook, from its imports to its checks, below its headings"
-    fence = "~" * 8
-    for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type == "markdown":
-            yield from re.findall(r"^##+ .*$", cell.source, flags=re.M)
-        hidden = re.search(r"^#\| *(hide|default_exp)\b", cell.source, flags=re.M)
-        code = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M).strip()
-        if cell.cell_type == "code" and code and not hidden:
-            yield f"{fence} {{#code-{cell.id} .python}}\n{code}\n{fence}"
+def has_reference(here):
+    "Whether a notebook defines anything that its page of the reference would list"
+    return any(entries_of(module, here) for module in modules_of(here))
 
 
-def code_page(path, title, repository):
-    "Signatures of a notebook's definitions, and all of its code"
-    here = path.relative_to(ROOT / "nbs").as_posix()
-    held = modules_of(here)
-    names = [f"benchnb.{place_of(module).replace('/', '.')}" for module in held]
-    own = {module: entries_of(module, here) for module in held}
-    name = ", ".join(names) if any(own.values()) else f"Code: {title}"
-    front = {"title": name, "description": title, "toc-depth": 3}
-    up = "../" * (here.count("/") + 1)
+def module_page(here, title):
+    "Signatures of a notebook's definitions, which link to their code"
+    names = []
     texts = []
-    for module in held:
+    chapter_page = "../" * (here.count("/") + 1) + here
+    for module in modules_of(here):
         place = place_of(module)
-        source = f"{repository}benchnb/{place}.py" if repository else ""
+        own = entries_of(module, here)
+        names += [f"benchnb.{place.replace('/', '.')}"] * bool(own)
         typed = [name for name, home in public_names().items() if home == place]
-        for entry in own[module]:
+        for entry in own:
             shown = entry.name.split(".")[0] in typed
-            texts.append(entry_text(entry, source, shown))
-    code, heads = [], []
-    for part in all_code(path):  # a heading stands where code follows
-        if part[0] == "#":
-            heads = [re.sub(r"^#+ (.*?)( \{.*\})?$", r"**\1**", part)]
-            continue
-        code += [*heads, part]
-        heads = []
+            texts.append(entry_text(entry, chapter_page, shown))
+    front = {"title": ", ".join(names), "description": title, "toc-depth": 3}
     return "\n\n".join(
         [f"---\n{yaml.safe_dump(front, sort_keys=False)}---"]
-        + [f"The code behind [{title}]({up}{here}).", *texts]
-        + ["## All code {#all-code .folded}", *code]
+        + [f"The code is in [{title}]({chapter_page}).", *texts]
     )
 
 
@@ -311,12 +291,13 @@ def index_page(titles):
     return "\n".join(parts) + "\n"
 
 
-def write_reference(proc, titles, repository):
+def write_reference(proc, titles):
     "Write the reference into the folder of processed notebooks; its pages, in order"
     pages = {"reference/index.qmd": index_page(titles)}
     for path, title in titles.items():
-        place = f"reference/{path.replace('.ipynb', '.qmd')}"
-        pages[place] = code_page(ROOT / "nbs" / path, title, repository)
+        if has_reference(path):
+            place = f"reference/{path.replace('.ipynb', '.qmd')}"
+            pages[place] = module_page(path, title)
     for page, text in pages.items():
         (proc / page).parent.mkdir(parents=True, exist_ok=True)
         (proc / page).write_text(text, encoding="utf-8")

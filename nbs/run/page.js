@@ -49,7 +49,7 @@ export class Page {
     cell.bar = cell.element?.querySelector(".run-bar");
     if (!cell.bar || cell.why) return;
     cell.output = make("div", "run-output");
-    cell.code = cell.element.querySelector(".sourceCode");
+    cell.code = cell.element.querySelector(":scope > :is(.sourceCode, .code-fold)");
     cell.stored = [...cell.element.children].filter((one) => one !== cell.code && !one.matches(".run-bar"));
     cell.bar.replaceChildren(
       this.button(cell.exercise ? "Check" : "Run", () => this.run(place), cell.exercise ? "runs what this exercise rests on, then its check (Ctrl+Enter)" : "runs what above it has not run yet, then this cell (Ctrl+Enter)"),

@@ -11,7 +11,7 @@
     made.run(made.cells.findIndex((cell) => cell.id === id));
   };
   for (const [id, lack] of Object.entries(cells)) {
-    const cell = document.getElementById(id), code = cell?.querySelector(".sourceCode");
+    const cell = document.getElementById(id), code = cell?.querySelector(":scope > :is(.sourceCode, .code-fold)");
     if (!cell) continue;
     const bar = document.createElement("div");
     bar.className = "run-bar";

@@ -24,7 +24,7 @@
   return {
     height: document.documentElement.scrollHeight,
     width: innerWidth,
-    folds: all('main details:not(.phone)').length,
+    folds: all('main details:not(.phone, .code-fold)').length,
     'printed over a neighbour': printed.map(start),
     'rows hidden in a box': hidden.map(start),
     'a table clipped': tables.map(start),
