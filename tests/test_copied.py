@@ -58,7 +58,7 @@ def undefined(nbs, folder):
     "Names that the code of pages uses but never defines, as ruff finds them"
     for here, nb in nbs.items():
         place = folder / here
-        place.parent.mkdir(exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(copied(nb), place)
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache"]
     command += ["--select", "F821", "--config", "builtins = ['display', 'get_ipython']"]
@@ -75,7 +75,7 @@ def run_copied(nb, here, folder):
         if path.name not in (here.partition("/")[0], ".ipynb_checkpoints"):
             (folder / path.name).symlink_to(path)
     place = folder / here
-    place.parent.mkdir(exist_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(copied(nb), place)
     try:
         run_apart(place)

@@ -25,7 +25,7 @@ from tools.chapters import (
     shown_code,
     terminal,
 )
-from tools.docs import SIGNATURE, TABLE, tidy_table
+from tools.docs import TABLE, tidy_table
 from tools.export import chapters
 from tools.pages import Site, undocumented
 from tools.process import (
@@ -425,11 +425,6 @@ def test_names_of_labels_stand_in_one_row_with_the_others(over, kept):
     assert not re.search(r"<th\b[^>]*></th>", table)  # a head that heads nothing
 
 
-def test_a_signature_names_its_definition_once():
-    shown = SIGNATURE.sub(r"\1[\2]", '<code class="signature">class Box(size=1)</code>')
-    assert shown == '<code class="signature">[class Box](size=1)</code>'
-
-
 def ask_search(questions, documents, words, tmp_path):
     "What the search of the site finds in these documents, in Node with npm's packages"
     packages = install() if shutil.which("node") else None
@@ -579,21 +574,17 @@ def test_the_reference_is_read_from_the_module(tmp_path):
     path.write_text(MODULE, encoding="utf-8")
     found = {entry.name: entry for entry in entries(path)}
     assert list(found) == ["Box", "Box.close", "Box.open", "put"]
-    assert [e.kind for e in found.values()] == ["class", "method", "method", "function"]
-    assert found["Box"].signature() == "Box(size=1.0, level=0.95)"
-    meanings = [parameter.meaning for parameter in found["Box"].parameters]
-    assert meanings == ["in metres", "promised coverage"]
-    assert found["Box.close"].returns.type == "Box"
-    put = found["put"]
-    assert put.signature() == "put(thing, *more, where=None)"
-    assert [p.text() for p in put.parameters][-1] == "where: Box | None = None"
-    meanings = [parameter.meaning for parameter in put.parameters]
-    assert meanings == ["what to put", "", "None: on the table"]
-    assert put.returns.meaning == "whether it fits"
-    closed, shown = entry_text(put, "x.ipynb"), entry_text(put, "x.ipynb", shown=True)
-    assert "[[code](x.ipynb#put)]" in closed
-    assert '<details class="parameters">' in closed and "what to put" in closed
-    assert '<details class="parameters" open>' in shown
+    box = found["Box"].signature
+    assert box.startswith("class Box:\n    size: float = 1.0  # in metres")
+    assert "level: float = param(" in box and "_hidden" not in box
+    close = found["Box.close"].signature
+    assert close == 'def close(self, hard: bool = False) -> "Box":  # itself'
+    put = found["put"].signature
+    assert put.startswith("def put(\n    thing: str,  # what to put\n    *more: str,")
+    assert put.endswith(") -> bool:  # whether it fits")
+    text = entry_text(found["Box.close"], "x.ipynb")
+    assert text.startswith("### Box.close {#box.close .definition}\n\nClose it ")
+    assert "[[code](x.ipynb#box.close)]" in text
 
 
 def test_undocumented_names_are_found():

@@ -103,13 +103,22 @@ def imports_of(node):
     return [node] if isinstance(node, ast.Import | ast.ImportFrom) else []
 
 
-def without_imports(code):
-    "The code of a cell but for what it imports, which stands at the top of the page"
-    lines = code.split("\n")
-    for node in reversed(parsed(code)):
-        if imports_of(node):
-            del lines[node.lineno - 1 : node.end_lineno]
-    return "\n".join(lines).strip()
+def lift_imports(nb):
+    """Take the imports out of the cells of a notebook; the statements. What replaces a
+    definition of the page by the library's stays in its place"""
+    nodes, given = [], set()
+    for cell in nb.cells:
+        body = parsed(cell.source) if cell.cell_type == "code" else []
+        lines = cell.source.split("\n")
+        for node in reversed(body):
+            names = {alias.name for part in imports_of(node) for alias in part.names}
+            if names and not names & given:
+                nodes += imports_of(node)
+                del lines[node.lineno - 1 : node.end_lineno]
+        if body:
+            cell.source = "\n".join(lines).strip()
+            given |= names_in(cell.source)[0]
+    return nodes
 
 
 def quoted_types(code):
@@ -141,15 +150,14 @@ def import_group(statement):
     return 0 if module == "__future__" else place, word == "from", module
 
 
-def gather_imports(sources, shown):
-    "One block with the imports of a notebook that the code on its page uses"
+def gather_imports(nodes, shown):
+    "One block with those import statements that the code of a page uses"
     used, here = set(), set()  # here: what the page defines before it uses it
     for code in shown:
         here |= {name for name in defined(code) if name not in used}
         used |= names_used(code)
     plain, from_modules = set(), {}
-    nodes = [n for source in sources for n in parsed(without_directives(source))]
-    for node in (part for n in nodes for part in imports_of(n)):
+    for node in nodes:
         for alias in node.names:
             written = ast.unparse(alias)
             name = alias.asname or alias.name
@@ -206,7 +214,7 @@ def summary(cell, code):
 
 def present(cell, here):
     "A cell as its page shows it: code open or folded in place; none without any"
-    code = without_imports(without_directives(cell.source))
+    code = without_directives(cell.source)
     if is_silent(cell) and not cell.metadata.get("needed"):
         return [cell]
     if not code:
@@ -258,10 +266,9 @@ def mark_needed(nb):
     "Hidden cells that define what shown code uses are folded instead"
     needed = set()
     for cell in reversed(nb.cells):
-        code = without_imports(without_directives(cell.source))
-        if cell.cell_type != "code" or not parsed(code):
+        if cell.cell_type != "code" or not parsed(cell.source):
             continue
-        given, used = names_in(code)
+        given, used = names_in(cell.source)
         if is_hidden(cell) or is_silent(cell):
             if not given & needed:
                 continue
@@ -278,31 +285,53 @@ def shown_code(nb):
             yield cell
 
 
+def command_block(text):
+    "A command and what it printed, as in a terminal"
+    command, _, printed = text.partition("\n")
+    block = f"``` {{.bash .terminal}}\n{command}\n```"
+    if printed.strip():
+        block += f"\n\n``` {{.printed}}\n{printed.strip(chr(10))}\n```"
+    return nbformat.v4.new_markdown_cell(block)
+
+
 def terminal(cell):
-    "A cell that ends in shell(...): code before it, and each command with its output"
+    "A cell with shell(...): its code, and each command with its output in its place"
     body = parsed(cell.source)
     text = "".join(o.get("text", "") for o in cell.outputs)
     if not text.startswith("$ ") or not body:
         return [cell]
+    blocks = [command_block(part) for part in re.split(r"^\$ ", text, flags=re.M)[1:]]
+    typed = [n for n in body if re.match(TERMINAL, ast.unparse(n))]
+    calls = [n for n in typed if not isinstance(n, ast.Assign)]
+    last = (calls or body)[-1]
     lines = cell.source.split("\n")
-    given = []
-    for node in reversed(body):
-        if re.match(TERMINAL, ast.unparse(node)):
-            given[:0] = lines[node.lineno - 1 : node.end_lineno]
-            del lines[node.lineno - 1 : node.end_lineno]
-    make, cells = nbformat.v4, []
-    for n, part in enumerate(re.split(r"^\$ ", text, flags=re.M)[1:]):
-        command, _, printed = part.partition("\n")
-        block = f"``` {{.bash .terminal}}\n{command}\n```"
-        if printed.strip():
-            block += f"\n\n``` {{.printed}}\n{printed.strip(chr(10))}\n```"
-        cells.append(make.new_markdown_cell(block, id=f"{cell.id}-{n}"))
-    cells[0].metadata = {"terminal": "\n".join(given)}  # what the reader types there
-    cell.source, pictures = "\n".join(lines).strip(), cell.outputs
-    cell.outputs = []
-    rest = make.new_code_cell("#| echo: false", id=f"{cell.id}-p")
-    rest.outputs = [o for o in pictures if "data" in o]
-    return [cell] * bool(cell.source) + cells + [rest] * bool(rest.outputs)
+    cells, code, given = [], [], []
+    start = 0
+
+    def put_code():
+        if without_directives("\n".join(code)):
+            source = "\n".join(code).strip("\n")
+            cells.append(nbformat.v4.new_code_cell(source))
+        code.clear()
+
+    for node in body:  # each with the comments above it
+        (given if node in typed else code).extend(lines[start : node.end_lineno])
+        start = node.end_lineno
+        alone = node in calls and len(calls) == len(blocks)
+        if alone or node is last:
+            put_code()
+            blocks[0].metadata["terminal"] = "\n".join(given)  # what the reader types
+            given.clear()
+            cells += [blocks.pop(0)] if alone else blocks
+    put_code()
+    if results := [o for o in cell.outputs if "data" in o]:
+        if cells[-1].cell_type != "code":
+            cells.append(nbformat.v4.new_code_cell("#| echo: false"))
+        cells[-1].outputs = results
+    for number, part in enumerate(cells):
+        part.id = f"{cell.id}-{number}" if number else cell.id
+        part.metadata["directives"] = directives(cell)
+    return cells
 
 
 def imported(nb):
@@ -362,10 +391,10 @@ def catalogue():
     return found
 
 
-def add_imports(nb, sources, place, here):
+def add_imports(nb, nodes, place, here):
     "Put what the code of a page imports into one cell"
     shown = [without_directives(cell.source) for cell in shown_code(nb)]
-    if text := gather_imports(sources, shown):
+    if text := gather_imports(nodes, shown):
         cell = nbformat.v4.new_code_cell(text, id="imports")
         if here.startswith(("papers/", "studies/")):
             fold = "#| code-fold: true\n#| code-summary: Imports\n"
@@ -376,9 +405,10 @@ def add_imports(nb, sources, place, here):
 def finish(nb, here, site):
     "Make of a processed notebook what its page shows"
     known, cells, closed = imported(nb), [], False
-    sources = [cell.source for cell in nb.cells if cell.cell_type == "code"]
     top = None  # where the imports stand
-    if here != "index.ipynb":  # its code is an example that stands alone
+    whole = here == "index.ipynb" or "/slides/" in here  # shown as they are
+    if not whole:
+        nodes = lift_imports(nb)
         mark_needed(nb)
     for cell in nb.cells:
         if cell.cell_type == "markdown":
@@ -406,10 +436,7 @@ def finish(nb, here, site):
                 )
             if "text/markdown" in data:
                 data["text/markdown"] = relink(data["text/markdown"], here, site, known)
-        if "/slides/" in here:  # a slide has no room for code
-            cells.append(cell)
-            continue
-        if here == "index.ipynb":
+        if whole:
             cells.append(cell)
             continue
         top = len(cells) if top is None else top
@@ -417,5 +444,5 @@ def finish(nb, here, site):
         for part in terminal(cell):
             cells += present(part, here) if part.cell_type == "code" else [part]
     nb.cells = cells
-    if top is not None and "/slides/" not in here:
-        add_imports(nb, sources, top, here)
+    if top is not None:
+        add_imports(nb, nodes, top, here)

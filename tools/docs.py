@@ -21,7 +21,6 @@ TABLE = re.compile(r"<table\b.*?</table>", flags=re.S)
 ROW = re.compile(r"<tr.*?</tr>", flags=re.S)
 CELL = re.compile(r"<t[dh]\b[^>]*>(.*?)</t[dh]>", flags=re.S)
 HEAD = re.compile(r"(<th)(?![^>]*colspan)([^>]*>)(.*?)(</th>)", flags=re.S)
-SIGNATURE = re.compile(r'(<code class="signature">)((?:class )?[\w.]+)')
 NUMBER = re.compile(r"^[\s\d.,+<>%±–−()*/$-]*$")
 SKIP = re.compile(r'<a class="skip"[^>]*>[^<]*</a>')
 UNUSED = re.compile(  # scripts of widgets that no page has
@@ -77,7 +76,6 @@ def tidy_pages(site):
     "What Quarto has no option for: tables in boxes, no scripts that no page needs"
     for path in pages(site):
         head, main, rest = path.read_text("utf-8").partition("<main")
-        rest = SIGNATURE.sub(r'\1<span class="repeated">\2</span>', rest)
         if skip := SKIP.search(rest):  # before the menus that it skips
             rest = rest.replace(skip[0], "")
             head = re.sub(r"<body[^>]*>", lambda m: m[0] + skip[0], head)
