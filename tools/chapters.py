@@ -395,7 +395,7 @@ def add_imports(nb, nodes, place, here):
     "Put what the code of a page imports into one cell"
     shown = [without_directives(cell.source) for cell in shown_code(nb)]
     if text := gather_imports(nodes, shown):
-        cell = nbformat.v4.new_code_cell(text, id="imports")
+        cell = nbformat.v4.new_code_cell(text, id="page-imports")
         if here.startswith(("papers/", "studies/")):
             fold = "#| code-fold: true\n#| code-summary: Imports\n"
             cell.source = fold + cell.source
