@@ -110,7 +110,7 @@ def name_documents() -> list[dict]:
                             "part": "reference",
                             "anchor": entry.anchor(),
                             "section": "",
-                            "text": f"{entry.kind} {entry.signature()}: {entry.doc}",
+                            "text": f"{' '.join(entry.signature.split())}: {entry.doc}",
                         }
                     )
     return rows
