@@ -194,6 +194,14 @@ def defined(code):
             yield from [f"{owner}.{node.name}" for owner in owners] or [node.name]
 
 
+def docstrings(code):
+    "What a cell defines, as a text: names with their docstrings"
+    kinds = ast.FunctionDef | ast.ClassDef
+    nodes = [n for n in ast.walk(ast.Module(parsed(code), [])) if isinstance(n, kinds)]
+    docs = {n.name: ast.get_docstring(n) for n in nodes}
+    return "\n\n".join(f"`{name}`: {doc}" for name, doc in docs.items() if doc)
+
+
 def summary(cell, code):
     "What stands at a folded cell: name and docstring, or what the code makes"
     kinds = ast.FunctionDef | ast.ClassDef

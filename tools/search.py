@@ -1,6 +1,7 @@
 """What the search of the site knows: every section of every page, in the words it has.
 
-The pages in _proc are read by pandoc: headings with their anchors, prose without code.
+The pages in _proc are read by pandoc: headings with their anchors, prose, and of the
+code what it defines with its docstrings.
 In a browser MiniSearch (npm) finds them (nbs/search.js); nbs/search_words.txt has the
 words that mean the same."""
 
@@ -12,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from tools.assets import install
+from tools.chapters import docstrings
 from tools.export import PACKAGE, chapters
 from tools.pages import pandoc
 from tools.process import front_matter, is_lecture, quarto_config, read_processed
@@ -77,7 +79,10 @@ def markdown_of(path: Path) -> tuple[str, str, str]:
     if path.suffix == ".ipynb":
         nb = read_processed(path)
         front = front_matter(nb)
-        cells = [c.source for c in nb.cells[1:] if c.cell_type == "markdown"]
+        cells = [
+            c.source if c.cell_type == "markdown" else docstrings(c.source)
+            for c in nb.cells[1:]
+        ]
         return front["title"], front.get("description", ""), "\n\n".join(cells)
     _, head, text = path.read_text("utf-8").split("---\n", 2)
     front = yaml.safe_load(head)
@@ -103,6 +108,7 @@ def name_documents() -> list[dict]:
         for page in chapters(PACKAGE / f"{place}.py"):
             for entry in entries_of(PACKAGE / f"{place}.py", page):
                 if entry.name == name:
+                    kind = "class" if entry.is_class else "function"
                     rows.append(
                         {
                             "page": f"reference/{page.removesuffix('.ipynb')}.html",
@@ -110,7 +116,7 @@ def name_documents() -> list[dict]:
                             "part": "reference",
                             "anchor": entry.anchor(),
                             "section": "",
-                            "text": f"{' '.join(entry.signature.split())}: {entry.doc}",
+                            "text": f"{kind} {entry.name}: {entry.doc}",
                         }
                     )
     return rows
