@@ -145,6 +145,8 @@ def read_text(
     "A table of text by the ending of its name"
     kind = TABLE_SUFFIX.search(str(path).lower())
     if not kind:
+        if str(path).endswith(".json"):
+            raise ValueError("JSON is no table: write an object a line, as .jsonl")
         raise ValueError("it is no CSV, TSV, Parquet or JSONL file: rename it")
     if kind[1] in ("csv", "tsv"):
         return read_csv(path, "\t" if kind[1] == "tsv" else ",", names, rows)
@@ -354,6 +356,10 @@ def to_long_table(
         frame, other = frame.rename(columns={first: "model"}), "item"
         names = ["model", *frame.columns.intersection([*MODEL_COLUMNS, "metric"])]
         names += [c for c in frame if snake_case(c) in (*SYSTEMS, *DIRECTION_COLUMNS)]
+    if frame[names[0]].map(lambda x: isinstance(x, (dict, list))).any():
+        named = names[0] if names[0] in given else given[0]
+        problem = f"its column {named!r} holds objects, no names: name the columns"
+        raise AmbiguousFile(problem, "columns", LONG)
     rows_each = len(frame) / max(1, frame[names[0]].nunique())
     if rows_each >= max(2, frame.shape[1] - 1):  # in a wide table a row is a name
         raise no_column("score", given)

@@ -406,7 +406,11 @@ class Harbor(Harness):
         "Is it a trial, or a run with results?"
         if not isinstance(raw, dict):
             return False
-        return "task_name" in raw or isinstance(raw.get("results"), list)
+        trials = as_list(raw.get("results"))
+        return "task_name" in raw or any(
+            get_nested(trial, "task_name") or get_nested(trial, "task_id")
+            for trial in trials[:1]
+        )
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log; none of a job's own result.json"

@@ -628,7 +628,7 @@ class Inspect(Harness):
 
     def holds(self, raw: object) -> bool:
         "Is it a log?"
-        return isinstance(raw, dict) and "eval" in raw
+        return get_nested(raw, "eval", "task") is not None
 
     def read(self, path: str | Path, choices: Choices = ASK) -> list[Log]:
         "One log; none where an interrupted one is skipped"

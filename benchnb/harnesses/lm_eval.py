@@ -88,6 +88,7 @@ def row_kind(
         ("value", object, msgspec.field(name=metric, default=NOT_SCORED)),
         ("filter", str | None, None),
         ("doc_hash", str | None, None),
+        ("target_hash", str | None, None),
         ("filtered_resps", msgspec.Raw, msgspec.Raw()),
     ]
     if not hashed:
@@ -169,6 +170,7 @@ def read_samples(
     ids: list[int | str] = []
     values: list[object] = []
     hashes: list[str] = []
+    answers: list[str | None] = []
     lost: list[bool] = []
     try:
         for row in typed_lines(path, row_kind(metric, is_hashed)):
@@ -177,6 +179,7 @@ def read_samples(
             ids.append(row.doc_id)
             values.append(row.value)
             hashes.append((digits or "")[:16])
+            answers.append(row.target_hash)
             lost.append(is_lost(row.filtered_resps))
     except CutShort:
         is_cut = True
@@ -189,6 +192,7 @@ def read_samples(
         ids = [*itertools.compress(ids, is_kept)]
         values = [*itertools.compress(values, is_kept)]
         hashes = [*itertools.compress(hashes, is_kept)]
+        answers = [*itertools.compress(answers, is_kept)]
         lost = [*itertools.compress(lost, is_kept)]
     scores = [*map(as_number, values)]
     if metric.isdecimal():  # RULER: a length; -1 where the document has another
@@ -207,6 +211,7 @@ def read_samples(
         counted=np.array(scores, float) if is_nan.any() else None,
         failures=np.where(is_nan, Failure.INVALID, "").astype(object),
         hashes=as_hashes(hashes),
+        answers=as_hashes(answers) if any(answers) else None,
         file=where,
         metric=metric,
         filter=name if len(filters) > 1 else "",
@@ -472,7 +477,7 @@ class LMEval(Harness):
     "lm-evaluation-harness"
 
     name = "lm-eval"
-    logs = "samples_*.jsonl"
+    logs = "samples_*.jsonl (lm_eval writes them with --log_samples)"
     pattern = r"^samples_.*\.jsonl?$"
     options = ("metric", "filter", "interrupted")
     cannot = {

@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['ASK', 'MEASURED', 'Json', 'Failure', 'Log', 'Choices', 'choose', 'source_settings', 'store_settings',
            'choices_to_dict', 'choices_from_dict', 'store_choices', 'stored_choices', 'choices_of_sources',
-           'skip_interrupted', 'find_logs', 'join_logs', 'log_lines', 'as_number', 'as_dict', 'as_list',
-           'as_known_number', 'as_cost', 'as_ids', 'text_hash', 'as_hashes', 'read_json', 'as_word', 'get_nested',
-           'timestamp', 'CutShort', 'typed_lines']
+           'skip_interrupted', 'is_packed_log', 'find_logs', 'join_logs', 'log_lines', 'as_number', 'as_dict',
+           'as_list', 'as_known_number', 'as_cost', 'as_ids', 'text_hash', 'as_hashes', 'read_json', 'as_word',
+           'get_nested', 'timestamp', 'CutShort', 'typed_lines']
 
 # %% ../../nbs/harnesses/logs.ipynb #c8cd0589
 import glob
@@ -383,6 +383,16 @@ def skip_interrupted(
     return choices.interrupted == "skip"
 
 # %% ../../nbs/harnesses/logs.ipynb #a02f4a27
+def is_packed_log(
+    path: str,
+    belongs: Callable[[str], bool],  # is a file of this name one of the format?
+) -> bool:
+    "Would a file be a log of the format if it were unpacked?"
+    name = os.path.basename(path)
+    bare = re.sub(r"\.(gz|bz2|xz|zst|zip)$", "", name)
+    return bare != name and belongs(bare) and not belongs(name)
+
+
 def find_logs(
     paths: Sequence[str | Path],  # files, folders, or patterns such as "runs/*/qwen*"
     belongs: Callable[[str], bool],  # is a file of this name one of the format?
@@ -404,6 +414,12 @@ def find_logs(
                 folders.sort()
                 inside = [os.path.join(folder, n) for n in sorted(names) if belongs(n)]
                 here += [path for path in inside if os.path.isfile(path)]
+        packed = [path for path in here if is_packed_log(path, belongs)]
+        for folder, _, names in () if here else os.walk(pattern):
+            paths_there = (os.path.join(folder, name) for name in sorted(names))
+            packed += [path for path in paths_there if is_packed_log(path, belongs)]
+        if packed:
+            raise FileError(f"{packed[0]!r} is packed: unpack it first")
         if not here:
             raise ValueError(
                 f"no {wanted} in {pattern!r}: check the path and the format"
@@ -437,6 +453,37 @@ def item_name(
 ) -> str:
     "The name of an item in a table"
     return f"{task}/{name}" if task else str(name)
+
+
+def drop_copied_runs(
+    logs: list[Log],
+) -> tuple[list[Log], int]:  # the logs with each run once; runs that were left out
+    "Runs that have names may lie in several files, as in a copy of a folder"
+    first: dict[tuple, tuple[float, str]] = {}  # of each run: its score, and the file
+    kept = []
+    n_copies = 0
+    for log in logs:
+        if log.runs is None:
+            kept.append(log)
+            continue
+        new = []
+        runs = zip(
+            log.ids.tolist(), log.runs.tolist(), log.scores.tolist(), strict=True
+        )
+        for row, (name, run, score) in enumerate(runs):
+            key = (log.model, log.task, str(name), run)
+            before, file = first.setdefault(key, (score, log.file))
+            if file == log.file:
+                new.append(row)
+            elif score != before and not (np.isnan(score) and np.isnan(before)):
+                raise FileError(
+                    f"run {run!r} of {log.model!r} has the score {before:g} in {file}, "
+                    f"and {score:g} in {log.file}: leave one of the files out"
+                )
+        n_copies += len(log.ids) - len(new)
+        if new:
+            kept.append(log if len(new) == len(log.ids) else log.select(new))
+    return kept, n_copies
 
 
 def log_rows(
@@ -682,6 +729,9 @@ def join_logs(
     "One checked table from many logs"
     lines = name_systems(logs, choices.differing) + unlike_sampling(logs)
     lines += name_origins(logs)
+    logs, n_copies = drop_copied_runs(logs)
+    if n_copies:
+        lines.append(f"{n_copies:,} runs lie in two files: each counts once")
     notes: dict[str, list[str]] = {}  # model -> what its logs say against themselves
     for log in logs:
         own = notes.setdefault(log.model, [])

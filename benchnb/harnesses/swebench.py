@@ -115,6 +115,8 @@ def remarks(
 
 
 METRIC = "resolved"
+# what programs call every report: its folder has the agent's name
+NO_AGENT = ("report", "final_report", "results", "output")
 ALONE = "no report of the run"
 
 
@@ -274,6 +276,8 @@ class SWEBench(Harness):
             if submitted or (name == "report.json" and [*scores] == [folder.name]):
                 agent = folder.parent  # results/ or INSTANCE/ lies in its folder
                 model = agent.parent.name if agent.name == "logs" else agent.name
+            elif model in NO_AGENT:
+                model = folder.name
             return [self.log(path, model, raw, scores, choices, whole)]
 
     @staticmethod

@@ -425,3 +425,20 @@ def test_a_known_table_on_its_side_is_asked_about(name, head, tmp_path):
     assert load_table(str(path), columns=settled).shape == values.shape
     values.rename_axis("model").to_csv(path)
     assert load_table(str(path)).shape == values.shape  # it is asked of no other
+
+
+@pytest.mark.parametrize("repeated", ["mean", "trials"])
+def test_a_mean_hides_no_value_outside_the_scale(tmp_path, repeated):
+    path = tmp_path / "judged.csv"  # -1: the judge could not be read
+    path.write_text("model,item,score\na,q1,9\na,q1,-1\na,q2,5\n")
+    choices = Choices(repeated=repeated, scale=(0, 10))
+    refused(lambda: import_logs("table", path, choices), "item 'q1'", "outside [0, 1]")
+
+
+def test_objects_are_no_names_and_json_is_no_table(tmp_path):
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"spec": {"name": "e"}}\n{"sample": 1, "type": "match"}\n')
+    refused(lambda: import_logs("table", events), "column 'spec' holds objects")
+    listed = tmp_path / "all.json"
+    listed.write_text('[{"model": "m", "item": "a", "score": 1}]')
+    refused(lambda: import_logs("table", listed), "write an object a line")

@@ -895,3 +895,33 @@ def test_reports_that_name_one_agent_may_be_runs_of_it_or_two_agents(tmp_path):
     with pytest.raises(ValueError) as caught:  # the user says that it is one
         read("swebench", tmp_path, model="agent")
     assert "two models" not in str(caught.value)
+
+
+def test_what_every_run_is_called_is_no_agent(tmp_path):
+    for agent, solved in (("one", ["a-1"]), ("two", [])):
+        other = [name for name in ("a-1", "a-2") if name not in solved]
+        (tmp_path / agent).mkdir()
+        for name in ("final_report.json", "output.report.json"):
+            write_json(tmp_path / agent / name, swebench_run(solved, other))
+    scores, *_ = read("swebench", tmp_path)
+    assert means(scores) == {"one": 0.5, "two": 0.0}
+
+
+def test_a_trial_in_two_folders_is_one_run(tmp_path):
+    trials = [harbor_trial("a", x, id=f"run{n}") for n, x in enumerate((1.0, 0.0))]
+    write_harbor(tmp_path / "job", trials)
+    write_harbor(tmp_path / "copy of job", trials)
+    scores, said, _ = read("harbor", tmp_path)
+    assert scores.trials.tolist() == [[2]] and means(scores) == {"terminus-2 m": 0.5}
+    assert "2 runs lie in two files: each counts once" in said
+    write_harbor(tmp_path / "copy of job", [trials[0], trials[1] | trials[0]])
+    write_harbor(tmp_path / "edited", [harbor_trial("a", 0.0, id="run0")])
+    refused(lambda: read("harbor", tmp_path), "run 'run0' of", "leave one of the files")
+
+
+@pytest.mark.parametrize("harness", ["harbor", "inspect", "tau", "promptfoo"])
+def test_a_file_of_another_program_is_not_taken_for_a_log(harness):
+    evalplus = {"hash": "x", "eval": {"HumanEval/0": [{"plus_status": "pass"}]}}
+    deepeval = {"results": [{"name": "case", "success": True}], "testRunId": 1}
+    for raw in (evalplus, deepeval):
+        assert not get_harness(harness).holds(raw)

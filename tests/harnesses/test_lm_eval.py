@@ -309,3 +309,22 @@ def test_hashes_read_at_once_are_those_read_one_by_one(texts):
     assert as_hashes(texts).tolist() == one_by_one
     spaced = "ab " + "0" * 17  # of even length, and digits but for the space
     assert as_hashes([spaced]).tolist() == as_hashes([spaced, None])[:1].tolist()
+
+
+def test_an_edited_key_of_the_same_documents_is_said(tmp_path):
+    write_lm_eval(tmp_path, "o/m", {"t": [1, 0, 1]})
+    path = write_lm_eval(tmp_path, "o/n", {"t": [1, 0, 1]}) / f"samples_t_{TIME}.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[1]["target_hash"] = digest("C")
+    write_rows(path, rows)
+    with pytest.warns(UserWarning, match="right answer of 1 of 3 items is another"):
+        import_logs("lm-eval", tmp_path)
+
+
+def test_packed_samples_and_results_alone_say_what_to_do(tmp_path):
+    write_results(tmp_path / "o__m", "o/m", ["t"])
+    refused(lambda: import_logs("lm-eval", tmp_path), "--log_samples")
+    path = tmp_path / "o__m" / f"samples_t_{TIME}.jsonl.gz"
+    path.write_bytes(b"")
+    for place in (tmp_path, path):
+        refused(lambda: import_logs("lm-eval", place), path.name, "unpack it first")
