@@ -260,9 +260,9 @@ def resolve_repeats(
             for counts in (score * runs, runs)
         )
         mean = np.where(trials > 0, total / np.maximum(trials, 1), np.nan)
-        kept = score.astype(dtype)
-        is_odd = scored & ((kept < 0) | (kept > 1))  # refused later: no mean hides it
-        mean[model[is_odd], item[is_odd]] = kept[is_odd]
+        rounded: np.ndarray = score.astype(dtype)
+        is_odd = scored & ((rounded < 0) | (rounded > 1))  # no mean hides it
+        mean[model[is_odd], item[is_odd]] = rounded[is_odd]
         if not is_counted:
             return ResolvedScores(mean.astype(dtype), None, None)
         is_graded = scored & ~are_whole_counts(score * runs)

@@ -147,6 +147,8 @@ def read_text(
     if not kind:
         if str(path).endswith(".json"):
             raise ValueError("JSON is no table: write an object a line, as .jsonl")
+        if re.search(r"\.(xlsx?|ods|numbers)$", str(path).lower()):
+            raise ValueError("a workbook is not read: save its sheet as CSV")
         raise ValueError("it is no CSV, TSV, Parquet or JSONL file: rename it")
     if kind[1] in ("csv", "tsv"):
         return read_csv(path, "\t" if kind[1] == "tsv" else ",", names, rows)
@@ -433,16 +435,29 @@ def check_sides(
 def check_no_mean(
     scores: Scores,
 ) -> None:
-    "Refuse an item that is the mean of all others, as far as its digits go"
-    values = scores.values
+    "Refuse an item or a model that is the mean of all others, as far as digits go"
+    for values, names in (
+        (scores.values, scores.items.index),
+        (scores.values.T, scores.models.index),
+    ):
+        column = mean_of_others(values)
+        if column is not None:
+            name = names[column]
+            raise ValueError(f"{name!r} is the mean of the others: leave it out")
+
+
+def mean_of_others(
+    values: np.ndarray,  # of [0, 1], NaN: none
+) -> int | None:  # a column; None: there is none
+    "The first column that is the mean of all others, as far as its digits go"
     graded = np.flatnonzero(((values > 0) & (values < 1)).any(axis=0))
     if values.shape[1] < 4 or not len(graded):
-        return
+        return None
     total = np.asarray(np.nansum(values, axis=1, dtype=np.float64))
     n_others = np.maximum((~np.isnan(values)).sum(axis=1) - 1, 1)
     spread = np.fmax.reduce(values, axis=1) - np.fmin.reduce(values, axis=1)
     if not np.nanmax(spread) > 0.1:  # equal items are the mean of each other
-        return
+        return None
     for column in graded.tolist():
         scored = ~np.isnan(values[:, column])
         own = values[scored, column].astype(float)
@@ -452,8 +467,8 @@ def check_no_mean(
         exact = (n for n in range(1, 7) if np.abs(own - own.round(n)).max() < 2e-7)
         unit = 0.5 * 10.0 ** -next(exact, 7) + 3e-7  # by which rounding moves a mean
         if apart <= 1.01 * unit and (2 * unit) ** len(own) < 1e-3:  # no coincidence
-            name = scores.items.index[column]
-            raise ValueError(f"{name!r} is the mean of the others: leave it out")
+            return column
+    return None
 
 # %% ../../nbs/data/tables.ipynb #739f70e2
 def gather(

@@ -26,6 +26,7 @@ from benchnb.harnesses.logs import (
     Json,
     Log,
     as_cost,
+    as_count,
     as_dict,
     as_hashes,
     as_known_number,
@@ -41,6 +42,7 @@ from benchnb.harnesses.measured import (
     NEUTRAL,
     SECRET,
     Reported,
+    name_with_settings,
     setting_words,
     short,
 )
@@ -151,12 +153,8 @@ def trial_agent(
     scaffold = get_nested(trial, "agent_info", "name")
     llm = get_nested(trial, "agent_info", "model_info", "name")
     name = " ".join(filter(None, map(str, filter(None, [scaffold, llm]))))
-    args = {key: get_nested(trial, *KWARGS, key) for key in OTHER_MODEL}
-    parts = [f"{k}={short(v)}" for k, v in args.items() if v not in (None, "")]
-    return f"{name} ({', '.join(parts)})" if name and parts else name or None
-
-
-KWARGS = ("config", "agent", "kwargs")
+    args = as_dict(get_nested(trial, "config", "agent", "kwargs"))
+    return name_with_settings(name, args, always=OTHER_MODEL) if name else None
 
 
 # of a trial's configuration: how long it may take, and what it is told
@@ -346,8 +344,7 @@ class Job(NamedTuple):
                 value = part["mean"]
             score = as_known_number(value)
             if score is not None:
-                n_trials = get_nested(entry, "n_trials")
-                size = n_trials if isinstance(n_trials, int) else None
+                size = as_count(get_nested(entry, "n_trials"))
                 return [Reported(score, metric, (task,), n_items=size)]
         return []
 

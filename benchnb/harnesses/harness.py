@@ -581,13 +581,21 @@ def guess_harness(
         signs = re.compile(harness_entry(name).signs or "(?!)")
         if file := next((f for f in files if signs.search(f.name)), None):
             candidates[name] = file
+    certain: dict[str, Path] = {}  # the same by what is in JSON, and without tables
     for name, file in candidates.items() if len(candidates) > 1 else ():
         if file.suffix != ".json":
-            continue
-        if harness := harness_of_json(file, [name, *names]):
-            return harness  # several harnesses name their files so
-    if candidates:
-        return get_harness(next(iter(candidates)))
+            if not get_harness(name).tables:
+                certain.setdefault(name, file)
+        elif harness := harness_of_json(file, [name, *names]):
+            certain.setdefault(harness.name, file)  # several name their files so
+    if len(certain) > 1:
+        (first, one), (second, other) = list(certain.items())[:2]
+        raise ValueError(
+            f"{str(path)!r} holds logs of {first} ({one.name}) and {second} "
+            f"({other.name}): name the format, or the files of one"
+        )
+    if certain or candidates:
+        return get_harness(next(iter(certain or candidates)))
     file = next((f for f in files if f.suffix == ".json"), None)
     return None if file is None else guess_harness(file)
 

@@ -47,6 +47,7 @@ from benchnb.harnesses.logs import (
     Json,
     Log,
     as_cost,
+    as_count,
     as_dict,
     as_ids,
     as_known_number,
@@ -64,7 +65,9 @@ from benchnb.harnesses.measured import (
     LOGIN,
     NEUTRAL,
     SECRET,
+    THINKING,
     Reported,
+    name_with_settings,
     setting_words,
     short,
 )
@@ -258,7 +261,7 @@ def score_value(
     number = as_number(value)
     if number is None:
         problem = f"the score {value!r} is unknown: say values={{{value!r}: 1}}"
-        raise AmbiguousFile(problem, "values", [])
+        raise AmbiguousFile(problem, "values", [f"{value}=1"])
     return number
 
 # %% ../../nbs/harnesses/inspect.ipynb #562feaaa
@@ -364,9 +367,6 @@ def reduced_scores(
 
 # %% ../../nbs/harnesses/inspect.ipynb #insp58c1
 # settings and arguments that make another model of it, always part of its name
-THINKING = (  # also where it is switched off
-    "reasoning_effort effort reasoning_mode reasoning_tokens enable_thinking thinking"
-).split()
 OTHER_SYSTEM = (
     *THINKING,
     *"peft lora adapter load_in_4bit load_in_8bit quantization gguf_file".split(),
@@ -390,15 +390,9 @@ def model_and_settings(
     planned = as_dict(get_nested(header, "plan", "config"))
     args = as_dict(about.get("model_args"))
     given = planned | asked | args
-    parts = [
-        f"{name}={short(given[name], most=80)}"
-        for name in OTHER_SYSTEM
-        if given.get(name) not in (None, "")
-        and (name in THINKING or given[name] not in (False, "False", "false"))
-    ]
     name = about.get("model")
-    if isinstance(name, str) and parts:
-        name = f"{name} ({', '.join(parts)})"
+    if isinstance(name, str):
+        name = name_with_settings(name, given, always=OTHER_SYSTEM)
     left_out = (*ELSEWHERE, *NEUTRAL)
     system = setting_words(args | asked, shown=asked, left_out=left_out)
     if "model_generate_config" in about:
@@ -473,8 +467,7 @@ def own_numbers(
             if key and entry.get("name") == scorer:
                 is_own, is_mean = True, bool(named.fullmatch(name))
             if is_own and is_mean and value is not None:
-                n_items = entry.get("scored_samples")
-                n_items = n_items if isinstance(n_items, int) else None
+                n_items = as_count(entry.get("scored_samples"))
                 reported.append(Reported(value, name, (task,), n_items=n_items))
     return reported
 

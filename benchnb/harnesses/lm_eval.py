@@ -37,6 +37,7 @@ from benchnb.harnesses.logs import (
     Failure,
     Json,
     Log,
+    as_count,
     as_dict,
     as_hashes,
     as_ids,
@@ -53,6 +54,7 @@ from benchnb.harnesses.logs import (
 from benchnb.harnesses.measured import (
     NEUTRAL,
     Reported,
+    name_with_settings,
     setting_words,
     short,
 )
@@ -323,8 +325,7 @@ def reported_scores(
     reported = []
     own = number("results", task)
     if own is not None:
-        asked = get_nested(results, "n-samples", task, "effective")
-        n_items = asked if isinstance(asked, int) else None
+        n_items = as_count(get_nested(results, "n-samples", task, "effective"))
         group = "" if originals == (task,) else task
         reported.append(Reported(own, metric, originals, group, n_items))
     groups = as_dict(results.get("group_subtasks"))
@@ -369,13 +370,7 @@ def model_name(
     revision = args.get("revision")
     if revision not in (None, "", "main"):
         name = f"{name}@{revision}"
-    parts = [
-        f"{key}={short(args[key], most=80)}"
-        for key in OTHER_MODEL
-        if args.get(key) not in (None, "")
-        and (key == "enable_thinking" or str(args[key]).lower() != "false")
-    ]
-    return f"{name} ({', '.join(parts)})" if parts else name
+    return name_with_settings(name, args, always=OTHER_MODEL)
 
 
 class SampleRun(NamedTuple):

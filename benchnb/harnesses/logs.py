@@ -6,8 +6,8 @@
 __all__ = ['ASK', 'MEASURED', 'Json', 'Failure', 'Log', 'Choices', 'choose', 'source_settings', 'store_settings',
            'choices_to_dict', 'choices_from_dict', 'store_choices', 'stored_choices', 'choices_of_sources',
            'skip_interrupted', 'is_packed_log', 'find_logs', 'join_logs', 'log_lines', 'as_number', 'as_dict',
-           'as_list', 'as_known_number', 'as_cost', 'as_ids', 'text_hash', 'as_hashes', 'read_json', 'as_word',
-           'get_nested', 'timestamp', 'CutShort', 'typed_lines']
+           'as_list', 'as_known_number', 'as_cost', 'as_count', 'as_ids', 'text_hash', 'as_hashes', 'read_json',
+           'as_word', 'get_nested', 'timestamp', 'CutShort', 'typed_lines']
 
 # %% ../../nbs/harnesses/logs.ipynb #c8cd0589
 import glob
@@ -833,6 +833,13 @@ def as_cost(
     "Tokens, seconds or dollars as a number"
     real = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if real and 0 <= value < 1e15 else np.nan
+
+
+def as_count(
+    value: Json,  # what a log gives as a number of items
+) -> int | None:  # None: it is no whole number
+    "A number of items"
+    return value if isinstance(value, int) else None
 
 
 def as_ids(

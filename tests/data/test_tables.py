@@ -442,3 +442,17 @@ def test_objects_are_no_names_and_json_is_no_table(tmp_path):
     listed = tmp_path / "all.json"
     listed.write_text('[{"model": "m", "item": "a", "score": 1}]')
     refused(lambda: import_logs("table", listed), "write an object a line")
+
+
+def test_a_row_of_means_is_no_model(tmp_path):
+    rows = pd.DataFrame([[1, 0, 1, 0], [1, 1, 1, 0], [1, 1, 1, 1]], [*"abc"], [*"wxyz"])
+    rows.loc["Average"] = rows.mean().round(3)
+    rows.rename_axis("model").to_csv(tmp_path / "a.csv")
+    how = {"columns_are": "items"}
+    refused(
+        lambda: import_logs("table", tmp_path / "a.csv", **how),
+        "'Average' is the mean of the others: leave it out",
+    )
+    refused(lambda: import_logs("table", tmp_path / "a.xlsx"), "no file")
+    (tmp_path / "a.xlsx").write_bytes(b"PK")
+    refused(lambda: import_logs("table", tmp_path / "a.xlsx"), "save its sheet as CSV")

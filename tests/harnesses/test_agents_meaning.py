@@ -925,3 +925,12 @@ def test_a_file_of_another_program_is_not_taken_for_a_log(harness):
     deepeval = {"results": [{"name": "case", "success": True}], "testRunId": 1}
     for raw in (evalplus, deepeval):
         assert not get_harness(harness).holds(raw)
+
+
+def test_a_folder_with_logs_of_two_harnesses_is_not_guessed(tmp_path):
+    write_harbor(tmp_path / "job", [harbor_trial("a")])
+    assert guess_harness(tmp_path).name == "harbor"
+    write_json(tmp_path / "me.run_report.json", swebench_run(["a-1"], ["a-2"]))
+    refused(
+        lambda: guess_harness(tmp_path), "harbor (result.json)", "swebench (me.run_re"
+    )
