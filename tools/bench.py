@@ -76,6 +76,14 @@ def guarded(rounds):
     return guarded_irt.GuardedIRT(rounds=rounds)
 
 
+def prepared(method, budget):
+    "The method, prepared, by the name of this version or of an older one"
+    from benchnb.evaluation import simulate
+
+    prepare = getattr(simulate, "prepare_method", None) or simulate.ready
+    return prepare(method, budget, 0)
+
+
 def calibration():
     "A piece of work that never changes: how fast this machine is today"
     rng = np.random.default_rng(0)
@@ -104,18 +112,16 @@ def guarded_table(data):
 
 def fit_and_interval(data):
     "guarded_irt in five rounds: the fit with its parts, and the interval for 50 items"
-    from benchnb.evaluation.simulate import prepare_method
-
     (source, _), method = guarded_table(data), guarded(5)
-    return cpu(lambda: prepare_method(method.fit(source), 50)), ""
+    return cpu(lambda: prepared(method.fit(source), 50)), ""
 
 
 def guarded_targets(rounds):
     "Choice and estimate for the targets of SWE-bench Verified"
-    from benchnb.evaluation.simulate import prepare_method, simulate
+    from benchnb.evaluation.simulate import simulate
 
     source, targets = guarded_table("swebench_verified")
-    method = prepare_method(guarded(rounds).fit(source), 50)
+    method = prepared(guarded(rounds).fit(source), 50)
     simulate(method, targets.select(models=[0]))  # warm up
     return cpu(lambda: simulate(method, targets)), ""
 

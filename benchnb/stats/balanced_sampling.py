@@ -74,6 +74,35 @@ class Undecided:
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #3f31ddd6
 EPS = 1e-9  # a probability nearer to 0 or 1 than this is decided
+MANY_UNDECIDED = 16_384  # above this, pairs are resolved side by side at first
+FEW_UNDECIDED = 4_096  # until no more than these are left
+
+# %% ../../nbs/stats/balanced_sampling.ipynb #pairs002
+def resolve_pairs_side_by_side(
+    probabilities: np.ndarray,  # of each item to be drawn, in [0, 1], shape (items,)
+    space: np.ndarray,  # where the items lie, items x axes
+    rng: np.random.Generator,
+    most: int,  # items that may be left undecided, at least 1
+) -> np.ndarray:  # the new probabilities; most of them are 0 or 1
+    "Halve the undecided items: those that share a leaf of a k-d tree are pairs"
+    from scipy.spatial import cKDTree
+
+    chance = np.array(probabilities, dtype=float)
+    while True:
+        undecided = np.flatnonzero((chance > EPS) & (chance < 1 - EPS))
+        if len(undecided) <= most:
+            return chance
+        leaves = undecided[cKDTree(space[undecided], leafsize=2).indices]
+        first = leaves[0:-1:2]
+        second = leaves[1::2]
+        total = chance[first] + chance[second]
+        high = np.minimum(total, 1)  # of two probabilities after equation 2
+        low = total - high
+        # the first gets the high one with a probability that keeps its mean
+        share = (chance[first] - low) / (high - low)
+        first_high = rng.random(len(first)) < share
+        chance[first] = np.where(first_high, high, low)
+        chance[second] = np.where(first_high, low, high)
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #b02c756c
 def local_pivotal_sample(
@@ -85,6 +114,11 @@ def local_pivotal_sample(
     chance, space = np.asarray(probabilities, float), np.asarray(space, float)
     if chance.ndim != 1 or not ((chance >= 0) & (chance <= 1 + EPS)).all():
         raise ValueError("probabilities must lie in [0, 1], one for every item")
+    if ((chance > EPS) & (chance < 1 - EPS)).sum() > MANY_UNDECIDED:
+        chance = resolve_pairs_side_by_side(chance, space, rng, FEW_UNDECIDED)
+        possible = np.flatnonzero(chance > EPS)
+        few = local_pivotal_sample(chance[possible], space[possible], rng)
+        return possible[few]
     chance = chance.tolist()  # Python walks through a list faster
     near = nearest_items(space).tolist()
     left = Undecided([i for i, c in enumerate(chance) if EPS < c < 1 - EPS], space)

@@ -4,6 +4,7 @@ certain ones, ties, seeds, and the survey estimate against a sum by hand."""
 import numpy as np
 import pytest
 
+from benchnb.stats import balanced_sampling
 from benchnb.stats.balanced_sampling import (
     local_pivotal_sample,
     model_assisted_estimate,
@@ -45,6 +46,37 @@ def test_every_item_has_its_chance_as_in_the_slow_method(equal):
         for _ in range(draws):
             counts[draw(chance, space, rng)] += 1
         np.testing.assert_allclose(counts / draws, chance, atol=2.2 / np.sqrt(draws))
+
+
+def test_many_items_are_halved_first_and_keep_their_chances(monkeypatch):
+    monkeypatch.setattr(balanced_sampling, "MANY_UNDECIDED", 30)
+    monkeypatch.setattr(balanced_sampling, "FEW_UNDECIDED", 10)
+    rng = np.random.default_rng(1)
+    space = rng.normal(size=(40, 2)).round(1)
+    space[10:20] = space[0]  # items at one place
+    chance = rng.random(40)
+    chance *= 8 / chance.sum()
+    chance = np.append(chance, [0, 1])  # and what is decided beforehand
+    space = np.vstack([space, space[:2]])
+    counts = np.zeros(42)
+    for _ in range(3000):
+        sample = local_pivotal_sample(chance, space, rng)
+        assert len(sample) == 9 and (np.diff(sample) > 0).all()
+        counts[sample] += 1
+    np.testing.assert_allclose(counts / 3000, chance, atol=0.04)
+
+
+def test_a_halved_sample_is_as_balanced_as_a_walked_one(monkeypatch):
+    rng = np.random.default_rng(2)
+    line = rng.random((600, 1))
+    chance = np.full(600, 0.05)
+    errors = {}
+    for most in (600, 100):
+        monkeypatch.setattr(balanced_sampling, "MANY_UNDECIDED", most)
+        monkeypatch.setattr(balanced_sampling, "FEW_UNDECIDED", most)
+        samples = [local_pivotal_sample(chance, line, rng) for _ in range(150)]
+        errors[most] = np.std([line[sample].mean() for sample in samples])
+    assert errors[100] < 1.25 * errors[600]  # at random: about five times as large
 
 
 def test_items_at_one_place_certain_items_and_none():
