@@ -156,10 +156,11 @@ function chanceAt(bank, item, x, pairs) { // P(correct), averaged over the uncer
   return logistic(eta * attenuation(bank, item, pairs));
 }
 
-// the most likely ability under a plain prior, and the inverse covariance there (posterior_mode)
-function posteriorMode(bank, items, seen) {
+// the most likely ability under a plain prior, and the inverse covariance there (posterior_mode);
+// start: on the first axis
+function posteriorMode(bank, items, seen, start) {
   const axes = [...Array(bank.dims).keys()], precision = axes.map((i) => (i ? 1 : 0.25));
-  let theta = axes.map(() => 0), hessian;
+  let theta = axes.map((i) => (i ? 0 : start)), hessian;
   for (let round = 0; round < 30; round++) {
     const x = [1, ...theta], pairs = pairProducts(x), gradient = theta.map((value, i) => -precision[i] * value);
     hessian = axes.map((i) => axes.map((j) => (i === j ? precision[i] : 0)));
@@ -173,14 +174,14 @@ function posteriorMode(bank, items, seen) {
     });
     const step = newtonStep(gradient, hessian, 1);
     theta = theta.map((value, i) => value + step[i]);
-    if (Math.max(...step.map(Math.abs)) < 1e-4) break;
+    if (Math.max(...step.map(Math.abs)) < 1e-3) break;
   }
   return { theta, hessian };
 }
 
 // weighted draws of a model's ability (sample_posterior, importance_sample)
-function samplePosterior(bank, items, seen) {
-  const mode = posteriorMode(bank, items, seen), lower = cholesky(mode.hessian);
+function samplePosterior(bank, items, seen, start) {
+  const mode = posteriorMode(bank, items, seen, start), lower = cholesky(mode.hessian);
   const theta = bank.noise.map((row) => solveUpper(lower, row).map((value, i) => mode.theta[i] + 1.2 * value));
   const log = theta.map((draw, n) => {
     const x = [1, ...draw], pairs = pairProducts(x);
@@ -191,12 +192,12 @@ function samplePosterior(bank, items, seen) {
     return likelihood + logPrior(bank, draw) + dot(bank.noise[n], bank.noise[n]) / 2;
   });
   const most = Math.max(...log), share = log.map((value) => Math.exp(value - most)), total = sumOf(share);
-  return { theta, weights: share.map((value) => value / total) };
+  return { theta, weights: share.map((value) => value / total), mode: mode.theta };
 }
 
 // the expected score and its variance, from the curves of one number of dimensions (predict_score)
-function predictScore(bank, weights, items, seen) {
-  const { theta, weights: share } = samplePosterior(bank, items, seen);
+function predictScore(bank, weights, items, seen, start) {
+  const { theta, weights: share, mode } = samplePosterior(bank, items, seen, start);
   const left = [...weights], perItem = weights.map(() => 0), squares = weights.map(() => 0);
   items.forEach((item) => (left[item] = 0));
   const mass = sumOf(left), scored = sumOf(items.map((item, n) => weights[item] * seen[n]));
@@ -214,12 +215,16 @@ function predictScore(bank, weights, items, seen) {
     return scored + rest + (mass * dot(kernel, bank.residual)) / (sumOf(kernel) + 2);
   });
   const score = dot(share, scores), between = sumOf(scores.map((value, n) => share[n] * (value - score) ** 2));
-  return { score, perItem, variance: between + sumOf(left.map((w, item) => w * w * (perItem[item] - squares[item]))) };
+  return { score, perItem, mode, variance: between + sumOf(left.map((w, item) => w * w * (perItem[item] - squares[item]))) };
 }
 
 // the mean over several numbers of dimensions (pool_predictions)
 function averagePrediction(fitted, items, seen) {
-  const parts = fitted.banks.map((bank) => predictScore(bank, fitted.weights, items, seen)), count = parts.length;
+  const parts = [], count = fitted.banks.length;
+  for (const bank of fitted.banks) { // first axes agree: each search begins at the last ability along them
+    const start = parts.length ? parts.at(-1).mode[0] : 0;
+    parts.push(predictScore(bank, fitted.weights, items, seen, start));
+  }
   const score = sumOf(parts.map((part) => part.score)) / count;
   const between = count > 1 ? sumOf(parts.map((part) => (part.score - score) ** 2)) / (count - 1) : 0;
   const perItem = fitted.weights.map((_, item) => sumOf(parts.map((part) => part.perItem[item])) / count);

@@ -143,45 +143,45 @@ def greedy_choice(
     "The gain of each item (equation 4) and its updates, for some models side by side"
     slopes = model.slopes.astype(np.float32)
     weights = np.asarray(model.weights, np.float32)
+    rows = np.arange(len(asked))
     # both: models x points x items
     p_correct, attenuation = predictive_probabilities(model, points)
     variance = p_correct * (1 - p_correct)
-    own_gain = weights**2 * variance.mean(axis=1)
-    np.put_along_axis(own_gain, asked, -np.inf, axis=1)
-    gradient = (variance * attenuation * weights) @ slopes
-    information = variance * attenuation**2
-    observed = np.take_along_axis(information, asked[:, np.newaxis], axis=2)
+    own_gain = weights**2 * variance.sum(axis=1)
+    own_gain[rows[:, np.newaxis], asked] = -np.inf
+    variance *= attenuation
+    gradient = (variance * weights) @ slopes
+    information = np.multiply(variance, attenuation, out=variance)
+    observed = information[rows[:, np.newaxis], :, asked].swapaxes(1, 2)
     observed = (observed * trials[:, np.newaxis])[:, :, np.newaxis]
     asked_slopes = slopes[asked][:, np.newaxis]  # models x 1 x n x D
     hessian = precision + (asked_slopes.swapaxes(2, 3) * observed) @ asked_slopes
     covariance = np.linalg.inv(hessian)
     covariance = covariance.astype(np.float32)
     toward = (covariance @ gradient[..., np.newaxis])[..., 0] @ slopes.T
-    own = quadratic_pairs(covariance).astype(np.float32) @ pair_products(slopes).T
-    rows = np.arange(len(asked))
+    # 1 / omega + a'Ca, by which (a'Cg)^2 is divided
+    room = quadratic_pairs(covariance).astype(np.float32) @ pair_products(slopes).T
+    np.maximum(information, np.float32(1e-30), out=information)
+    room += np.divide(1, information, out=information)
     chosen = np.empty((len(asked), count), int)
-    gain = np.empty_like(own)
+    gain = np.empty_like(room)
     for k in range(count):
-        # omega (a'Cg)^2 / (1 + omega a'Ca), all in one array: new ones cost time
-        np.multiply(information, own, out=gain)
-        gain += 1
-        np.divide(information, gain, out=gain)
-        gain *= toward
-        gain *= toward
-        best = (gain.mean(axis=1) + own_gain).argmax(axis=1)
+        np.multiply(toward, toward, out=gain)  # in one array: new ones cost time
+        gain /= room
+        best = (gain.sum(axis=1) + own_gain).argmax(axis=1)
         chosen[:, k] = best
         own_gain[rows, best] = -np.inf
         if k + 1 == count:
             break
         # the chosen item takes its share of C (Sherman-Morrison), a'Cg and a'Ca
-        omega = information[rows, :, best]
-        share = (omega / (1 + omega * own[rows, :, best]))[..., np.newaxis]
+        share = 1 / room[rows, :, best][..., np.newaxis]
         along = (covariance @ slopes[best][:, np.newaxis, :, np.newaxis])[..., 0]
         across = along @ slopes.T
-        toward -= np.multiply(across, share * toward[rows, :, best, None], out=gain)
+        taken = share * toward[rows, :, best][..., np.newaxis]
+        toward -= np.multiply(across, taken, out=gain)
         across *= across
         across *= share
-        own -= across
+        room -= across
         covariance -= (share * along)[..., np.newaxis] * along[..., np.newaxis, :]
     return chosen
 
@@ -331,6 +331,7 @@ class Assessment(NamedTuple):
 
     sample: ScoreEstimate  # the design-based estimate
     model: ScoreEstimate  # by the item response models, not calibrated
+    posteriors: tuple[Posterior, ...]  # of its ability, by each of these models
     prob_out_of_range: float  # P(stronger than the sources), equation 3
     person_fit: float  # far below 0: a different target
 
@@ -499,16 +500,19 @@ class GuardedIRT(Method):
         models: list[IRT],
         asked: np.ndarray,  # positions of the items with a score
         seen: np.ndarray,  # their scores
-    ) -> ScoreEstimate:  # not calibrated
-        "The average prediction of the models for one target"
+        before: tuple[Posterior, ...] = (),  # with fewer answers
+    ) -> tuple[ScoreEstimate, tuple[Posterior, ...]]:  # not calibrated
+        "The average prediction of the models for one target, and its abilities"
         prediction = pool_predictions(
             models,
             items=asked[np.newaxis],
             seen=seen[np.newaxis],
             trials=self.effective_trials_of(asked, seen)[np.newaxis],
+            before=before,
         )
         se = np.sqrt(prediction.variance[0])
-        return ScoreEstimate(prediction.score[0], se, prediction.per_item[0])
+        estimate = ScoreEstimate(prediction.score[0], se, prediction.per_item[0])
+        return estimate, prediction.posteriors
 
     def assess_target(
         self,
@@ -518,10 +522,11 @@ class GuardedIRT(Method):
     ) -> Assessment:
         "Is this target stronger than the sources, or different?"
         sample = self.sample_estimate(asked, seen)
-        model = self.predict(models, asked, seen)
+        model, posteriors = self.predict(models, asked, seen)
         return Assessment(
             sample=sample,
             model=model,
+            posteriors=posteriors,
             prob_out_of_range=prob_out_of_range(
                 self.ceiling_, (model.score, model.se), (sample.score, sample.se)
             ),
@@ -651,6 +656,7 @@ class GuardedIRT(Method):
         models: list[IRT],
         seen: np.ndarray,  # scores on the first part, NaN: unscored, targets x n
         trials: np.ndarray,  # runs behind each item, filled in as they come, like seen
+        posterior: Posterior | None = None,  # after the first part; None: unknown
     ) -> ItemDialogue:  # returns all items asked, and their scores
         "Ask the most informative items, in a few rounds, after the first part"
         asked = np.tile(self.first_, (len(seen), 1))
@@ -662,9 +668,10 @@ class GuardedIRT(Method):
                 break
             runs = np.take_along_axis(trials, asked, axis=1)
             runs = effective_runs(seen, runs)
-            posterior = sample_posterior(
-                models[-1], asked, seen, trials=runs, start=mode
-            )
+            if mode is not None or posterior is None:
+                posterior = sample_posterior(
+                    models[-1], asked, seen, trials=runs, start=mode
+                )
             mode = posterior.theta.mean(axis=1)  # of mirrored draws; the next is near
             wanted = most_informative_items(
                 models[-1], posterior, asked, count, trials=runs
@@ -678,10 +685,11 @@ class GuardedIRT(Method):
         self,
         models: list[IRT],
         first: np.ndarray,  # scores on the first part, NaN: unscored
+        posterior: Posterior,  # of its ability after the first part
     ) -> ItemDialogue:  # returns positions and scores of the scored items
         "Ask one target the most informative items"
         trials = self.trials_of()[np.newaxis]
-        part = self.choose_in_rounds(models, first[np.newaxis], trials)
+        part = self.choose_in_rounds(models, first[np.newaxis], trials, posterior)
         asked, seen = yield from narrow_to_one_target(part)
         scored = ~np.isnan(seen)
         return asked[scored], seen[scored]
@@ -699,15 +707,16 @@ class GuardedIRT(Method):
             assessment = self.assess_target(models, self.first_[scored], first[scored])
             misfit = assessment.person_fit < self.misfit_limit
         if assessment and not misfit:
+            before = assessment.posteriors
             if assessment.prob_out_of_range <= self.limit:
-                asked, seen = yield from self.ask_target(models, first)
+                asked, seen = yield from self.ask_target(models, first, before[-1])
                 model = assessment.model
                 if len(self.reserve_):
-                    model = self.predict(models, asked, seen)
+                    model = self.predict(models, asked, seen, before)[0]
                 return self.estimate_in_range(model, asked, seen)
             if self.trusts_curves(assessment):
-                asked, seen = yield from self.ask_target(models, first)
-                model = self.predict(models, asked, seen)
+                asked, seen = yield from self.ask_target(models, first, before[-1])
+                model = self.predict(models, asked, seen, before)[0]
                 sample = assessment.sample
                 return self.estimate_by_examined_curves(model, sample, asked, seen)
         if len(self.reserve_):

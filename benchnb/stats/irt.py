@@ -320,8 +320,11 @@ class Kernels(NamedTuple):
     "The kernels of equation (1) on axes on which each is a standard normal"
 
     axes: np.ndarray  # theta @ axes are the coordinates there, dims x dims
-    centers: np.ndarray  # with -|c|^2/2 as a last row, (dims + 1) x sources, float32
-    log_height: float  # of a kernel, over the number of sources
+    centers: np.ndarray  # c, dims x sources, float32
+    half_squares: np.ndarray  # |c|^2/2, shape (sources,), float32
+    log_height: float  # of the kernels, with their share
+    wide: np.ndarray  # minus half the inverse variances of the wide normal, (dims,)
+    log_wide: float  # its height, with its share
 
 # %% ../../nbs/stats/irt_posterior.ipynb #3666aefc
 def kernels(
@@ -337,10 +340,15 @@ def kernels(
     root = np.linalg.cholesky(width**2 * cov)
     axes = np.linalg.inv(root).T
     centers = np.sqrt(1 - width**2) * model.theta @ axes
-    centers = np.column_stack([centers, -(centers**2).sum(axis=1) / 2])
-    log_height = -np.log(sources) - np.log(np.diagonal(root)).sum()
-    centers = np.ascontiguousarray(centers.T, np.float32)
-    model._kernels = Kernels(axes=axes, centers=centers, log_height=log_height)
+    variance = np.array([9.0] + [1.5] * (dims - 1))
+    model._kernels = Kernels(
+        axes=axes,
+        centers=np.ascontiguousarray(centers.T, np.float32),
+        half_squares=((centers**2).sum(axis=1) / 2).astype(np.float32),
+        log_height=np.log(0.9 / sources) - np.log(np.diagonal(root)).sum(),
+        wide=-0.5 / variance,
+        log_wide=np.log(0.1) - np.log(variance).sum() / 2,
+    )
     return model._kernels
 
 
@@ -350,17 +358,15 @@ def log_prior(
 ) -> np.ndarray:  # ... x points, up to a constant
     "Log density of a new model's ability (equation 1)"
     near = kernels(model)
-    dims = theta.shape[-1]
-    at = theta @ near.axes
-    exponents = np.concatenate([at, np.ones((*at.shape[:-1], 1))], axis=-1)
-    exponents = exponents.astype(np.float32) @ near.centers
-    largest = exponents.max(axis=-1, keepdims=True)
-    exponents -= largest
-    like = np.log(np.exp(exponents, out=exponents).sum(axis=-1, dtype=float))
-    like += largest[..., 0] + near.log_height - (at**2).sum(axis=-1) / 2
-    wide = np.array([9.0] + [1.5] * (dims - 1))
-    new = -((theta**2) / wide).sum(axis=-1) / 2 - np.log(wide).sum() / 2
-    return np.logaddexp(np.log(0.9) + like, np.log(0.1) + new)
+    at = (theta @ near.axes).astype(np.float32)
+    exponents = at @ near.centers
+    exponents -= near.half_squares
+    exponents -= (at * at).sum(axis=-1, keepdims=True) / 2
+    mass = np.exp(exponents, out=exponents).sum(axis=-1)
+    like = np.log(np.maximum(mass, 1e-37), dtype=float)  # far away only the wide counts
+    return np.logaddexp(
+        like + near.log_height, (theta * theta) @ near.wide + near.log_wide
+    )
 
 # %% ../../nbs/stats/irt_posterior.ipynb #da9a9e19
 class Posterior(NamedTuple):
@@ -420,6 +426,9 @@ def wide_prior_precision(
     return np.diag([0.25] + [1.0] * (dims - 1))
 
 # %% ../../nbs/stats/irt_posterior.ipynb #850b880a
+SETTLED = 1e-3  # the search ends: the next step would be about its square
+
+
 def posterior_mode(
     model: IRT,
     items: np.ndarray,  # positions of the items answered, models x n
@@ -434,8 +443,9 @@ def posterior_mode(
     params = model.half_params[:, items].swapaxes(0, 1).astype(float)
     flattening = model.flattening[:, items].swapaxes(0, 1).astype(float)
     slopes = model.slopes[items]  # models x n x dims
-    runs = np.where(np.isnan(seen), 0, trials)
-    scores = np.nan_to_num(seen)
+    unknown = np.isnan(seen)
+    runs = np.where(unknown, 0, trials)
+    scores = np.where(unknown, 0, seen)
     theta = np.tile(prior.mean, (len(items), 1)) if start is None else start
     moving = True
     for _ in range(30):
@@ -450,7 +460,7 @@ def posterior_mode(
         hessian += prior.precision
         step = newton_step(gradient, hessian, 1) * moving
         theta = theta + step
-        moving = np.abs(step).max(axis=1, keepdims=True) >= 1e-4
+        moving = np.abs(step).max(axis=1, keepdims=True) >= SETTLED
         if not moving.any():
             break
     return theta, hessian
@@ -512,6 +522,7 @@ class Prediction(NamedTuple):
     score: np.ndarray  # shape (models,), perhaps a little outside [0, 1]
     variance: np.ndarray  # shape (models,)
     per_item: np.ndarray  # P(correct) of each item, models x items
+    posteriors: tuple[Posterior, ...]  # one for each number of dimensions
 
 # %% ../../nbs/stats/irt_posterior.ipynb #a59afe2c
 def spanning_draws(
@@ -582,10 +593,11 @@ def predict_score(
     "The expected scores and their variances (equation 3)"
     assert model.weights is not None  # the bank was fitted
     weights = model.weights
-    known = ~np.isnan(seen)
+    unknown = np.isnan(seen)
     unseen = np.tile(weights, (len(items), 1))
-    np.put_along_axis(unseen, items, np.where(known, 0, weights[items]), axis=1)
-    answered = (weights[items] * np.nan_to_num(seen)).sum(axis=1)
+    own = weights[items]
+    np.put_along_axis(unseen, items, np.where(unknown, own, 0), axis=1)
+    answered = (own * np.where(unknown, 0, seen)).sum(axis=1)
     many = len(weights) >= MANY_ITEMS
     width = 1 if many else max(1, ROWS // posterior.weights.shape[1])
     parts = [slice(k, k + width) for k in range(0, len(items), width)]
@@ -600,7 +612,7 @@ def predict_score(
     score = (posterior.weights * scores).sum(axis=1)
     apart = scores - score[:, np.newaxis]
     variance = (posterior.weights * apart**2).sum(axis=1) + random
-    return Prediction(score, variance, per_item)
+    return Prediction(score, variance, per_item, (posterior,))
 
 # %% ../../nbs/stats/irt_posterior.ipynb #1d7155ab
 def pool_predictions(
@@ -608,13 +620,24 @@ def pool_predictions(
     items: np.ndarray,  # positions of the items answered, models x n
     seen: np.ndarray,  # their scores, NaN: unscored, models x n
     trials: np.ndarray | float = 1.0,  # runs behind each score, models x n
+    before: tuple[Posterior, ...] = (),  # with fewer answers: the searches begin there
 ) -> Prediction:
     "The mean of several predictions; the variance between them is added"
-    parts = []
-    for model in models:
-        posterior = sample_posterior(model, items, seen, trials)
+    parts: list[Prediction] = []
+    for k, model in enumerate(models):
+        start = None
+        if before:
+            start = before[k].theta.mean(axis=1)  # of mirrored draws: their mode
+        elif parts:  # first axes agree: the score grows along them
+            start = np.zeros((len(items), model.slopes.shape[1]))
+            start[:, 0] = parts[-1].posteriors[0].theta[..., 0].mean(axis=1)
+        posterior = sample_posterior(model, items, seen, trials, start=start)
         parts.append(predict_score(model, posterior, items, seen))
-    scores, variances, per_item = (np.array(part) for part in zip(*parts, strict=True))
-    between = scores.var(axis=0, ddof=1) if len(scores) > 1 else 0.0
-    variance = variances.mean(axis=0) + between
-    return Prediction(scores.mean(axis=0), variance, per_item.mean(axis=0))
+    scores = np.array([part.score for part in parts])
+    between = scores.var(axis=0, ddof=1) if len(parts) > 1 else 0.0
+    return Prediction(
+        score=scores.mean(axis=0),
+        variance=np.mean([part.variance for part in parts], axis=0) + between,
+        per_item=np.mean([part.per_item for part in parts], axis=0),
+        posteriors=tuple(part.posteriors[0] for part in parts),
+    )
