@@ -563,17 +563,20 @@ class GuardedIRT(Method):
         models: list[IRT],
         values: np.ndarray,  # of sources that the models have not seen, NaN: unscored
         trials: np.ndarray,  # runs behind the values
+        before: tuple[Posterior, ...] = (),  # after the first part, where it is known
     ) -> Prediction:  # of all of them
         "Run the in-range part with sources whose scores are known"
 
         def answer(wanted: np.ndarray) -> np.ndarray:
             return np.take_along_axis(values, wanted, axis=1)
 
-        first = np.tile(self.first_, (len(values), 1))
-        dialogue = self.choose_in_rounds(models, answer(first), trials)
+        posterior = before[-1] if before else None
+        dialogue = self.choose_in_rounds(
+            models, values[:, self.first_], trials, posterior
+        )
         asked, seen = drive_generator(dialogue, answer)
-        runs = np.take_along_axis(trials, asked, axis=1)
-        return pool_predictions(models, asked, seen, effective_runs(seen, runs))
+        runs = effective_runs(seen, np.take_along_axis(trials, asked, axis=1))
+        return pool_predictions(models, asked, seen, runs, before)
 
     def standardized_errors(
         self,
@@ -634,13 +637,13 @@ class GuardedIRT(Method):
         first = np.tile(self.first_, (len(values), 1))
         seen = values[:, self.first_]
         runs = effective_runs(seen, trials[:, self.first_])
-        start = pool_predictions(models, first, seen, runs).score
+        start = pool_predictions(models, first, seen, runs)
         sample = np.empty(len(values))
         for k, row in enumerate(seen):
             scored = ~np.isnan(row)
             sample[k] = self.sample_estimate(self.first_[scored], row[scored]).score
-        curves = self.simulate_in_range(models, values, trials).score
-        return curves, sample, (start + sample) / 2 - self.ceiling_
+        curves = self.simulate_in_range(models, values, trials, start.posteriors).score
+        return curves, sample, (start.score + sample) / 2 - self.ceiling_
 
     def trusts_curves(
         self,

@@ -74,7 +74,7 @@ class Undecided:
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #3f31ddd6
 EPS = 1e-9  # a probability nearer to 0 or 1 than this is decided
-MANY_UNDECIDED = 16_384  # above this, pairs are resolved side by side at first
+MANY_UNDECIDED = 8_192  # above this, pairs are resolved side by side at first
 FEW_UNDECIDED = 4_096  # until no more than these are left
 
 # %% ../../nbs/stats/balanced_sampling.ipynb #pairs002

@@ -511,7 +511,7 @@ def smoothed_residual(
 # %% ../../nbs/stats/irt_posterior.ipynb #66abf231
 ROWS = 1_024  # draws that are worked on at once
 POSTERIOR_BLOCK = 65_536  # probabilities that are worked on at once
-MANY_ITEMS = 16_384  # from here on a few draws stand for all
+MANY_ITEMS = 8_192  # from here on a few draws stand for all
 PROBED_ITEMS = 256  # items that tell which draws
 PIVOT = 1e-4  # a draw that adds less than this, relative to the first, is left out
 
@@ -563,18 +563,17 @@ def predict_unseen(
     squares = np.zeros((models, points, 1))
     mean = np.empty(unseen.shape)
     width = max(16, POSTERIOR_BLOCK // (models * points))
+    weights = np.empty((*unseen.shape, 2), np.float32)  # of the unseen items, of all
+    weights[..., 0] = unseen
+    weights[..., 1] = model.weights
+    squared_weights = weights[..., :1] ** 2
     for start in range(0, unseen.shape[1], width):
         part = slice(start, start + width)
         tangent = predictive_curves(model, theta, part)[0]
-        unseen_part = unseen[:, part].astype(np.float32)
-        weights = np.broadcast_to(model.weights[part], unseen_part.shape)
-        weights = weights.astype(np.float32)
-        sums += tangent @ np.stack([unseen_part, weights], axis=-1)
+        sums += tangent @ weights[:, part]
         mean[:, part] = (share @ tangent)[:, 0]
-        squares += (
-            np.square(tangent, out=tangent)
-            @ (unseen_part * unseen_part)[..., np.newaxis]
-        )
+        tangent *= tangent
+        squares += tangent @ squared_weights[:, part]
     sums = sums if mixture is None else mixture @ sums
     mass = unseen.sum(axis=1, keepdims=True)
     total = model.weights.sum()
