@@ -15,27 +15,74 @@ import pandas as pd
 from .scores import Scores, item_means
 
 # %% ../../nbs/data/splits.ipynb #b5bac954
+def filled_and_mask(
+    values: np.ndarray,  # scores, models x items, NaN where not evaluated
+) -> tuple[np.ndarray, np.ndarray]:  # 0 for NaN; 1 where scored: float32, of that shape
+    "Scores with 0 for those that are unknown, and which are known"
+    seen = ~np.isnan(values)
+    filled = np.where(seen, values, 0).astype(np.float32)
+    return filled, seen.astype(np.float32)
+
+
 def relative_disagreement(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
-) -> np.ndarray:  # models x models: 0 for copies, near 1 for unrelated models
+    others: np.ndarray | None = None,  # of other models; None: of the same
+) -> np.ndarray:  # models x others: 0 for copies, near 1 for unrelated models
     "Disagreement of two models over that of unrelated ones with their scores (eq. 2)"
-    seen = ~np.isnan(values)
-    x, mask = np.where(seen, values, 0).astype(np.float32), seen.astype(np.float32)
-    common = mask @ mask.T
+    x, x_mask = filled_and_mask(values)
+    y, y_mask = (x, x_mask) if others is None else filled_and_mask(others)
+    common = x_mask @ y_mask.T
     both = np.maximum(common, 1)
-    right = x @ mask.T  # right answers of the row's model on the common items
-    if ((x == 0) | (x == 1)).all():  # |x - y| = x + y - 2xy: one matrix product
-        apart = (right + right.T - 2 * x @ x.T) / both
+    x_right = x @ y_mask.T  # right answers on the common items
+    y_right = x_mask @ y.T
+    if ((x == 0) | (x == 1)).all() and ((y == 0) | (y == 1)).all():
+        apart = (x_right + y_right - 2 * x @ y.T) / both  # |x - y| = x + y - 2xy
     else:
-        pairs = zip(x, mask, strict=True)
-        apart = np.stack([(np.abs(x - row) * mask * m).sum(1) for row, m in pairs])
+        rows = zip(x, x_mask, strict=True)
+        apart = np.stack([(np.abs(y - row) * y_mask * m).sum(1) for row, m in rows])
         apart /= both
-    p, q = right / both, right.T / both
+    p = x_right / both
+    q = y_right / both
     chance = p * (1 - q) + q * (1 - p)
     with np.errstate(invalid="ignore", divide="ignore"):
         relative = np.where(apart < 1e-6, 0, apart / chance)
     few = common < 0.1 * values.shape[1]  # too little in common to tell
     return np.where(few, 1, relative)
+
+# %% ../../nbs/data/splits.ipynb #copypair1
+BLOCK = 256  # models that are compared with the others at once
+
+
+def highest_copy_score(
+    score: float,  # p
+    limit: float,  # share of chance disagreement up to which models are copies
+) -> float:  # q
+    "The highest score that a near-copy can have: q - p <= delta, in equation 2"
+    slack = 1 - limit * (1 - 2 * score)
+    return (1 + limit) * score / slack if slack > 0 else np.inf
+
+
+def near_copy_pairs(
+    values: np.ndarray,  # scores, models x items, NaN where not evaluated
+    limit: float,  # share of chance disagreement up to which models are copies
+) -> tuple[np.ndarray, np.ndarray]:  # positions of both models of each pair
+    "Pairs of near-copies; without gaps only models of similar scores are compared"
+    if len(values) <= BLOCK or np.isnan(values).any():
+        return np.nonzero(relative_disagreement(values) <= limit)
+    scores = values.mean(axis=1, dtype=float)
+    order = np.argsort(scores, kind="stable")
+    scores = scores[order]
+    pairs = []
+    for start in range(0, len(order), BLOCK):
+        block = order[start : start + BLOCK]
+        highest = highest_copy_score(scores[start + len(block) - 1], limit)
+        stop = np.searchsorted(scores, highest + 1e-6, side="right")
+        others = order[start:stop]
+        close = relative_disagreement(values[block], values[others]) <= limit
+        row, column = np.nonzero(close)
+        pairs.append((block[row], others[column]))
+    first, second = map(np.concatenate, zip(*pairs, strict=True))
+    return first, second
 
 # %% ../../nbs/data/splits.ipynb #bbd71bb4
 def find_copy_groups(
@@ -46,8 +93,11 @@ def find_copy_groups(
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    close = relative_disagreement(values) <= limit
-    return connected_components(csr_array(close), directed=False)[1]
+    first, second = near_copy_pairs(values, limit)
+    close = csr_array(
+        (np.ones(len(first)), (first, second)), shape=2 * values.shape[:1]
+    )
+    return connected_components(close, directed=False)[1]
 
 # %% ../../nbs/data/splits.ipynb #alikeco1
 def effective_models(

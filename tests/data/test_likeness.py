@@ -4,8 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchnb.data import splits
 from benchnb.data.scores import Scores
-from benchnb.data.splits import effective_models
+from benchnb.data.splits import (
+    effective_models,
+    near_copy_pairs,
+    relative_disagreement,
+)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
@@ -37,3 +42,23 @@ def test_what_is_said_of_the_models():
     assert "1 near-copies, 2 families (the largest 80%)" in str(found)
     bare = Scores(values).likeness()
     assert (bare.families, bare.largest, bare.newest) == (None, None, None)
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_copies_among_similar_scores_are_those_among_all(graded, monkeypatch):
+    monkeypatch.setattr(splits, "BLOCK", 7)
+    rng = np.random.default_rng(4)
+    skill = rng.normal(size=(60, 1))
+    values = (rng.random((60, 80)) < 1 / (1 + np.exp(-skill))).astype(float)
+    values[40:] = values[:20]
+    other = rng.random(values.shape) < rng.choice([0.01, 0.04, 0.1], (60, 1))
+    values = np.where(other, 1 - values, values)
+    values[:2] = 0  # nothing and everything right
+    values[2:4] = 1
+    if graded:
+        values = 0.8 * values + 0.1
+    for limit in (0.1, 0.3, 1.0):
+        close = relative_disagreement(values) <= limit
+        pairs = np.zeros_like(close)
+        pairs[near_copy_pairs(values, limit)] = True
+        np.testing.assert_array_equal(pairs | pairs.T, close)
