@@ -315,6 +315,9 @@ import numpy as np
 
 from .logistic import newton_step
 
+# %% ../../nbs/stats/irt_posterior.ipynb #postblk1
+POSTERIOR_BLOCK = 65_536  # numbers that are worked on at once: they stay in the cache
+
 # %% ../../nbs/stats/irt_posterior.ipynb #a2fa4b60
 class Kernels(NamedTuple):
     "The kernels of equation (1) on axes on which each is a standard normal"
@@ -358,11 +361,17 @@ def log_prior(
 ) -> np.ndarray:  # ... x points, up to a constant
     "Log density of a new model's ability (equation 1)"
     near = kernels(model)
-    at = (theta @ near.axes).astype(np.float32)
-    exponents = at @ near.centers
-    exponents -= near.half_squares
-    exponents -= (at * at).sum(axis=-1, keepdims=True) / 2
-    mass = np.exp(exponents, out=exponents).sum(axis=-1)
+    at = (theta @ near.axes).astype(np.float32).reshape(-1, theta.shape[-1])
+    half_squares = (at * at).sum(axis=1, keepdims=True) / 2
+    mass = np.empty(len(at), np.float32)
+    width = max(1, POSTERIOR_BLOCK // len(near.half_squares))
+    for start in range(0, len(at), width):
+        part = slice(start, start + width)
+        exponents = at[part] @ near.centers
+        exponents -= near.half_squares
+        exponents -= half_squares[part]
+        mass[part] = np.exp(exponents, out=exponents).sum(axis=1)
+    mass = mass.reshape(theta.shape[:-1])
     like = np.log(np.maximum(mass, 1e-37), dtype=float)  # far away only the wide counts
     return np.logaddexp(
         like + near.log_height, (theta * theta) @ near.wide + near.log_wide
@@ -498,19 +507,21 @@ def smoothed_residual(
 ) -> np.ndarray:  # what to add, the same shape
     "What the curves miss at such a score, learned from the sources (equation 2)"
     assert model.fitted is not None and model.residual is not None
-    score = np.asarray(score, np.float32)
-    fitted = model.fitted.astype(np.float32)
-    apart = (score[..., np.newaxis] - fitted) / np.float32(KERNEL_WIDTH)
-    kernel = np.multiply(apart, apart, out=apart)
-    kernel *= np.float32(-0.5)
-    np.exp(kernel, out=kernel)
+    unit = np.sqrt(0.5) / KERNEL_WIDTH  # of these the kernel is exp(-x^2)
+    at = (np.asarray(score) * unit).astype(np.float32).reshape(-1, 1)
+    fitted = (model.fitted * unit).astype(np.float32)
     weights = np.column_stack([model.residual, np.ones(len(fitted))]).astype(np.float32)
-    total, mass = np.moveaxis((kernel @ weights).astype(float), -1, 0)
-    return total / (mass + IMAGINARY)
+    sums = np.empty((len(at), 2))  # of kernels times residuals, of kernels
+    width = max(1, POSTERIOR_BLOCK // len(fitted))
+    for start in range(0, len(at), width):
+        kernel = at[start : start + width] - fitted
+        kernel *= kernel
+        np.negative(kernel, out=kernel)
+        sums[start : start + width] = np.exp(kernel, out=kernel) @ weights
+    return (sums[:, 0] / (sums[:, 1] + IMAGINARY)).reshape(np.shape(score))
 
 # %% ../../nbs/stats/irt_posterior.ipynb #66abf231
 ROWS = 1_024  # draws that are worked on at once
-POSTERIOR_BLOCK = 65_536  # probabilities that are worked on at once
 MANY_ITEMS = 8_192  # from here on a few draws stand for all
 PROBED_ITEMS = 256  # items that tell which draws
 PIVOT = 1e-4  # a draw that adds less than this, relative to the first, is left out
