@@ -160,28 +160,30 @@ def greedy_choice(
     covariance = covariance.astype(np.float32)
     toward = (covariance @ gradient[..., np.newaxis])[..., 0] @ slopes.T
     # 1 / omega + a'Ca, by which (a'Cg)^2 is divided
-    room = quadratic_pairs(covariance).astype(np.float32) @ pair_products(slopes).T
+    denominator = (
+        quadratic_pairs(covariance).astype(np.float32) @ pair_products(slopes).T
+    )
     np.maximum(information, np.float32(1e-30), out=information)
-    room += np.divide(1, information, out=information)
+    denominator += np.divide(1, information, out=information)
     chosen = np.empty((len(asked), count), int)
-    gain = np.empty_like(room)
+    gain = np.empty_like(denominator)
     for k in range(count):
         np.multiply(toward, toward, out=gain)  # in one array: new ones cost time
-        gain /= room
+        gain /= denominator
         best = (gain.sum(axis=1) + own_gain).argmax(axis=1)
         chosen[:, k] = best
         own_gain[rows, best] = -np.inf
         if k + 1 == count:
             break
         # the chosen item takes its share of C (Sherman-Morrison), a'Cg and a'Ca
-        share = 1 / room[rows, :, best][..., np.newaxis]
+        share = 1 / denominator[rows, :, best][..., np.newaxis]
         along = (covariance @ slopes[best][:, np.newaxis, :, np.newaxis])[..., 0]
         across = along @ slopes.T
         taken = share * toward[rows, :, best][..., np.newaxis]
         toward -= np.multiply(across, taken, out=gain)
         across *= across
         across *= share
-        room -= across
+        denominator -= across
         covariance -= (share * along)[..., np.newaxis] * along[..., np.newaxis, :]
     return chosen
 
