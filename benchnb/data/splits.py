@@ -68,7 +68,8 @@ def near_copy_pairs(
 ) -> tuple[np.ndarray, np.ndarray]:  # positions of both models of each pair
     "Pairs of near-copies; without gaps only models of similar scores are compared"
     if len(values) <= BLOCK or np.isnan(values).any():
-        return np.nonzero(relative_disagreement(values) <= limit)
+        first, second = np.nonzero(relative_disagreement(values) <= limit)
+        return first, second
     scores = values.mean(axis=1, dtype=float)
     order = np.argsort(scores, kind="stable")
     scores = scores[order]

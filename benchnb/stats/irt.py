@@ -371,8 +371,8 @@ def log_prior(
         exponents -= near.half_squares
         exponents -= half_squares[part]
         mass[part] = np.exp(exponents, out=exponents).sum(axis=1)
-    mass = mass.reshape(theta.shape[:-1])
-    like = np.log(np.maximum(mass, 1e-37), dtype=float)  # far away only the wide counts
+    mass = np.maximum(mass, 1e-37)  # far away only the wide normal counts
+    like = np.log(mass, dtype=float).reshape(theta.shape[:-1])
     return np.logaddexp(
         like + near.log_height, (theta * theta) @ near.wide + near.log_wide
     )
