@@ -60,35 +60,64 @@ from benchnb.stats.logistic import (
 )
 
 # %% ../../nbs/methods/guarded_irt.ipynb #63af9e34
+MIN_BEST = 5  # sources whose answers say what the strong find hard, at least
+BEST_SHARE = 1 / 5  # of the sources
+IMAGINARY_ANSWERS = 4  # added to theirs on each item
+SURE = 0.02  # an expected rate lies so far from 0 and 1, at least
+
+
 def strong_rates(
     values: np.ndarray,  # sources x items, NaN where not evaluated
     scores: np.ndarray,  # of the sources, shape (sources,)
 ) -> np.ndarray:  # shape (items,), in (0, 1)
     "P(correct) of the strongest sources on each item (equation 1)"
     scored = ~np.isnan(values)
-    count = min(len(values), max(5, len(values) // 5))
+    count = min(len(values), max(MIN_BEST, int(BEST_SHARE * len(values))))
     best = np.argsort(-scores, kind="stable")[:count]
     lift = scores[best].mean() - scores.mean()
-    expected = np.clip(item_means(values) + lift, 0.02, 0.98)
+    expected = np.clip(item_means(values) + lift, SURE, 1 - SURE)
     right = np.where(scored[best], values[best], 0).sum(axis=0, dtype=float)
-    return (right + 4 * expected) / (scored[best].sum(axis=0) + 4)
+    answers = scored[best].sum(axis=0)
+    return (right + IMAGINARY_ANSWERS * expected) / (answers + IMAGINARY_ANSWERS)
 
 # %% ../../nbs/methods/guarded_irt.ipynb #86615d1a
+IMAGINARY_MODELS = 60  # whose answers make items neighbours
+LIFT = 1.2  # their mean ability and its deviation, above the sources'
+COMPONENTS = 3  # axes of the space, beside equation (1)
+STRONG_WEIGHT = 2  # of equation (1) among the axes
+
+
 def item_space(
     model: IRT,
     strong: np.ndarray,  # strong_rates, shape (items,)
 ) -> np.ndarray:  # items x 4
     "A space in which items that models like the sources answer alike are neighbours"
-    theta = np.random.default_rng(0).standard_normal((60, model.slopes.shape[1]))
-    theta[:, 0] = 1.2 * theta[:, 0] + 1.2
-    p_correct = predictive_probabilities(model, theta)[0].T.astype(float) / np.sqrt(60)
+    theta = np.random.default_rng(0).standard_normal(
+        (IMAGINARY_MODELS, model.slopes.shape[1])
+    )
+    theta[:, 0] = LIFT * theta[:, 0] + LIFT
+    p_correct = predictive_probabilities(model, theta)[0].T.astype(float)
+    p_correct /= np.sqrt(IMAGINARY_MODELS)
     p_correct -= p_correct.mean(axis=0)
-    components = np.linalg.eigh(p_correct.T @ p_correct)[1][:, ::-1][:, :3]
-    space = np.column_stack([2 * strong, p_correct @ components])
+    components = np.linalg.eigh(p_correct.T @ p_correct)[1][:, ::-1][:, :COMPONENTS]
+    space = np.column_stack([STRONG_WEIGHT * strong, p_correct @ components])
     # rounded, so that the last bits of a processor do not decide between equal items
     return space.round(3)
 
 # %% ../../nbs/methods/guarded_irt.ipynb #c1e1cb98
+EQUAL_PART = 0.5  # of the probability to be drawn; the rest is an item's open outcome
+
+
+def draw_probabilities(
+    weights: np.ndarray,  # of the items in the score, shape (items,)
+    strong: np.ndarray,  # strong_rates, shape (items,)
+    count: int,  # items to be drawn
+) -> np.ndarray:  # shape (items,), sums to count
+    "Items with an open outcome are drawn more often"
+    size = np.sqrt(strong * (1 - strong)) + EQUAL_PART
+    return proportional_probabilities(weights * size, count)
+
+
 def draw_with_reserve(
     probabilities: np.ndarray,  # of each item to be drawn, shape (items,)
     space: np.ndarray,  # where the items lie, items x axes
@@ -102,159 +131,6 @@ def draw_with_reserve(
     share = np.full(len(sample), first / len(sample))
     begin = local_pivotal_sample(share, space[sample], rng)
     return sample[begin], np.delete(sample, begin)
-
-# %% ../../nbs/methods/guarded_irt.ipynb #e7d3e4ae
-def prob_out_of_range(
-    ceiling: float,  # q, a score that few sources exceed
-    model: tuple[float, float],  # estimate and standard error
-    sample: tuple[float, float],  # estimate and standard error
-) -> float:  # in [0, 1]
-    "How likely a target is stronger than the sources (equation 3)"
-    mean = (model[0] + sample[0]) / 2
-    se = np.sqrt((model[1] ** 2 + sample[1] ** 2) / 4)
-    return float(ndtr(-(ceiling - mean) / max(se, 1e-9)))
-
-# %% ../../nbs/methods/guarded_irt.ipynb #4b26d0b4
-def posterior_quantiles(
-    posterior: Posterior,
-    count: int = 8,  # abilities
-) -> np.ndarray:  # models x count x dims
-    "A few abilities that represent each posterior: quantiles along the first axis"
-    along = posterior.theta[..., 0]
-    order = np.argsort(along, axis=1, kind="stable")
-    total = np.cumsum(np.take_along_axis(posterior.weights, order, axis=1), axis=1)
-    levels = (np.arange(count) + 0.5) / count
-    rank = (total[:, np.newaxis] < levels[:, np.newaxis]).sum(axis=2)
-    draws = np.take_along_axis(order, np.minimum(rank, order.shape[1] - 1), axis=1)
-    return np.take_along_axis(posterior.theta, draws[:, :, np.newaxis], axis=1)
-
-# %% ../../nbs/methods/guarded_irt.ipynb #d4f7f81d
-CHOICE_BLOCK = 200_000  # numbers that are worked on at once: they stay in the cache
-
-
-def greedy_choice(
-    model: IRT,
-    points: np.ndarray,  # abilities that represent each posterior, models x points x D
-    asked: np.ndarray,  # positions of the items asked so far, models x n
-    count: int,  # items to choose
-    trials: np.ndarray,  # runs behind the answers so far, models x n
-    precision: np.ndarray,  # of the abilities' prior, D x D
-) -> np.ndarray:  # positions, models x count
-    "The gain of each item (equation 4) and its updates, for some models side by side"
-    slopes = model.slopes.astype(np.float32)
-    weights = np.asarray(model.weights, np.float32)
-    rows = np.arange(len(asked))
-    # both: models x points x items
-    p_correct, attenuation = predictive_probabilities(model, points)
-    variance = p_correct * (1 - p_correct)
-    own_gain = weights**2 * variance.sum(axis=1)
-    own_gain[rows[:, np.newaxis], asked] = -np.inf
-    variance *= attenuation
-    gradient = (variance * weights) @ slopes
-    information = np.multiply(variance, attenuation, out=variance)
-    observed = information[rows[:, np.newaxis], :, asked].swapaxes(1, 2)
-    observed = (observed * trials[:, np.newaxis])[:, :, np.newaxis]
-    asked_slopes = slopes[asked][:, np.newaxis]  # models x 1 x n x D
-    hessian = precision + (asked_slopes.swapaxes(2, 3) * observed) @ asked_slopes
-    covariance = np.linalg.inv(hessian)
-    covariance = covariance.astype(np.float32)
-    toward = (covariance @ gradient[..., np.newaxis])[..., 0] @ slopes.T
-    # 1 / omega + a'Ca, by which (a'Cg)^2 is divided
-    denominator = (
-        quadratic_pairs(covariance).astype(np.float32) @ pair_products(slopes).T
-    )
-    np.maximum(information, np.float32(1e-30), out=information)
-    denominator += np.divide(1, information, out=information)
-    chosen = np.empty((len(asked), count), int)
-    gain = np.empty_like(denominator)
-    for k in range(count):
-        np.multiply(toward, toward, out=gain)  # in one array: new ones cost time
-        gain /= denominator
-        best = (gain.sum(axis=1) + own_gain).argmax(axis=1)
-        chosen[:, k] = best
-        own_gain[rows, best] = -np.inf
-        if k + 1 == count:
-            break
-        # the chosen item takes its share of C (Sherman-Morrison), a'Cg and a'Ca
-        share = 1 / denominator[rows, :, best][..., np.newaxis]
-        along = (covariance @ slopes[best][:, np.newaxis, :, np.newaxis])[..., 0]
-        across = along @ slopes.T
-        taken = share * toward[rows, :, best][..., np.newaxis]
-        toward -= np.multiply(across, taken, out=gain)
-        across *= across
-        across *= share
-        denominator -= across
-        covariance -= (share * along)[..., np.newaxis] * along[..., np.newaxis, :]
-    return chosen
-
-
-def most_informative_items(
-    model: IRT,
-    posterior: Posterior,
-    asked: np.ndarray,  # positions of the items asked so far, models x n
-    count: int,  # items to choose
-    trials: np.ndarray | float = 1.0,  # runs behind the answers so far, models x n
-) -> np.ndarray:  # positions, models x count
-    "Choose, one after another, the items that reduce the variance most (equation 4)"
-    precision = wide_prior_precision(model.slopes.shape[1])
-    points = posterior_quantiles(posterior)
-    trials = np.broadcast_to(np.asarray(trials, np.float32), asked.shape)
-    width = max(1, CHOICE_BLOCK // (points.shape[1] * len(model.slopes)))
-    blocks = [slice(k, k + width) for k in range(0, len(asked), width)]
-    return np.concatenate(
-        [
-            greedy_choice(model, points[b], asked[b], count, trials[b], precision)
-            for b in blocks
-        ]
-    )
-
-# %% ../../nbs/methods/guarded_irt.ipynb #7a1d00e2
-def full_score_line(
-    means: np.ndarray,  # of the sources on these items, shape (sources,)
-    truth: np.ndarray,  # their full scores, NaN: unknown
-) -> tuple[float, float, float]:  # slope, constant, left-out RMSE (equation 5)
-    "From the mean on a part of the items to the full score"
-    usable = ~np.isnan(means + truth)
-    if usable.sum() < MIN_SOURCES or np.ptp(means[usable]) < 1e-9:
-        return 1.0, 0.0, 0.0
-    basis = np.column_stack([means[usable], np.ones(usable.sum())])
-    errors, line = leave_one_out_errors(basis, truth[usable], np.zeros((2, 2)))
-    return float(line[0]), float(line[1]), float(np.sqrt(np.mean(errors**2)))
-
-# %% ../../nbs/methods/guarded_irt.ipynb #exam0002
-MIN_NEWEST = 5  # sources that an exam needs
-
-
-def newest_quarter(
-    source: Scores,
-) -> tuple[np.ndarray, np.ndarray] | None:  # True: older; newest. None: no exam
-    "The older three quarters, and the newest sources that are no near-copies of them"
-    years = release_years(source.models)
-    if np.isnan(years).any():
-        return None
-    rank = np.argsort(np.argsort(years, kind="stable"))
-    older = rank < round(0.75 * len(years))
-    copies = source.near_copies()
-    newest = ~older & ~np.isin(copies, copies[older])
-    enough = older.sum() >= MIN_SOURCES and newest.sum() >= MIN_NEWEST
-    return (older, newest) if enough else None
-
-# %% ../../nbs/methods/guarded_irt.ipynb #exam0006
-USUAL_WEIGHT = 0.8  # of the curves, where the exam said nothing
-IMAGINARY_SOURCES = 10  # sources with this weight
-
-
-def curves_weight(
-    curves: np.ndarray,  # estimates by the curves, shape (sources,)
-    sample: np.ndarray,  # by the random sample alone
-    truth: np.ndarray,  # true scores
-) -> float:  # in [0, 1]
-    "The weight of the curves beside the sample, by shrunk least squares (equation 6)"
-    difference = curves - sample
-    extra = IMAGINARY_SOURCES * np.mean(difference**2)
-    explained = difference @ (truth - sample) + USUAL_WEIGHT * extra
-    total = difference @ difference + extra
-    return float(np.clip(explained / max(total, 1e-12), 0, 1))
 
 # %% ../../nbs/methods/guarded_irt.ipynb #fea8e3ab
 DIMS_AVERAGED = (2, 3, 4)  # numbers of dimensions whose predictions are averaged
@@ -281,8 +157,22 @@ def fit_banks(
         start=start,
     )
 
+# %% ../../nbs/methods/guarded_irt.ipynb #e7d3e4ae
+def prob_out_of_range(
+    ceiling: float,  # q, a score that few sources exceed
+    model: tuple[float, float],  # estimate and standard error
+    sample: tuple[float, float],  # estimate and standard error
+) -> float:  # in [0, 1]
+    "How likely a target is stronger than the sources (equation 3)"
+    mean = (model[0] + sample[0]) / 2
+    se = np.sqrt((model[1] ** 2 + sample[1] ** 2) / 4)
+    return float(ndtr(-(ceiling - mean) / max(se, 1e-9)))
+
 # %% ../../nbs/methods/guarded_irt.ipynb #ef626e50
+CEILING = 0.95  # quantile of the sources' scores that a stronger target exceeds
+INFLATION = (0.85, 2.5)  # the factor of the curves' standard errors, least and most
 BALANCE_GAIN = 0.8  # variance of a balanced sample, relative to an unbalanced one
+USUAL_WEIGHT = 0.8  # of the curves beside the sample, where no exam says another
 EXAMINED_NOTE = (
     "it may be stronger than the sources: the curves of the older sources were tested "
     "on the newest"
@@ -420,7 +310,7 @@ class GuardedIRT(Method):
         if self.partial_:
             self.line_ = full_score_line(scores, source.truth().to_numpy()[usable])
         self.strong_ = strong_rates(values, scores)
-        self.ceiling_ = float(np.quantile(scores, 0.95))
+        self.ceiling_ = float(np.quantile(scores, CEILING))
         self.floor_ = float(scores.min())
         self.ease_ = standardized_logit(self.strong_)
         self.banks_ = []
@@ -538,8 +428,7 @@ class GuardedIRT(Method):
     def prepare(self, budget: int, rng: np.random.Generator) -> "GuardedIRT":
         "Draw the first part and the reserve; calibrate the interval"
         super().prepare(budget, rng)
-        size = np.sqrt(self.strong_ * (1 - self.strong_)) + 0.5
-        probabilities = proportional_probabilities(self.weights_ * size, budget)
+        probabilities = draw_probabilities(self.weights_, self.strong_, budget)
         at_once = self.static or self.too_few_sources
         count = budget if at_once else max(1, round(self.first * budget))
         first, reserve = draw_with_reserve(probabilities, self.space_, count, rng)
@@ -600,7 +489,7 @@ class GuardedIRT(Method):
         errors = np.sort(errors[~np.isnan(errors)])
         rank = min(len(errors), int(np.ceil((len(errors) + 1) * self.level))) - 1
         factor = errors[rank] / ndtri((1 + self.level) / 2)
-        self.se_inflation_ = float(np.clip(factor, 0.85, 2.5))
+        self.se_inflation_ = float(np.clip(factor, *INFLATION))
 
     def hold_exam(
         self,
@@ -881,3 +770,144 @@ class GuardedIRT(Method):
             return RandomDraw(sample, self.inclusion_probabilities_)
         share = len(self.first_) / len(sample)
         return RandomDraw(self.first_, self.inclusion_probabilities_ * share)
+
+# %% ../../nbs/methods/guarded_irt.ipynb #4b26d0b4
+def posterior_quantiles(
+    posterior: Posterior,
+    count: int = 8,  # abilities
+) -> np.ndarray:  # models x count x dims
+    "A few abilities that represent each posterior: quantiles along the first axis"
+    along = posterior.theta[..., 0]
+    order = np.argsort(along, axis=1, kind="stable")
+    total = np.cumsum(np.take_along_axis(posterior.weights, order, axis=1), axis=1)
+    levels = (np.arange(count) + 0.5) / count
+    rank = (total[:, np.newaxis] < levels[:, np.newaxis]).sum(axis=2)
+    draws = np.take_along_axis(order, np.minimum(rank, order.shape[1] - 1), axis=1)
+    return np.take_along_axis(posterior.theta, draws[:, :, np.newaxis], axis=1)
+
+# %% ../../nbs/methods/guarded_irt.ipynb #d4f7f81d
+CHOICE_BLOCK = 200_000  # numbers that are worked on at once: they stay in the cache
+
+
+def greedy_choice(
+    model: IRT,
+    points: np.ndarray,  # abilities that represent each posterior, models x points x D
+    asked: np.ndarray,  # positions of the items asked so far, models x n
+    count: int,  # items to choose
+    trials: np.ndarray,  # runs behind the answers so far, models x n
+    precision: np.ndarray,  # of the abilities' prior, D x D
+) -> np.ndarray:  # positions, models x count
+    "The gain of each item (equation 4) and its updates, for some models side by side"
+    slopes = model.slopes.astype(np.float32)
+    weights = np.asarray(model.weights, np.float32)
+    rows = np.arange(len(asked))
+    # both: models x points x items
+    p_correct, attenuation = predictive_probabilities(model, points)
+    variance = p_correct * (1 - p_correct)
+    own_gain = weights**2 * variance.sum(axis=1)
+    own_gain[rows[:, np.newaxis], asked] = -np.inf
+    variance *= attenuation
+    gradient = (variance * weights) @ slopes
+    information = np.multiply(variance, attenuation, out=variance)
+    observed = information[rows[:, np.newaxis], :, asked].swapaxes(1, 2)
+    observed = (observed * trials[:, np.newaxis])[:, :, np.newaxis]
+    asked_slopes = slopes[asked][:, np.newaxis]  # models x 1 x n x D
+    hessian = precision + (asked_slopes.swapaxes(2, 3) * observed) @ asked_slopes
+    covariance = np.linalg.inv(hessian)
+    covariance = covariance.astype(np.float32)
+    toward = (covariance @ gradient[..., np.newaxis])[..., 0] @ slopes.T
+    # 1 / omega + a'Ca, by which (a'Cg)^2 is divided
+    denominator = (
+        quadratic_pairs(covariance).astype(np.float32) @ pair_products(slopes).T
+    )
+    np.maximum(information, np.float32(1e-30), out=information)
+    denominator += np.divide(1, information, out=information)
+    chosen = np.empty((len(asked), count), int)
+    gain = np.empty_like(denominator)
+    for k in range(count):
+        np.multiply(toward, toward, out=gain)  # in one array: new ones cost time
+        gain /= denominator
+        best = (gain.sum(axis=1) + own_gain).argmax(axis=1)
+        chosen[:, k] = best
+        own_gain[rows, best] = -np.inf
+        if k + 1 == count:
+            break
+        # the chosen item takes its share of C (Sherman-Morrison), a'Cg and a'Ca
+        share = 1 / denominator[rows, :, best][..., np.newaxis]
+        along = (covariance @ slopes[best][:, np.newaxis, :, np.newaxis])[..., 0]
+        across = along @ slopes.T
+        taken = share * toward[rows, :, best][..., np.newaxis]
+        toward -= np.multiply(across, taken, out=gain)
+        across *= across
+        across *= share
+        denominator -= across
+        covariance -= (share * along)[..., np.newaxis] * along[..., np.newaxis, :]
+    return chosen
+
+
+def most_informative_items(
+    model: IRT,
+    posterior: Posterior,
+    asked: np.ndarray,  # positions of the items asked so far, models x n
+    count: int,  # items to choose
+    trials: np.ndarray | float = 1.0,  # runs behind the answers so far, models x n
+) -> np.ndarray:  # positions, models x count
+    "Choose, one after another, the items that reduce the variance most (equation 4)"
+    precision = wide_prior_precision(model.slopes.shape[1])
+    points = posterior_quantiles(posterior)
+    trials = np.broadcast_to(np.asarray(trials, np.float32), asked.shape)
+    width = max(1, CHOICE_BLOCK // (points.shape[1] * len(model.slopes)))
+    blocks = [slice(k, k + width) for k in range(0, len(asked), width)]
+    return np.concatenate(
+        [
+            greedy_choice(model, points[b], asked[b], count, trials[b], precision)
+            for b in blocks
+        ]
+    )
+
+# %% ../../nbs/methods/guarded_irt.ipynb #exam0002
+MIN_NEWEST = 5  # sources that an exam needs
+
+
+def newest_quarter(
+    source: Scores,
+) -> tuple[np.ndarray, np.ndarray] | None:  # True: older; newest. None: no exam
+    "The older three quarters, and the newest sources that are no near-copies of them"
+    years = release_years(source.models)
+    if np.isnan(years).any():
+        return None
+    rank = np.argsort(np.argsort(years, kind="stable"))
+    older = rank < round(0.75 * len(years))
+    copies = source.near_copies()
+    newest = ~older & ~np.isin(copies, copies[older])
+    enough = older.sum() >= MIN_SOURCES and newest.sum() >= MIN_NEWEST
+    return (older, newest) if enough else None
+
+# %% ../../nbs/methods/guarded_irt.ipynb #exam0006
+IMAGINARY_SOURCES = 10  # sources with this weight
+
+
+def curves_weight(
+    curves: np.ndarray,  # estimates by the curves, shape (sources,)
+    sample: np.ndarray,  # by the random sample alone
+    truth: np.ndarray,  # true scores
+) -> float:  # in [0, 1]
+    "The weight of the curves beside the sample, by shrunk least squares (equation 6)"
+    difference = curves - sample
+    extra = IMAGINARY_SOURCES * np.mean(difference**2)
+    explained = difference @ (truth - sample) + USUAL_WEIGHT * extra
+    total = difference @ difference + extra
+    return float(np.clip(explained / max(total, 1e-12), 0, 1))
+
+# %% ../../nbs/methods/guarded_irt.ipynb #7a1d00e2
+def full_score_line(
+    means: np.ndarray,  # of the sources on these items, shape (sources,)
+    truth: np.ndarray,  # their full scores, NaN: unknown
+) -> tuple[float, float, float]:  # slope, constant, left-out RMSE (equation 5)
+    "From the mean on a part of the items to the full score"
+    usable = ~np.isnan(means + truth)
+    if usable.sum() < MIN_SOURCES or np.ptp(means[usable]) < 1e-9:
+        return 1.0, 0.0, 0.0
+    basis = np.column_stack([means[usable], np.ones(usable.sum())])
+    errors, line = leave_one_out_errors(basis, truth[usable], np.zeros((2, 2)))
+    return float(line[0]), float(line[1]), float(np.sqrt(np.mean(errors**2)))
