@@ -13,8 +13,8 @@ import os
 import re
 import sys
 from functools import cache
+from textwrap import fill
 
-import black
 import nbformat
 import numpy as np
 
@@ -172,15 +172,17 @@ def gather_imports(nodes, shown):
     def by_type(name):  # CONSTANTS, Classes, functions
         return not name.isupper(), not name[0].isupper(), name
 
-    wholes = [
-        f"from {module} import {', '.join(sorted(names, key=by_type))}"
-        for module, names in from_modules.items()
-    ]
+    for module, names in from_modules.items():
+        names = ", ".join(sorted(names, key=by_type))
+        line = f"from {module} import {names}"
+        if len(line) > 88:
+            inside = fill(names, 88, initial_indent="    ", subsequent_indent="    ")
+            line = f"from {module} import (\n{inside}\n)"
+        plain.add(line)
     groups = {}
-    for line in sorted([*plain, *wholes], key=import_group):
+    for line in sorted(plain, key=import_group):
         groups.setdefault(import_group(line)[0], []).append(line)
-    text = "\n\n".join("\n".join(lines) for lines in groups.values())
-    return black.format_str(text, mode=black.Mode()).strip()
+    return "\n\n".join("\n".join(lines) for lines in groups.values())
 
 
 def defined(code):

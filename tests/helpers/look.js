@@ -19,7 +19,10 @@
   const hidden = boxes.map((box) => [...box.querySelectorAll('tbody tr')].filter(below(box))).flat();
   const tables = all('main table, main .table-scroll').filter((e) => over(e) || (seen(e) && e.getBoundingClientRect().right > innerWidth + 1));
   const levels = all('main h1, main h2, main h3, main h4, main h5').filter(seen).map((e) => +e.tagName[1]);
+  const code = all('main div.sourceCode');
+  code.forEach((e) => (e.style.display = 'none'));
   const main = text(document.querySelector('main'));
+  code.forEach((e) => (e.style.display = ''));
   const digits = (main.match(/(?<![\w.:/])\d*\.\d{5,}(?![\w.])/g) || []).filter((n) => !/^\d{4}\.\d{5}$/.test(n));
   return {
     height: document.documentElement.scrollHeight,
