@@ -80,6 +80,7 @@ function guardSentence(fitted, reading, now) {
   const flags = now.flags || [], end = flags.includes("above") ? "best" : "worst";
   const extreme = flags.includes("above") || flags.includes("below") ? ` Its score is ${end === "best" ? "above the best" : "below the worst"} of them.` : "";
   if (now.fallback) return `Its answers do not follow ${many}, so they are not used: AIPW on ${sample} estimates it.${extreme}`;
+  if (now.unchecked) return `Unchecked, so no rank: its answers cannot show that it is like ${many}, for whom the interval is made.`;
   if (now.guard === "in range") return `In range: its answers follow ${many}, whose item curves estimate it.${extreme}`;
   const why = now.guard === "misfit" ? `Misfit: it answers unlike ${many}` : `Out of range: it may be stronger than ${many} (probability ${Math.round(100 * now.outside)}%)`;
   const share = Math.round(100 * now.weight); // of the sample in the mixture
@@ -176,7 +177,7 @@ function scoreYourAgent(place, data, reports) {
     if (beside) rows.push(pair(`${n} random tasks`, ...shown(beside)));
     if (truth !== null) rows.push(pair(`true score, all ${count}`, node("b", { textContent: points(truth) }), " points"));
     rows.push(pair("guard", node("b", { className: guard === "in range" ? "in" : "out", textContent: guard === "none" ? "cannot be applied" : guard })));
-    if (!small && reading.kind !== "other") rows.push(pair("rank", node("b", { textContent: place(now.score) }), ` (${place(now.high)} to ${place(now.low)}) of ${rivals.length + 1}`));
+    if (!small && reading.kind !== "other" && !now.unchecked) rows.push(pair("rank", node("b", { textContent: place(now.score) }), ` (${place(now.high)} to ${place(now.low)}) of ${rivals.length + 1}`));
     if (!small) rows.push(pair("spent", node("b", { textContent: money(now.count * each) }), ` of ${money(count * each)}`));
     figures.replaceChildren(...rows);
     const last = reading.items.slice(Math.max(0, n - 3), n).map((item, k) => [tasks[item], answers[item], k]);

@@ -9,6 +9,7 @@ import pytest
 
 from benchnb import Evaluation, get_method, load
 from benchnb.evaluation.left_out import left_out_errors
+from benchnb.evaluation.method import Flag
 from benchnb.evaluation.simulate import keep_estimate_to_certain, prepare_method
 from benchnb.harnesses.swebench import report_scores
 from benchnb.live.bundles import find_bundle, load_bundle
@@ -123,6 +124,8 @@ def whole_reports(table, items):
     hard = table.values.mean(axis=0) < 0.5
     yield hard.astype(float)  # solves only what the others fail
     yield np.where(np.arange(count) % 2, 1.0, 0.0)
+    mixed = table.values[::12].astype(float)  # half an agent, half another profile
+    yield from np.where(np.arange(count) % 3 > 0, mixed, 1 - mixed)[:10]
 
 
 def test_a_report_is_estimated_as_by_the_command(table, reports, javascript):
@@ -132,6 +135,7 @@ def test_a_report_is_estimated_as_by_the_command(table, reports, javascript):
         "reportedEstimate(FITTED, REPORTS.list, input)", answers.tolist()
     )
     flagged = 0
+    unchecked = 0
     for row, one in zip(answers, shown, strict=True):
         live = load_bundle(find_bundle(BUNDLE))
         live.tell(dict(zip(names[items], row, strict=True)))
@@ -139,8 +143,13 @@ def test_a_report_is_estimated_as_by_the_command(table, reports, javascript):
         assert gap(one, estimate) < 1e-6
         flagged += bool(estimate.flags)
         assert bool(estimate.flags) == (
-            one["guard"] != "in range" or one["flags"] != []
+            one["guard"] != "in range"
+            or one["flags"] != []
+            or one.get("unchecked", False)
         )
+        assert (Flag.UNCHECKED in estimate.flags) == one.get("unchecked", False)
+        unchecked += one.get("unchecked", False)
+    assert 0 < unchecked < len(answers)
     assert 3 <= flagged < len(answers)
 
 

@@ -2,12 +2,14 @@
 
 Targets like the sources, stronger, weaker, of another profile, constant and graded, on
 tables that ship; for each: how often the interval holds, what it is labelled, how often
-it is flagged, and whether a rank is told. Finished pieces are kept in a journal, so a
+it is flagged, how often its answers cannot show that it is like the sources, and whether
+a rank is told. Finished pieces are kept in a journal, so a
 run that was interrupted goes on; the table is nbs/results/kinds.csv.
 """
 
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 
 import joblib
@@ -18,6 +20,7 @@ from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.evaluation.guard import Guard
 from benchnb.evaluation.journal import Journal
+from benchnb.evaluation.method import Flag
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method, simulate
 
@@ -33,8 +36,16 @@ METHODS = (
 KINDS = ("like", "stronger", "weaker", "other profile", "constant", "graded")
 SOURCES = 50  # at most
 TARGETS = 20  # of each kind, a trial
-TRIALS = 15  # so 300 runs a cell
+TRIALS = 30  # so 600 runs a cell; those of a trial share their items
 BUDGET = 40
+
+
+@cache
+def load_once(
+    data: str,  # of a table
+) -> Scores:
+    "A table, read once"
+    return load(data)
 
 
 def other_profile(
@@ -85,7 +96,7 @@ def simulate_kind(
 ) -> dict:
     "What one method makes of some targets of one kind"
     rng = np.random.default_rng([trial, KINDS.index(kind), sorted(TABLES).index(data)])
-    scores = load(data)
+    scores = load_once(data)
     items = np.sort(rng.choice(scores.shape[1], TABLES[data], replace=False))
     source, rows = split_sources(scores.select(items=items), kind, rng)
     with warnings.catch_warnings():
@@ -99,6 +110,7 @@ def simulate_kind(
     return {
         "held": held.astype(int).tolist(),
         "flagged": [int(bool(e.flags)) for e in found],
+        "unchecked": [int(Flag.UNCHECKED in e.flags) for e in found],
         "ranked": [int(not np.isnan(e.rank)) for e in found],
         "label": [str(e.kind) for e in found],
         "width": np.ptp(ends, axis=1).round(4).tolist(),
@@ -118,6 +130,7 @@ def cell(
         "runs": len(held),
         "coverage": round(held.mean(), 4),
         "flagged": round(runs["flagged"].mean(), 4),
+        "unchecked": round(runs["unchecked"].mean(), 4),
         "ranked": round(runs["ranked"].mean(), 4),
         "silent_misses": round((silent & ~held).mean(), 4),
         "label": labels[counts.argmax()],

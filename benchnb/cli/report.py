@@ -144,6 +144,8 @@ def _certificate_rows(
         return []
     if certificate["measured"]:
         rows = [("valid for", format_validity(certificate))]
+        if Flag.UNCHECKED in report["flags"]:
+            rows.append(("", "that this is such a model, its answers cannot show"))
     else:
         rows = [("accuracy", format_measured(certificate))]
     for kind, figures in certificate["measured"].items():
@@ -452,6 +454,8 @@ def caveats(
         return [". ".join(notes) + ".", *limits]
     if any(flag in flags for flag in UNLIKE):
         return [_unlike_sources(report), *limits]
+    if Flag.UNCHECKED in flags:
+        return [*limits, *notes]
     return limits or notes
 
 

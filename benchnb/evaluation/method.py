@@ -53,7 +53,7 @@ class Flag(StrEnum):
 
     OUT_OF_RANGE = "out of range"  # stronger or weaker than all sources
     MISFIT = "misfit"  # its answers are unlike those of the sources
-    UNCHECKED = "unchecked"  # no random item says whether its model holds here
+    UNCHECKED = "unchecked"  # its answers cannot show that it is like the sources
     FEW_SOURCES = "few sources"  # too few for the method's own estimate
     FEW_ITEMS = "few items"  # too few for an interval that holds
     UNSCORED = "unscored"  # some items that were asked have no score
@@ -125,13 +125,19 @@ class Estimate:
         return text + "".join(f"; {note}" for note in self.notes)
 
     @property
-    def has_rank(self) -> bool:
-        "Can the score be ranked? Not where its interval rests on unlike sources"
+    def is_doubtful(self) -> bool:
+        "Does it rest on sources that the model is unlike, or not shown to be like?"
+        if self.kind in (IntervalKind.EXACT, IntervalKind.DESIGN):
+            return False
         doubts = {Flag.MISFIT, Flag.UNCHECKED}
         if self.kind is IntervalKind.CONFORMAL:
             doubts.add(Flag.OUT_OF_RANGE)
-        safe = self.kind in (IntervalKind.EXACT, IntervalKind.DESIGN)
-        return not self.unranked and (safe or not self.flags & doubts)
+        return bool(self.flags & doubts)
+
+    @property
+    def has_rank(self) -> bool:
+        "Can the score be ranked? Not where it is doubtful"
+        return not self.unranked and not self.is_doubtful
 
     @property
     def rank(self) -> float:  # 1: best; NaN: unknown

@@ -267,7 +267,8 @@ PAGE = """{measured}.
 
 VALID = """The smallest difference is that between two models' estimates which \
 cannot well be chance (95%).
-**Valid for** {}. `benchnb estimate` flags other models.
+**Valid for** {}. `benchnb estimate` flags other models, and those \
+whose answers cannot show that they are like these.
 """
 
 # %% ../../nbs/live/certificate.ipynb #d187276a
