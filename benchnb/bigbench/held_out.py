@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['CELL_COLUMNS', 'OUTSIDE_RANGE', 'complete_own_records', 'group_folds', 'side_with_gaps', 'gap_patterns',
            'find_donors', 'gap_folds', 'gaps_outside_donors', 'choose_split', 'predict_held_out', 'predictor_errors',
-           'plot_predictors', 'predict_missing']
+           'error_beyond_others', 'plot_predictors', 'predict_missing']
 
 # %% ../../nbs/bigbench/held_out.ipynb #4899f969
 from collections.abc import Sequence
@@ -314,6 +314,23 @@ def predictor_errors(
     table["more"] = more.mean(axis=1)
     table["more_se"] = more.sem(axis=1)
     return table.assign(trials=by.shape[1]).sort_values("mae", kind="stable")
+
+# %% ../../nbs/bigbench/held_out.ipynb #beyond02
+def error_beyond_others(
+    records: pd.DataFrame,  # that were held out, with scores
+    predictions: pd.DataFrame,  # of predict_held_out, on these records
+    name: str,  # of a predictor
+) -> tuple[float, int]:  # NaN: none was held out; scores
+    "Mean absolute error of scores above or below all others of their task"
+    cells = [column for column in CELL_COLUMNS["model"] if column in records]
+    scores = records["score"].groupby([records[column] for column in cells])
+    high = scores.rank(ascending=False, method="max")
+    low = scores.rank(method="max")
+    several = scores.transform("size") > 2
+    beyond = records.index[several & ((high == 1) | (low == 1))]
+    own = predictions[predictions["predictor"] == name]
+    own = own[own.index.isin(beyond)]
+    return float((own["predicted"] - own["score"]).abs().mean()), len(own)
 
 # %% ../../nbs/bigbench/held_out.ipynb #21e2a8f3
 def plot_predictors(

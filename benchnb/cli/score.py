@@ -242,8 +242,8 @@ def _expected_precision(
 ) -> str:
     "How wide the interval will be, as far as that is known"
     from benchnb.data.render import format_points
-    from benchnb.evaluation.left_out import expected_width
-    from benchnb.evaluation.method import Estimate
+    from benchnb.evaluation.left_out import expected_width, newest_errors
+    from benchnb.evaluation.method import Estimate, get_parameters
     from benchnb.live.report import drop_empty_interval
 
     method = live.method
@@ -268,10 +268,20 @@ def _expected_precision(
         true_scores = errors[["truth"]].to_numpy()
         empty = Estimate(0.5, (0, 1), level=level, source_scores=true_scores)
         return drop_empty_interval(empty).notes[0]
-    unlike = (
-        "" if method.design_based else ", wider for a model unlike the earlier ones"
+    text = f"the interval will be about ± {format_points(width / 2, 0)} points"
+    if method.design_based:
+        return text
+    rows = None
+    if live.source is not None:
+        fresh = type(method)(**get_parameters(method))
+        rows = newest_errors(fresh, live.source, method.budget_, live.plan.seed)
+    if rows is None:
+        return f"{text}, wider for a model unlike the earlier ones"
+    newer = expected_width(errors, method, level, live.plan.shift, rows)
+    return (
+        f"{text} for a model like the earlier ones, ± {format_points(newer / 2, 0)} "
+        "for one that is newer than they are"
     )
-    return f"the interval will be about ± {format_points(width / 2, 0)} points{unlike}"
 
 
 @command(

@@ -620,6 +620,13 @@ def predict_command(
     else:
         print()
         print_errors(errors)
+        beyond, count = held_out.error_beyond_others(scored, predictions, best)
+        if beyond > errors["mae"].iloc[0]:
+            text = (
+                f"of scores above or below all others of their task ({count:,} were "
+                f"held out) the error is {100 * beyond:.2f} points"
+            )
+            print(labelled_line("note", text))
         held = {*predictions["new"]}
         for kind, number in filled["new"].value_counts().items():
             if kind not in held:

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['assign_held_out', 'gather_left_out_errors', 'has_enough_to_calibrate', 'held_out_radius', 'TooFewSources',
            'left_out_errors', 'select_task_errors', 'write_left_out_errors', 'read_left_out_errors', 'expected_width',
-           'calibrate_guard']
+           'newest_errors', 'calibrate_guard']
 
 # %% ../../nbs/evaluation/left_out.ipynb #77124577
 import io
@@ -155,6 +155,16 @@ def _with_tasks(rows, estimates, targets):
     )
 
 
+def _left_out_rows(estimates, fitted, ease, targets):
+    "A row for each estimate, with the truth"
+    answers = targets.values.astype(float)
+    rows = [
+        left_out_row(estimate, fitted, ease, own)
+        for estimate, own in zip(estimates, answers, strict=True)
+    ]
+    return pd.DataFrame(rows, targets.models.index).assign(truth=targets.truth())
+
+
 def left_out_errors(
     method: Method,  # not fitted; copied for every fold
     source: Scores,  # models whose scores are known
@@ -180,17 +190,10 @@ def left_out_errors(
                 warnings.simplefilter("ignore")
                 fitted = prepare_method(next(fits), budget, seed)
                 estimates = simulate(fitted, targets)
-                ease = item_means(source.values[fit])
-            part = pd.DataFrame(
-                [
-                    left_out_row(estimate, fitted, ease, answers)
-                    for estimate, answers in zip(
-                        estimates, targets.values.astype(float), strict=True
-                    )
-                ],
-                targets.models.index,
+            part = _left_out_rows(
+                estimates, fitted, item_means(source.values[fit]), targets
             )
-            part = part.assign(truth=targets.truth(), fold=fold, copies=groups[held])
+            part = part.assign(fold=fold, copies=groups[held])
             rows.append(_with_tasks(part, estimates, targets))
             bar.update()
     return pd.concat(rows).dropna(subset="truth")
@@ -237,16 +240,16 @@ def read_left_out_errors(
         return pd.DataFrame(arrays, index=models).astype(kinds)
 
 # %% ../../nbs/evaluation/left_out.ipynb #1eac3d27
-def _is_flagged(errors):
-    "Which of the sources that were left out a guard would flag"
+def _is_flagged(errors, rows):
+    "Which of some models a guard would flag, by the errors of left-out sources"
     low, high = usual_source_range(errors["correction"])
-    flagged = errors["fit"] < usual_source_range(errors["fit"])[0]
-    flagged |= (errors["correction"] < low) | (errors["correction"] > high)
-    fold = errors["fold"].to_numpy()
-    same_fold = fold[:, np.newaxis] == fold
-    others = np.where(same_fold, np.nan, errors["truth"])
-    flagged |= errors["estimate"] < np.nanmin(others, axis=1)
-    flagged |= errors["estimate"] > np.nanmax(others, axis=1)
+    flagged = rows["fit"] < usual_source_range(errors["fit"])[0]
+    flagged |= (rows["correction"] < low) | (rows["correction"] > high)
+    known = ~errors.index.isin(rows.index) if rows is not errors else True
+    same_fold = rows["fold"].to_numpy()[:, np.newaxis] == errors["fold"].to_numpy()
+    others = np.where(~same_fold & known, errors["truth"], np.nan)
+    flagged |= rows["estimate"] < np.nanmin(others, axis=1)
+    flagged |= rows["estimate"] > np.nanmax(others, axis=1)
     return flagged
 
 
@@ -255,13 +258,13 @@ def expected_width(
     method: Method,  # prepared
     level: float = 0.95,  # nominal coverage
     policy: str = "aipw",  # of the guard: report, aipw, abstain
-) -> float:  # mean over the sources that were left out
+    rows: pd.DataFrame | None = None,  # from newest_errors; None: those left out
+) -> float:  # mean over the models of the rows
     "How wide the interval of a new model will be: its own, conformal, or the guard's"
-    estimate = errors["estimate"]
-    is_design = errors.get("design", False)
-    width = (errors["high"] - errors["low"]) * np.where(
-        is_design, 1, method.se_inflation_
-    )
+    rows = errors if rows is None else rows
+    estimate = rows["estimate"]
+    is_design = rows.get("design", False)
+    width = (rows["high"] - rows["low"]) * np.where(is_design, 1, method.se_inflation_)
     has_radius = np.isfinite(method.radius_)
     radius = method.radius_
     if not has_radius:
@@ -269,9 +272,30 @@ def expected_width(
         radius = conformal_radius(once["estimate"] - once["truth"], level)
     symmetric = np.minimum(1, estimate + radius) - np.maximum(0, estimate - radius)
     width = symmetric if has_radius else width.fillna(symmetric)
-    if policy == "aipw" and "fallback" in errors:
-        width = errors["fallback"].where(_is_flagged(errors)).fillna(width)
+    if policy == "aipw" and "fallback" in rows:
+        width = rows["fallback"].where(_is_flagged(errors, rows)).fillna(width)
     return float(width.mean())
+
+# %% ../../nbs/evaluation/left_out.ipynb #newest02
+def newest_errors(
+    method: Method,  # not fitted; it is copied
+    source: Scores,  # models whose scores are known
+    budget: int | Amount,  # items that may be asked, or an amount
+    seed: int = 0,  # of the method
+) -> pd.DataFrame | None:  # as left_out_errors; None: no dates, or too few models
+    "What a method that knows the older sources makes of the newest quarter"
+    try:
+        older, newest = source.split("date")
+    except ValueError:  # a model without a date, or too few
+        return None
+    if min(len(older), len(newest)) < 3:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = prepare_method(method.estimates_only().fit(older), budget, seed)
+        estimates = simulate(fitted, newest)
+    rows = _left_out_rows(estimates, fitted, item_means(older.values), newest)
+    return rows.assign(fold=-1).dropna(subset="truth")
 
 # %% ../../nbs/evaluation/left_out.ipynb #loguard2
 def calibrate_guard(

@@ -7,6 +7,7 @@ __all__ = ['audit', 'measure_without_flagged_items', 'drop_items']
 
 # %% ../../nbs/live/audit.ipynb #483c985d
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -69,6 +70,7 @@ def at_equal_ability(
 def equal_answers(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
     scores: np.ndarray,  # score of each model, shape (models,)
+    once: np.ndarray | slice = slice(None),  # models that are no near-copies; all
 ) -> tuple[np.ndarray, np.ndarray]:  # p, NaN for dead items; of which item
     "The chance that an item agrees with an earlier one in every model (equation 2)"
     filled = fill_gaps(values).astype(np.float64)
@@ -76,7 +78,7 @@ def equal_answers(
     alike, other = largest_earlier_products(standardize_columns(values))
     equal = (filled == filled[:, other]).all(axis=0) & (alike > 0)
     agree = solves * solves[:, other] + (1 - solves) * (1 - solves[:, other])
-    chance = np.minimum(agree.prod(axis=0) * (values.shape[1] - 1), 1)
+    chance = np.minimum(agree[once].prod(axis=0) * (values.shape[1] - 1), 1)
     dead = np.ptp(filled, axis=0) == 0
     return np.where(dead, np.nan, np.where(equal, chance, 1)), other
 
@@ -102,16 +104,31 @@ MIN_GROUPS = 30  # below which dates say nothing of single items
 def model_groupings(
     scores: Scores,
     rows: np.ndarray,  # positions of models
+    names: Sequence[str] = ("family", "llm", "released"),  # facts that models share
 ) -> list[np.ndarray]:  # for each way to group them, the group of each
     "Near-copies, families, language models, and models of one day"
     groupings = [pd.factorize(scores.near_copies()[rows])[0]]
-    for name in ("family", "llm", "released"):
+    for name in names:
         if name in scores.models:
             codes = pd.factorize(scores.models[name].iloc[rows])[0]
             alone = codes < 0  # nothing is known of them
             codes[alone] = codes.max() + 1 + np.arange(alone.sum())
             groupings.append(codes)
     return groupings
+
+
+def count_groups(
+    scored: np.ndarray,  # True where there is a score, models x items
+    groupings: list[np.ndarray],  # the group of each model
+) -> np.ndarray:  # shape (items,)
+    "Groups of models with a score on each item, by the grouping with the fewest"
+    fewest = scored.sum(axis=0)
+    for groups in groupings:
+        order = np.argsort(groups, kind="stable")
+        starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+        members = np.logical_or.reduceat(scored[order], starts, axis=0)
+        fewest = np.minimum(fewest, members.sum(axis=0))
+    return fewest
 
 
 def grouped_p(
@@ -215,13 +232,15 @@ def audit(
     scored = ~np.isnan(values)
     table = pd.DataFrame(index=scores.items.index.rename("item"))
     table["classes"] = ""
-    count = scored.sum(axis=0)
+    relatives = model_groupings(scores, np.arange(len(scores)), ("family", "llm"))
+    count = count_groups(scored, relatives)
     table["solved"] = np.where(count > 0, item_means(values), np.nan)
     ability = np.nan_to_num(scores.performance().to_numpy())
     table["r"] = r = part_whole_correlation(values, rest_scores(values))
     table["r_error"] = (1 - r**2) / np.sqrt(np.maximum(count - 3, 1))
     table["against_p"] = fisher_p(-r, count)
-    table["copy_p"], other = equal_answers(values, ability)
+    once = np.unique(relatives[0], return_index=True)[1]
+    table["copy_p"], other = equal_answers(values, ability, once)
     if "text" in scores.items:
         table["cosine"], near = similar_text(scores.items["text"])
         other = np.where(table["cosine"] >= similar, near, other)

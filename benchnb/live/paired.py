@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # %% ../../nbs/live/paired.ipynb #tg000003
 IMAGINARY = 0.25  # of an item, in favour of each model
+MOST_DIFFER = 0.8  # share of items from which the exact interval of wins counts
 BEYOND = 0.75  # of an item, by which the ends move outwards in a finite benchmark
 Count = float | np.ndarray  # one table of counts, or several at once
 
@@ -85,7 +86,25 @@ class Disagreements:
             passes = padded.is_no_surprise(middle, z**2 * left)
             inside = np.where(passes, middle, inside)
             outside = np.where(passes, outside, middle)
-        return np.maximum(outside, self._one_sided_upper(z, left))
+        exact = np.maximum(
+            self._one_sided_upper(z, left), self._many_differ_upper(z, left)
+        )
+        return np.maximum(outside, exact)
+
+    def _many_differ_upper(
+        self, z: float, left: float
+    ) -> Count:  # -1 where few items differ, and A won fewer of them
+        "Clopper and Pearson for A's share of the items that differ (equation 2b)"
+        above = 1 - NormalDist().cdf(z)
+        wins = np.divide(self.ahead, left)
+        losses = np.divide(self.behind, left)
+        n = self.items / left
+        differ = np.minimum(wins + losses + 1, n) / n
+        share = betaincinv(wins + 1, np.maximum(losses, 1e-12), 1 - above)
+        balance = 2 * share - 1
+        end = np.where(balance > 0, differ, 1) * balance
+        led = (losses > 0) & (wins > losses)
+        return np.where(led | (wins + losses >= MOST_DIFFER * n), end, -1.0)
 
     def _one_sided_upper(
         self, z: float, left: float

@@ -553,6 +553,7 @@ class Store:
             state.rows()["evaluation"][0][-1] if state else ""
         )  # of what it holds
         self._base: sqlite3.Connection | None = None  # inside a change
+        self.not_written = ""  # why the table for people is not there; said once
 
     @contextmanager
     def changing(self) -> Generator[None]:
@@ -615,8 +616,14 @@ class Store:
     def write(self, state: State) -> None:
         "Write a state, and its answers as a table for people"
         self.keep(state)
-        if self.is_current():
-            _write_answers(self.folder / ANSWERS_FILE, state.told)
+        if not self.is_current():
+            return
+        reason = _write_answers(self.folder / ANSWERS_FILE, state.told)
+        if reason and reason != self.not_written:
+            warnings.warn(
+                f"{reason}; {STORE_FILE} has the answers all the same", stacklevel=2
+            )
+        self.not_written = reason
 
     def _commit(self, rows: Rows) -> None:
         "Write rows in place of those that are there, and go on with the change"
@@ -633,7 +640,7 @@ class Store:
 def _write_answers(
     path: Path,  # of a CSV file
     told: ToldAnswers,
-) -> None:
+) -> str:  # why it could not be written; empty: it is there
     "What was told as a table; if it cannot be written, the database has it anyway"
     results = told.results
     rows = pd.DataFrame({"item": [*results], "score": [*results.values()]})
@@ -650,6 +657,5 @@ def _write_answers(
         if results and not (path.is_file() and path.read_bytes() == text):
             replace_file(path, lambda name: Path(name).write_bytes(text))
     except OSError as error:
-        warnings.warn(
-            f"{error}; {STORE_FILE} has the answers all the same", stacklevel=2
-        )
+        return str(error)
+    return ""

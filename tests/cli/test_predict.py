@@ -35,6 +35,7 @@ def test_the_best_predictor_fills_the_gaps(truth, capsys):
     assert main(words) == 0
     said = capsys.readouterr().out
     assert "held out  by record, in 10 parts" in said and "best      model_knn" in said
+    assert "above or below all others of their task" in " ".join(said.split())
     assert "10 trials" in said and "written: new.csv, a.png" in said
     assert max(map(len, said.split("\n"))) <= 80
     filled = pd.read_csv("new.csv")

@@ -106,7 +106,7 @@ def fast_ends(n, total=math.inf):
     return low - BEYOND / total, high + BEYOND / total
 
 
-SIDES = (0, 0.1, 0.25, 0.5)
+SIDES = (0, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.25, 0.4, 0.5)
 
 
 def worst_cell(n, total, shares, ends):
@@ -131,12 +131,24 @@ def test_rare_disagreements_on_one_side_are_held(n, total):
         assert np.allclose(ends, fast_ends(n), atol=1e-5)
 
 
+@pytest.mark.parametrize("n", [4, 5, 7, 10, 15, 20])
+def test_differences_on_nearly_all_items_are_held(n):
+    "Equation 2 alone holds .82 where A wins 98 of 100"
+    shares = np.r_[0.55:0.9:0.05, 0.9:1.0:0.02, 1.0]
+    assert worst_cell(n, math.inf, shares, fast_ends(n)) >= 0.94
+    low, high = fast_ends(n)
+    ahead, behind = outcomes(n)
+    turned = np.lexsort((ahead, behind))  # the same outcomes with A and B exchanged
+    order = np.lexsort((behind, ahead))
+    np.testing.assert_allclose(low[order], -high[turned], atol=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "n, total", [(10, math.inf), (20, math.inf), (50, math.inf), (200, math.inf)]
 )
 def test_no_cell_of_a_large_grid_is_below_its_promise(n, total):
-    shares = np.r_[0.001, 0.005, 0.01:0.501:0.01]
+    shares = np.r_[0.001, 0.005, 0.01:0.5:0.01, 0.5:1.0:0.02, 1.0]
     assert worst_cell(n, total, shares, fast_ends(n, total)) >= 0.94
 
 
