@@ -398,6 +398,8 @@ def name_origins(
         for name in log.ids.tolist():
             origins.setdefault((log.task, str(name)), set()).add(log.origin)
     named = {*own}
+    if not named and all(len(places) < 2 for places in origins.values()):
+        return []
     clashes: set[tuple[str, str]] = set()
     for log in logs:
         if not log.origin:
@@ -470,7 +472,7 @@ def common_sampling(
 ) -> dict[str, str]:  # "*": of what has no name here; "": they differ
     "The settings of their answers that all logs share"
     words = []
-    for log in logs:
+    for log in {(id(x.system), x.system_is_whole): x for x in logs}.values():
         own = {
             n: x for n, x in log.system.items() if n.partition(" of ")[0] in SAMPLING
         }
