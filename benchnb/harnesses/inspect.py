@@ -16,6 +16,7 @@ import shlex
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -156,6 +157,9 @@ def edited_scorers(
     return edited
 
 
+key_hash = lru_cache(4096)(text_hash)  # of right answers, which are often few
+
+
 def slim(
     record: dict,  # any object of a log
 ) -> dict:
@@ -168,7 +172,7 @@ def slim(
     kept["invalid"] = invalid_scorers(record)
     kept["edited"] = edited_scorers(record)
     target = record.get("target")
-    kept["answer"] = 0 if target is None else text_hash(str(target))
+    kept["answer"] = 0 if target is None else key_hash(str(target))
     return kept | {"hash": text_hash(record.get("input"))}
 
 
@@ -664,13 +668,9 @@ class Inspect(Harness):
                 header, epochs_by_id, reductions, where, choices, own
             )
             scorer = scores.metric.partition("/")[0]
-            for name, epochs in epochs_by_id.items():
-                if any(scorer in sample["invalid"] for sample in epochs):
-                    failures[name] = Failure.INVALID
-            n_edited = sum(
-                any(scorer in sample["edited"] for sample in epochs)
-                for epochs in epochs_by_id.values()
-            )
+            is_invalid = {s["id"] for s in samples if scorer in s["invalid"]}
+            failures |= dict.fromkeys(is_invalid, Failure.INVALID)
+            n_edited = len({s["id"] for s in samples if scorer in s["edited"]})
             date = timestamp(get_nested(header, "eval", "created"))
             log = Log(
                 model=model,
@@ -679,7 +679,7 @@ class Inspect(Harness):
                 scores=scores.values,
                 hashes=np.array([*hashes.values()], np.uint64),
                 answers=np.array([*answers.values()], np.uint64),
-                cost=np.array([np.sum(counts) for counts in costs.values()]),
+                cost=np.array([sum(counts) for counts in costs.values()]),
                 facts={"evaluated": date} if date else {},
                 file=where,
                 metric=scores.metric,
