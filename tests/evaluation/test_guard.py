@@ -15,9 +15,14 @@ from hypothesis import strategies as st
 from benchnb.data.scores import Scores
 from benchnb.evaluation.compare import compare
 from benchnb.evaluation.guard import (
+    MAX_OUTSIDE,
+    MIN_PROFILE,
     POLICIES,
+    Guard,
+    Likeness,
     fit_to_easiness,
     measure_fit_and_correction,
+    measure_likeness,
     misfit_flags,
     random_part_estimate,
     range_flags,
@@ -151,3 +156,84 @@ def test_a_comparison_takes_a_policy():
     pd.testing.assert_series_equal(guarded["score"][~away], bare["score"][~away])
     with pytest.raises(ValueError, match="policy must be None or one of report"):
         compare(table(), ["random"], [12], policy="none")
+
+
+def rasch_sources(n_models=60, n_items=200, seed=0):
+    "Sources whose abilities and items are spread; the chance of each answer"
+    rng = np.random.default_rng(seed)
+    hardness = rng.normal(0, 1.3, n_items)
+    ability = rng.normal(0, 0.8, n_models)
+    chance = 1 / (1 + np.exp(hardness - ability[:, np.newaxis]))
+    values = (rng.random(chance.shape) < chance).astype(float)
+    return Scores(values), hardness
+
+
+KINDS = {  # ability, slope: of a new model's answers on hardness
+    "like": (0.0, 1.0),
+    "stronger": (4.0, 1.0),
+    "weaker": (-4.0, 1.0),
+    "other profile": (0.0, -1.0),
+    "no profile": (0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["kmeans", "gp_irt", "adaptive_irt"])
+def test_likeness_must_be_shown(name, kind):
+    source, hardness = rasch_sources()
+    ability, slope = KINDS[kind]
+    rng = np.random.default_rng(1)
+    chance = 1 / (1 + np.exp(slope * hardness - ability))
+    rows = (rng.random((12, len(chance))) < chance).astype(float)
+    method = prepare_method(get_method(name).fit(source), 40)
+    guard = Guard("report", source.values.mean(axis=0))
+    found = simulate(method, Scores(rows, source.items), guard=guard)
+    ranked = np.mean([not np.isnan(e.rank) for e in found])
+    assert ranked >= 0.6 if kind == "like" else ranked <= 0.2
+    for estimate in found:
+        assert not (Flag.UNCHECKED in estimate.flags and estimate.has_rank)
+        told = [note for note in estimate.notes if note.startswith("unchecked")]
+        assert bool(told) == (Flag.UNCHECKED in estimate.flags)
+        assert all("stratified" in note and "\n" not in note for note in told)
+    bare = simulate(method, Scores(rows, source.items))
+    assert [e.score for e in bare] == [e.score for e in found]  # no other number
+
+
+def test_a_draw_needs_no_proof():
+    source, hardness = rasch_sources()
+    turned = (hardness > 0)[np.newaxis].astype(float)
+    for name in ("random", "stratified", "aipw"):
+        method = prepare_method(get_method(name).fit(source), 40)
+        guard = Guard("report", source.values.mean(axis=0))
+        (estimate,) = simulate(method, Scores(turned, source.items), guard=guard)
+        assert Flag.UNCHECKED not in estimate.flags and estimate.has_rank
+
+
+def test_what_is_not_at_hand_shows_nothing():
+    source, _ = rasch_sources()
+    method = prepare_method(get_method("kmeans").fit(source), 40)
+    (estimate,) = simulate(method, source.select(models=[0]), guard=Guard("report"))
+    assert Flag.UNCHECKED in estimate.flags and np.isnan(estimate.rank)
+    assert "is not at hand" in estimate.notes[-1]
+    (bare,) = simulate(method, source.select(models=[0]), guard=Guard(None))
+    assert not bare.flags
+
+
+def test_answers_that_say_nothing_show_nothing():
+    source, _ = rasch_sources()
+    method = prepare_method(get_method("kmeans").fit(source), 40)
+    ease = source.values.mean(axis=0)
+    asked = method.coreset_
+    (estimate,) = simulate(method, source.select(models=[0]))
+    seen = source.values[0, asked].astype(float)
+    whole = measure_likeness(estimate, method, ease, asked, seen)
+    assert whole.is_shown
+    for answers in (np.ones(40), np.zeros(40), np.full(40, np.nan), np.full(40, 0.5)):
+        assert measure_likeness(estimate, method, ease, asked, answers).profile == 0
+    few = measure_likeness(estimate, method, ease, asked[:4], seen[:4])
+    assert few == Likeness(0.0, 1.0) and not few.is_shown
+    flat = measure_likeness(estimate, method, np.full(len(ease), 0.5), asked, seen)
+    assert flat.profile == 0
+    assert Likeness(MIN_PROFILE + 0.01, MAX_OUTSIDE).is_shown
+    assert not Likeness(MIN_PROFILE, 0).is_shown
+    assert not Likeness(9, MAX_OUTSIDE + 0.01).is_shown
