@@ -189,7 +189,8 @@ def test_likeness_must_be_shown(name, kind):
     guard = Guard("report", source.values.mean(axis=0))
     found = simulate(method, Scores(rows, source.items), guard=guard)
     ranked = np.mean([not np.isnan(e.rank) for e in found])
-    assert ranked >= 0.6 if kind == "like" else ranked <= 0.2
+    most = 0.25 if kind == "no profile" else 0.1  # a tenth of these pass the test
+    assert ranked >= 0.6 if kind == "like" else ranked <= most
     for estimate in found:
         assert not (Flag.UNCHECKED in estimate.flags and estimate.has_rank)
         told = [note for note in estimate.notes if note.startswith("unchecked")]
