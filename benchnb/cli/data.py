@@ -469,7 +469,7 @@ def counts() -> dict[str, int]:  # kind -> how many
     "each. NAME shows one method with its parameters, or the tables of one paper "
     "(bento, collaborative_filtering, predicting_big_bench, tailored_bench or "
     "essence_bench). A cell of a paper's table is 'reproduced' if sampling error and "
-    "rounding explain the difference, and 'close' if it is more but at most a tenth. "
+    "rounding explain the difference, and 'partly' if it is more but at most a tenth. "
     "Cells that cannot be measured here are counted; --all shows them.",
     rare="all recompute trials jobs",
     plugins=True,

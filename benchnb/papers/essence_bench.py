@@ -77,7 +77,7 @@ def all_methods() -> dict[str, Method]:  # label to method, not fitted
     "Every method of the main results, by its label"
     return {
         "Random": get_method("random"),
-        "PPL-like": Hardest(folds=0),
+        "Hardest items": Hardest(folds=0),
         "AIPW": get_method("aipw"),
         "AnchorPoints": get_method("anchor_points"),
         "gp-IRT": get_method("gp_irt", folds=0),
@@ -232,13 +232,12 @@ def main_cells(
             ours &= cells["column"] == "100 items / rmse"
             yield cells[ours].assign(table=SMART)
     few = replace(runs, trials=min(runs.trials, 3))
-    methods = {"SMART": FilterOnly(folds=0)}
+    methods = {"Random of what the filter leaves": FilterOnly(folds=0)}
     data = "openllm_v1/arc"
     figures = summarize_trials(on_tenths(few, "smart", distinct(data), methods, (200,)))
-    reason = "200 items stand for 460: more are not public"
+    reason = "200 random items stand for SMART's 460; more are not public"
     cells = essence_cells(figures, "ARC", data, SMART, reason)
-    cells = cells[cells["column"].str.endswith("rmse")]
-    yield cells.assign(column="460 items / rmse")
+    yield cells[cells["column"].str.endswith("rmse")]
 
 
 def hellaswag_ranks(
@@ -266,6 +265,44 @@ def hellaswag_ranks(
         table="section: TL;DR",
         reason=PART,
         data=f"{name}, tenths",
+    )
+
+# %% ../../nbs/papers/essence_bench.ipynb #ceil02
+def ceilings(
+    name: str,  # of a part of a benchmark: openllm_v1/hellaswag
+    splits: int = 10,  # nine tenths of the models are sources
+) -> dict[
+    str, float
+]:  # RMSE in points; models that keep their rank within 5%, per cent
+    "What all items reach: the better of ridge regression and the plain mean"
+    from sklearn.linear_model import RidgeCV
+
+    table = distinct(name)
+    rows = []
+    for seed in range(splits):
+        source, new = table.split("random", sources=0.9, seed=seed)
+        truth = new.truth().to_numpy()
+        ridge = RidgeCV(np.logspace(-1, 4, 11)).fit(source.values, source.truth())
+        guesses = {"ridge": ridge.predict(new.values), "mean": new.values.mean(axis=1)}
+        for way, guess in guesses.items():
+            kept = np.mean(rank_shift(truth, guess) <= 0.05)
+            rows.append((way, 100 * metrics.rmse(truth, guess), 100 * kept))
+    figures = pd.DataFrame(rows, columns=["way", "rmse", "kept"]).groupby("way").mean()
+    return {"rmse": figures["rmse"].min(), "kept": figures["kept"].max()}
+
+
+def add_ceilings(
+    cells: pd.DataFrame,  # of every experiment
+    reached: dict[str, dict[str, float]],  # of each data set, from ceilings
+) -> pd.DataFrame:  # with a column ceiling
+    "Put beside each error what all items of its data reach"
+    column = cells["column"].str
+    kind = np.where(column.endswith("rmse"), "rmse", "")
+    kind = np.where(column.endswith("keep their rank %"), "kept", kind)
+    names = cells["data"].str.removesuffix(", tenths")
+    pairs = zip(names, kind, strict=True)
+    return cells.assign(
+        ceiling=[reached.get(name, {}).get(what, np.nan) for name, what in pairs]
     )
 
 # %% ../../nbs/papers/essence_bench.ipynb #1ca7391c
@@ -305,4 +342,6 @@ def measured_cells(
     "Measure every cell again (about half an hour)"
     few = replace(runs, trials=min(runs.trials, 3))
     parts = [*main_cells(runs), ablation_cells(few), hellaswag_ranks(few)]
-    return pd.concat([*parts, acceleration()]).assign(verdict=Verdict.OTHER_DATA)
+    cells = pd.concat([*parts, acceleration()]).assign(verdict=Verdict.OTHER_DATA)
+    names = {data for data, *_ in EXPERIMENTS.values() if "/" in data}
+    return add_ceilings(cells, {name: ceilings(name) for name in names})

@@ -23,6 +23,7 @@ from ..evaluation.compare import compare
 from ..evaluation.journal import Journal
 from benchnb.papers.verdicts import (
     Verdict,
+    join_values,
     judge_cell,
     parse_printed_unit,
     parse_printed_value,
@@ -30,6 +31,7 @@ from benchnb.papers.verdicts import (
 
 # %% ../../nbs/papers/published.ipynb #3f19fb15
 NUMERIC = ["printed_trials", "reproduced", "trials", "stderr", "best", "near"]
+NUMERIC += ["ceiling"]
 
 # %% ../../nbs/papers/published.ipynb #f35cbb2b
 def read_ledger(
@@ -46,11 +48,16 @@ def read_ledger(
 
 # %% ../../nbs/papers/published.ipynb #de00eb84
 def _papers():
-    "Title and year by short name"
+    "Title, year, the method's name and the authors, by short name"
     names = sorted(path.stem for path in resource_path("papers").glob("*.csv"))
     first = {name: read_ledger(name).iloc[0] for name in names}
     return {
-        name: dict(title=line["table"], year=int(line["published"]))
+        name: dict(
+            title=line["table"],
+            year=int(line["published"]),
+            name=line["row"],
+            authors=line["column"],
+        )
         for name, line in first.items()
     }
 
@@ -98,10 +105,10 @@ def published_cells(
 # %% ../../nbs/papers/published.ipynb #379d184e
 CELL = ["paper", "table", "row", "column"]  # the address of a cell
 NUMBERS = ["reproduced", "trials", "stderr"]
-RESULT_COLUMNS = [*CELL, *NUMBERS, "data", "verdict", "reason"]
+BY_TRIAL = ["draws", "by_trial"]  # what the trials share, and their values
+RESULT_COLUMNS = [*CELL, *NUMBERS, "data", "verdict", "reason", *BY_TRIAL, "ceiling"]
 WAY = ["better", "best"]  # which way is better, and what a perfect method reaches
-GIVEN_VERDICTS = [Verdict.OTHER_DATA, Verdict.NOT_REPRODUCED]
-GIVEN_VERDICTS += [Verdict.RESCORED, Verdict.NOT_POSSIBLE]
+GIVEN_VERDICTS = [Verdict.OTHER_DATA, Verdict.CANNOT_TELL]
 
 
 def check_results(
@@ -110,6 +117,8 @@ def check_results(
 ) -> pd.DataFrame:  # columns and types in order; a ValueError names the first bad cell
     "Check addresses, numbers and verdicts given by hand"
     frame = frame.drop(columns=WAY, errors="ignore")
+    for name in {*BY_TRIAL, "ceiling"}.difference(frame):
+        frame[name] = ""
     if sorted(map(str, frame)) != sorted(RESULT_COLUMNS):
         wrong = sorted(set(map(str, frame)) ^ set(RESULT_COLUMNS))
         raise ValueError(
@@ -117,25 +126,28 @@ def check_results(
             f"Wanted: {', '.join(RESULT_COLUMNS)}"
         )
     frame = frame[RESULT_COLUMNS].reset_index(drop=True)
-    words = [*CELL, "data", "verdict", "reason"]
+    words = [*CELL, "data", "verdict", "reason", *BY_TRIAL]
     frame[words] = frame[words].astype(object).fillna("").astype(str)
-    frame[NUMBERS] = frame[NUMBERS].apply(pd.to_numeric).astype(float)
+    numbers = [*NUMBERS, "ceiling"]
+    frame[numbers] = frame[numbers].apply(pd.to_numeric).astype(float)
     given, trials, empty = frame["verdict"], frame["trials"], frame == ""
     odd = np.isinf(frame[NUMBERS]).any(axis=1) | (frame["stderr"] < 0)
     odd |= (trials < 1) | (trials % 1 > 0)
     known, none = ["", *GIVEN_VERDICTS], frame["reproduced"].isna()
-    impossible = given == Verdict.NOT_POSSIBLE
-    unexplained = none | given.isin([Verdict.NOT_REPRODUCED, Verdict.RESCORED])
+    impossible = given == Verdict.CANNOT_TELL
+    listed = frame["by_trial"].str.split().str.len()
     faults = {
         f"paper must be {paper!r}": frame["paper"] != paper,
         "table, row or column is empty": empty[CELL].any(axis=1),
         "comes twice; give a variant a row of its own": frame.duplicated(CELL),
         f"verdict must be in {[*map(str, known)]}": ~given.isin(known),
         "numbers must be finite, stderr from 0 on, trials whole and from 1": odd,
-        "'not possible' and a number exclude each other": impossible & ~none,
-        "has no number, so it is 'not possible'": none & (given != "") & ~impossible,
-        "needs a reason": unexplained & empty["reason"],
+        "'cannot be told' and a number exclude each other": impossible & ~none,
+        "has no number, so it 'cannot be told'": none & (given != "") & ~impossible,
+        "needs a reason": none & empty["reason"],
         "needs data": (given == Verdict.OTHER_DATA) & empty["data"],
+        "by_trial must have a value for each trial": (listed > 0) & (listed != trials),
+        "by_trial needs draws": (listed > 0) & empty["draws"],
     }
     for fault, bad in faults.items():
         if bad.any():
@@ -151,7 +163,7 @@ def store_results(
 ) -> Path:  # the file written
     "Put reproduced cells into `<folder>/<paper>.csv`, six digits each, all or nothing"
     found, book = check_results(frame, paper).drop(columns="paper"), read_ledger(paper)
-    for name in ("reproduced", "stderr"):
+    for name in ("reproduced", "stderr", "ceiling"):
         found[name] = found[name].map(lambda number: float(f"{number:.6g}"))
     number, address = book["kind"] == "number", CELL[1:]
     way = pd.concat([book[number], frame]).reindex(columns=["column", *WAY])
@@ -250,14 +262,17 @@ def mean_cells(
     row: str,  # the column of `trials` that names the row
     columns: dict[str, str],  # column of `trials` to column of the table
     scale: dict[str, float] | None = None,  # factors, such as 100 for per cent
-    **facts: object,  # the same for all cells: paper, table, data, verdict, reason
+    **facts: object,  # the same for all cells: paper, table, data, verdict, draws
 ) -> pd.DataFrame:  # one line per cell, columns of RESULT_COLUMNS
-    "Means over trials and their standard errors as cells of a table"
+    "Means over trials and their standard errors; with draws, each trial's value too"
     groups = trials.groupby(row, sort=False)
     parts = []
     for name, column in columns.items():
         cells = groups[name].agg(reproduced="mean", stderr="sem", trials="size")
-        cells[["reproduced", "stderr"]] *= (scale or {}).get(name, 1)
+        factor = (scale or {}).get(name, 1)
+        cells[["reproduced", "stderr"]] *= factor
+        if facts.get("draws"):
+            cells["by_trial"] = groups[name].agg(lambda x: join_values(factor * x))
         parts.append(cells.rename_axis("row").reset_index().assign(column=column))
     return pd.concat(parts).assign(**{"verdict": "", "reason": ""} | facts)
 
@@ -268,6 +283,7 @@ def add_published_reasons(
 ) -> pd.DataFrame:  # as store_results wants them, with the cells that were not measured
     "Give measured cells the reasons of the paper's file; add what it says of others"
     usual = {"trials": 1, "data": "", "verdict": "", "reason": ""}  # where it is open
+    usual |= dict.fromkeys(BY_TRIAL, "")
     done = done.reindex(columns=[*RESULT_COLUMNS, *WAY]).fillna(usual)
     done = done.assign(paper=paper).reset_index(drop=True)
     printed = published_cells(paper)
@@ -285,10 +301,10 @@ def add_published_reasons(
     rest = rest.drop_duplicates(CELL)
     rest = rest[~within(rest, done)]
     rest = rest[within(rest, printed) | ~rest["table"].isin(done["table"])]
-    gone = within(rest, printed) & (rest["verdict"] != Verdict.NOT_POSSIBLE)
-    words = ["data", "verdict", "reason"]
-    rest.loc[gone, NUMBERS] = math.nan
-    rest.loc[gone, words] = "", str(Verdict.NOT_POSSIBLE), "not measured"
+    gone = within(rest, printed) & (rest["verdict"] != Verdict.CANNOT_TELL)
+    words = ["data", "verdict", "reason", *BY_TRIAL]
+    rest.loc[gone, [*NUMBERS, "ceiling"]] = math.nan
+    rest.loc[gone, words] = "", str(Verdict.CANNOT_TELL), "not measured", "", ""
     return pd.concat([done, rest], ignore_index=True)
 
 # %% ../../nbs/papers/published.ipynb #b5307aa5
@@ -307,23 +323,23 @@ def table_cells(
     names = ["value", "reproduced", "stderr", "unit", "trials", "printed_trials"]
     stored = joined["verdict"]
     printed = joined["published"].notna()
-    own = printed & joined["reproduced"].notna() & stored.isin(["", Verdict.RESCORED])
+    own = printed & joined["reproduced"].notna() & (stored == "")
     among = own.groupby([joined["paper"], joined["table"]]).transform("sum")
     numbers = joined[names].assign(best=joined["best"], among=among)
     by_rule = np.array([str(judge_cell(*cell)) for cell in numbers.to_numpy()])
-    failed = (stored == Verdict.RESCORED) & (by_rule != Verdict.REPRODUCED)
     text = printed & joined["value"].isna()  # not a number
+    joined.loc[stored.isna(), "reason"] = "not measured"
     joined.loc[text & stored.isna(), "reason"] = "printed as text, not as a number"
     cases = [
         (~printed, str(Verdict.NOT_PUBLISHED)),
-        ((stored.fillna("") != "") & ~failed, stored),
-        (text, str(Verdict.NOT_POSSIBLE)),
-        (stored.isna(), str(Verdict.NOT_YET)),
+        (stored.fillna("") != "", stored),
+        (text | stored.isna(), str(Verdict.CANNOT_TELL)),
     ]
     conditions = [condition for condition, _ in cases]
     verdicts = [chosen for _, chosen in cases]
     joined["verdict"] = np.select(conditions, verdicts, by_rule)
     joined[["data", "reason"]] = joined[["data", "reason"]].fillna("")
+    joined[BY_TRIAL] = joined[BY_TRIAL].fillna("")
     shown = ["published", "reproduced", "difference", "printed_trials", "best"]
     return joined[CELL + shown + RESULT_COLUMNS[5:]]
 
@@ -368,6 +384,7 @@ def cells_to_json(
     number = frame["published"].fillna("").map(parse_printed_value).astype(object)
     published = number.where(number.notna(), frame["published"])
     plain = frame.assign(published=published, trials=frame["trials"].astype("Int64"))
+    plain = plain.drop(columns=BY_TRIAL)
     rows = plain.replace({"": None}).to_json(orient="records", lines=True)
     return "[" + ",\n ".join(rows.splitlines()) + "]"
 
@@ -382,7 +399,7 @@ def count_verdicts(
 
 def format_cells(
     frame: pd.DataFrame,  # cells as table_cells gives them
-    all: bool = True,  # False: cells that are not possible are only counted
+    all: bool = True,  # False: cells that cannot be told are only counted
 ) -> str:  # plain text
     "Cells for a terminal: the verdicts counted; of each table its rows and remarks"
     counts = [f"{count} {name}" for name, count in count_verdicts(frame).items()]
@@ -391,7 +408,7 @@ def format_cells(
     lines += ["per cell: published, reproduced, ± standard error, difference, verdict"]
     for names, cells in frame.groupby(["paper", "table"], sort=False):
         lines += ["", ", ".join(names), "-" * len(", ".join(names))]
-        hidden = (cells["verdict"] == Verdict.NOT_POSSIBLE) & (not all)
+        hidden = (cells["verdict"] == Verdict.CANNOT_TELL) & (not all)
         cells = cells[~hidden]
         text = cells_as_text(cells)
         remarks: dict[str, int] = {}  # with their numbers
@@ -409,7 +426,7 @@ def format_cells(
         numbers = [*text]
         text["stderr"] = text["stderr"].replace("(.+)", r"±\1", regex=True)
         text.insert(0, "column", "  " + cells["column"])
-        word = cells["verdict"].str.removesuffix(" by our implementation")
+        word = cells["verdict"]
         table = TextTable(text.assign(verdict=word, mark=marks), numbers, head=False)
         rows = cells["row"].mask(cells["row"] == cells["row"].shift())  # once each
         for row, line in zip(
@@ -420,5 +437,5 @@ def format_cells(
             lines += textwrap.wrap(f"({number}) {remark}", 80)
         if count := hidden.sum():
             subject = "1 cell is" if count == 1 else f"{count} cells are"
-            lines.append(f"{subject} not possible here")
+            lines.append(f"{subject} without a number here")
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchnb.papers.published import (
+    BY_TRIAL,
     CELL,
     PAPERS,
     RESULT_COLUMNS,
@@ -33,6 +34,7 @@ ADDRESS = "GSM8K / TailoredBench", "30 items / kendall"
 FACTS = dict(paper="tailored_bench", table="table 6", data="made up")
 FACTS |= dict(row=ADDRESS[0], column=ADDRESS[1], verdict="", reason="")
 FACTS |= dict(reproduced=0.8647, trials=100, stderr=0.0021)
+FACTS |= dict(draws="", by_trial="", ceiling=math.nan)
 
 
 def results(*changes):
@@ -92,13 +94,6 @@ def test_text_is_no_number(text):
 # ---- results
 
 
-def test_a_list_of_the_authors_is_judged_by_its_numbers(tmp_path):
-    theirs = dict(verdict=Verdict.RESCORED, reason="their list")
-    for value, word in {0.8647: Verdict.RESCORED, 0.8: Verdict.NOT_REPRODUCED}.items():
-        store_results(results(theirs | dict(reproduced=value)), PAPER, tmp_path)
-        assert cell(table_cells("tailored_bench", tmp_path))["verdict"] == word
-
-
 def test_finished_pieces_are_kept(tmp_path):
     runs, work = RunSettings(journals=tmp_path), {"a": (sum, [1, 2])}
     assert runs.once("sums", "x", work) == [3]
@@ -135,10 +130,11 @@ BAD = [  # changes to a right result, and what the error names
     (dict(reproduced=math.inf), "finite"),
     (dict(stderr=-0.1), "stderr"),
     (dict(trials=1.5), "trials"),
-    (dict(verdict="not possible", reason="x"), "possible"),
+    (dict(verdict="cannot be told", reason="x"), "told"),
     (dict(reproduced=math.nan), "reason"),
-    (dict(reproduced=math.nan, verdict="on other data", reason="x"), "not possible"),
-    (dict(verdict=Verdict.NOT_REPRODUCED), "reason"),
+    (dict(reproduced=math.nan, verdict="on other data", reason="x"), "cannot be told"),
+    (dict(by_trial="0.8 0.9", draws="splits"), "each trial"),
+    (dict(by_trial=" ".join(["0.8"] * 100)), "draws"),
     (dict(verdict="on other data", data=""), "data"),
 ]
 
@@ -185,10 +181,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 @pytest.fixture
 def joined(tmp_path):
     "A folder with one result of each kind"
-    other, hand = dict(verdict="on other data"), dict(verdict=Verdict.NOT_REPRODUCED)
+    other = dict(verdict="on other data")
     rows = [{}, dict(column="30 items / mae", reproduced=0.05, stderr=0.0005)]
     rows += [dict(column="20 items / mae", reproduced=0.9) | other]
-    rows += [hand | dict(column="20 items / kendall", reason="tuned on targets")]
     rows += [dict(column="25 items / mae", reproduced=math.nan, reason="no models")]
     rows += [dict(row="GSM8K / AIPW"), dict(table="ours", row="x", column="mae")]
     store_results(results(*rows), PAPER, tmp_path)
@@ -203,12 +198,11 @@ def test_cells_stand_beside_the_printed_ones(joined):
     cells = table_cells("tailored_bench", joined)
     assert len(cells) == sum(COUNTS["tailored_bench"].values()) + 2
     words = {
-        "20 items / kendall": Verdict.NOT_REPRODUCED,
         "20 items / mae": Verdict.OTHER_DATA,
-        "25 items / kendall": Verdict.NOT_YET,
-        "25 items / mae": Verdict.NOT_POSSIBLE,
+        "25 items / kendall": Verdict.CANNOT_TELL,
+        "25 items / mae": Verdict.CANNOT_TELL,
         "30 items / kendall": Verdict.REPRODUCED,
-        "30 items / mae": Verdict.NOT_REPRODUCED,
+        "30 items / mae": Verdict.DIFFERS,
     }
     assert {column: cell(cells, column)["verdict"] for column in words} == words
     assert cell(cells)["difference"] == 0.0017 and cell(cells)["published"] == "0.863"
@@ -219,7 +213,7 @@ def test_cells_stand_beside_the_printed_ones(joined):
     everything = table_cells(folder=joined)
     text = everything[everything["published"] == ">7"].set_index("row")["verdict"]
     assert text.to_dict() == {
-        "MMLU / PPL": Verdict.NOT_POSSIBLE,
+        "MMLU / PPL": Verdict.CANNOT_TELL,
         "MMLU / GraNd": Verdict.OTHER_DATA,
     }
     assert count_verdicts(everything).sum() == len(everything)
@@ -231,7 +225,8 @@ def test_json_is_strict(joined):
 
     cells = table_cells(folder=joined)
     rows = json.loads(cells_to_json(cells), parse_constant=no_constant)
-    assert [list(row) for row in rows] == [list(cells.columns)] * len(cells)
+    shown = [name for name in cells if name not in BY_TRIAL]
+    assert [list(row) for row in rows] == [shown] * len(cells)
     by_address = {tuple(row[name] for name in CELL): row for row in rows}
     mine = by_address["tailored_bench", "table 6", *ADDRESS]
     numbers = ["published", "reproduced", "difference", "trials"]
@@ -279,4 +274,4 @@ def test_terminal_text_fits_and_holds_every_cell(tmp_path):
     assert sum(line.startswith("---") for line in text.splitlines()) == tables
     assert format_cells(cells.iloc[:0]).startswith("0 cells\n")
     short = format_cells(cells, all=False)
-    assert len(short) < len(text) and "not possible here" in short
+    assert len(short) < len(text) and "without a number here" in short

@@ -14,7 +14,7 @@ from benchnb.papers.published import (
     store_results,
     table_cells,
 )
-from benchnb.papers.verdicts import Verdict
+from benchnb.papers.verdicts import Verdict, WhyNot
 from tools.run import ROOT
 
 # counted in the papers: numbered tables and figures
@@ -25,8 +25,9 @@ ITEMS = {
     "tailored_bench": (17, 23),
     "essence_bench": (0, 0),
 }
-NEEDS_A_REASON = [*verdicts.DISAGREEING_VERDICTS, Verdict.DIFFERS, Verdict.RESCORED]
-NEEDS_A_REASON += reproduced.BY_HAND
+NEEDS_A_REASON = [*verdicts.DISAGREEING_VERDICTS, Verdict.CANNOT_TELL]
+FIVE = [Verdict.REPRODUCED, Verdict.SAME_ELSEWHERE, Verdict.PARTLY]
+FIVE += [Verdict.DIFFERS, Verdict.CANNOT_TELL]
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +56,16 @@ def test_every_table_and_figure_is_listed(page, paper):
 def test_lines_have_chapters_known_words_and_reasons(page):
     paths = {ROOT / "nbs" / f"{chapter}.ipynb" for chapter in page["chapter"]}
     assert all(path.is_file() for path in paths)
-    assert set(page["verdict"]) <= set(map(str, Verdict)) - {Verdict.NOT_YET}
+    assert set(page["verdict"]) <= set(FIVE)
+    untold = page["verdict"] == Verdict.CANNOT_TELL
+    assert ((page["why_not"] != WhyNot.NOTHING) == untold).all()
     assert not page.duplicated(["paper", "item"]).any()
     needs = page["verdict"].isin(NEEDS_A_REASON)
     assert (page.loc[needs, "reason"] != "").all()
 
 
 def test_the_good_word_rests_on_stored_numbers(page):
-    words = [Verdict.REPRODUCED, Verdict.REPRODUCED_ELSEWHERE, Verdict.RESCORED]
+    words = [Verdict.REPRODUCED, Verdict.SAME_ELSEWHERE]
     good = page[page["verdict"].isin(words)]
     assert len(good) and (good["agree"] > 0).all()
     assert (good["against"] == 0).all() and (good["agree"] >= good["unclear"]).all()
@@ -96,7 +99,7 @@ def test_no_pair_of_a_claim_is_lost(paper):
             verdicts.claim_gains(wrong, numbers)
 
 
-def test_an_item_with_an_unclear_claim_is_not_decided():
+def test_an_item_with_an_unclear_claim_cannot_be_told():
     cell = dict(table="t", column="mae", better="lower", best=0, trials=50, verdict="")
     rows = {"a": (0.1, 0.001), "b": (0.2, 0.001), "c": (0.1001, 0.01)}
     cells = [cell | dict(row=r, reproduced=x, stderr=e) for r, (x, e) in rows.items()]
@@ -104,7 +107,7 @@ def test_an_item_with_an_unclear_claim_is_not_decided():
     clear = [line | dict(row="a", than="b")] * 3
     for claims, word in (
         (clear, Verdict.REPRODUCED),
-        ([*clear, line | dict(row="a", than="c")], Verdict.NOT_DECIDED),
+        ([*clear, line | dict(row="a", than="c")], Verdict.CANNOT_TELL),
     ):
         given = pd.DataFrame(claims), pd.DataFrame(), pd.DataFrame(cells)
         assert verdicts.judge_item(*given)[1] == word
@@ -117,7 +120,7 @@ def test_a_planted_change_moves_its_line_only(page, tmp_path):
     there &= results["row"].str.startswith("Collaborative filtering")
     results.loc[there, "reproduced"] /= 10  # of a sudden it is the best method
     changed, moved = changed_page(results, tmp_path, page)
-    assert moved == {"figure 5": Verdict.REPRODUCED_ELSEWHERE}
+    assert moved == {"figure 5": Verdict.SAME_ELSEWHERE}
     name = "collaborative_filtering"
     assert reproduced.markdown_page(page, name) != reproduced.markdown_page(
         changed, name
@@ -127,29 +130,35 @@ def test_a_planted_change_moves_its_line_only(page, tmp_path):
 @pytest.mark.slow
 def test_nothing_is_reproduced_without_results(tmp_path):
     empty = reproduced.report(tmp_path)
-    words = set(empty["verdict"])
-    assert Verdict.NOT_YET in words <= {Verdict.NOT_YET, *reproduced.BY_HAND}
+    assert set(empty["verdict"]) == {Verdict.CANNOT_TELL}
     assert all(reproduced.markdown_page(empty, paper) for paper in PAPERS)
 
 
-def test_a_list_re_scored_is_not_called_reproduced():
-    items = read_ledger_lines("item", "bento")
-    entry = next(items.query("table == 'table 6'").itertuples(index=False))
-    cells = table_cells("bento")
-    rest = read_ledger_lines("claim", "bento"), read_ledger_lines("number", "bento")
-    wrong = cells.assign(verdict=Verdict.NOT_REPRODUCED)
-    for given, word in {Verdict.RESCORED: Verdict.RESCORED, "": "reproduced"}.items():
-        line = entry._replace(verdict=given)
-        assert reproduced.report_line(line, cells, *rest)["verdict"] == word
-        judged = reproduced.report_line(line, wrong, *rest)["verdict"]
-        assert judged in verdicts.DISAGREEING_VERDICTS  # the list does not help
+def test_a_printed_list_is_said_beside_the_verdict(page):
+    lines = page[page["basis"] == reproduced.Basis.PRINTED_LIST]
+    assert set(lines["paper"]) == {"bento"} and len(lines) == 5
+    for _, line in lines.iterrows():
+        assert reproduced.verdict_text(line).endswith("printed list")
+
+
+def test_every_square_leads_to_its_line(page):
+    drawn = reproduced.squares(page)
+    links = re.findall(r'href="#([^"]+)"', drawn)
+    for paper in PAPERS:
+        text = reproduced.markdown_page(page, paper)
+        anchors = re.findall(r'<a id="([^"]+)">', text)
+        mine = [link for link in links if link.startswith(paper.replace("_", "-"))]
+        assert mine and set(mine) <= set(anchors)
+        assert len(anchors) == len(set(anchors))
 
 
 def test_no_text_breaks_a_row_and_all_items_count(page):
     text = reproduced.markdown_page(page, "tailored_bench")
     assert "[figure 20](../papers/tailored_bench" in text
-    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()}
-    assert len(widths) == 1
+    folded = reproduced.folded_page(page, "tailored_bench").split("\n\n")[2]
+    for table in (text, folded):
+        rows = table.splitlines()
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
     counts = reproduced.verdict_counts(page)
     assert (counts.drop(columns="all").sum(axis=1) == counts["all"]).all()
     assert counts.loc["all papers", "all"] == 92
