@@ -40,7 +40,8 @@ DETAILS = (
     "|How the cells were measured|Figure 8: the seven hyper-parameters|Large clouds"
     "|Table 3: seconds for one model|Ranks, SMART, and HellaSwag at 50"
     "|All settings by name|Keys|What each idea buys|Side by side|On a leaderboard"
-    "|Items that no model was trained on|Which pairs are hard?"
+    "|Items that no model was trained on|Which pairs are hard?|What the exam gains"
+    "|Items that are only a part"
 )
 FOLDED = re.compile(f"^## ({DETAILS.replace('?', '[?]')})$", flags=re.M)
 LINK = re.compile(r"\\?\[`([^`\]]+)`\]\((https?://[^)#\s]+)#([^)\s]+)\)")
