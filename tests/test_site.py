@@ -280,6 +280,7 @@ FOLDS = {  # code of a cell and its result, and what is said of it where it is f
     "import re\nplot()": ("image/png", "Code of the figure"),
     f"{LONG_CODE}x": ("text/plain", "Code of the result"),
     f"{LONG_CODE}assert x == 1": ("", "Checks"),
+    "check(exercise_1, answer)": ("text/plain", "The check"),
     f"x = ...  # your code\n{LONG_CODE}": ("", None),
     f'def f():\n    "Half of x"\n{LONG_CODE}': ("", "`f`: Half of x"),
     f'class A:\n    "An a"\n\n\ndef f():\n    1\n{LONG_CODE}': (

@@ -43,6 +43,7 @@ DETAILS = (
     "|Items that no model was trained on|Which pairs are hard?|What the exam gains"
     "|Items that are only a part"
 )
+EXERCISE = re.compile(r"^check\(", flags=re.M)  # it tells the hint, and more
 FOLDED = re.compile(f"^## ({DETAILS.replace('?', '[?]')})$", flags=re.M)
 LINK = re.compile(r"\\?\[`([^`\]]+)`\]\((https?://[^)#\s]+)#([^)\s]+)\)")
 # nbdev links a backticked name also where it is the text of a link
@@ -207,6 +208,8 @@ def docstrings(code):
 
 def summary(cell, code):
     "What stands at a folded cell: name and docstring, or what the code makes"
+    if re.search(EXERCISE, code):
+        return "The check"
     kinds = ast.FunctionDef | ast.ClassDef
     documented = [n for n in parsed(code) if isinstance(n, kinds)]
     if documented:
@@ -233,7 +236,7 @@ def present(cell, here):
     head = re.findall(r"^#\| *(?!echo)\S+:.*\n", cell.source, flags=re.M)
     long = sum(bool(line.strip()) for line in code.split("\n")) > OPEN
     result = has_picture(cell) or here.startswith(("papers/", "studies/"))
-    result |= bool(cell.metadata.get("needed"))
+    result |= bool(cell.metadata.get("needed") or re.search(EXERCISE, code))
     if (long or result) and "...  # your code" not in code:
         told = json.dumps(summary(cell, code), ensure_ascii=False)
         head += ["#| code-fold: true\n", f"#| code-summary: {told}\n"]
