@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from ..data.scores import Scores, fill_gaps, item_means
 from benchnb.evaluation.method import (
@@ -25,6 +26,7 @@ from benchnb.evaluation.method import (
 from ..evaluation.registry import register
 from ..stats.balanced_sampling import model_assisted_estimate
 from benchnb.stats.intervals import (
+    normal_quantile,
     proportional_probabilities,
     residual_interval,
     run_variance,
@@ -200,6 +202,15 @@ def neighbour_variance(
     "Half the mean squared difference of neighbours (equation 2)"
     return float((np.diff(seen) ** 2).mean() / 2) if len(seen) > 1 else None
 
+
+def neighbour_widening(
+    n: int,  # scores, at least 2
+    level: float,  # promised coverage
+) -> float:  # at least 1
+    "Student's quantile with the freedom of equation 2, in standard errors, squared"
+    freedom = 2 * (n - 1) ** 2 / (3 * n - 4)
+    return float((stdtrit(freedom, (1 + level) / 2) / normal_quantile(level)) ** 2)
+
 # %% ../../nbs/methods/sampling.ipynb #4dc4866c
 @dataclass(eq=False)
 class InformedSampling(RandomSampling):
@@ -229,7 +240,10 @@ class StratifiedSampling(InformedSampling):
 
     def estimate_from_sample(self, sample: ScoredSample) -> Estimate:
         "The mean varies only within strata (equation 2)"
-        return self.mean_estimate(sample, neighbour_variance(sample.seen))
+        unexplained = neighbour_variance(sample.seen)
+        if unexplained is not None:
+            unexplained *= neighbour_widening(len(sample.seen), self.level)
+        return self.mean_estimate(sample, unexplained)
 
 # %% ../../nbs/methods/sampling.ipynb #5859b929
 @register
