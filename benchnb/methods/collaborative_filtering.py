@@ -34,8 +34,9 @@ from ..stats.transport import transport_answers
 def importance(
     values: np.ndarray,  # scores, models x items, NaN where not evaluated
     how: str = "variance",  # equation 7; "split": equation 14, for 0 and 1 only
+    centre: np.ndarray | None = None,  # of each item; None: the mean of these models
 ) -> np.ndarray:  # at least 0, shape (items,); 0 where fewer than two models answered
-    "How well each item tells the models apart (equations 7, 8 and 14)"
+    "How well each item tells the models apart (equations 7, 8, 9 and 14)"
     scored = ~np.isnan(values)
     count = scored.sum(axis=0)
     total = np.where(scored, values, 0.0).sum(axis=0)
@@ -44,7 +45,9 @@ def importance(
         return np.where(count > 1, 1 / np.maximum(majority, 0.5), 0.0)
     if how != "variance":
         raise ValueError(f"how must be 'variance' or 'split', got {how!r}")
-    centred = np.where(scored, values - total / np.maximum(count, 1), 0.0)
+    if centre is None:
+        centre = total / np.maximum(count, 1)
+    centred = np.where(scored, values - centre, 0.0)
     return (centred**2).sum(axis=0) / np.maximum(count - 1, 1)
 
 # %% ../../nbs/methods/collaborative_filtering.ipynb #90e76331
@@ -158,6 +161,7 @@ class CollaborativeFiltering(Method):
     general: float = param(0.5, "alpha, weight of all sources", low=0, high=1)
     rounds: int = param(3, "requests in all", low=1, whole=True)
     how: str = param("variance", "equation 7 or 14", choices=("variance", "split"))
+    centre: str = param("similar", "mean in equation 9", choices=("similar", "all"))
     least: int = param(20, "items of a task to ask", low=0, whole=True)
     transport: bool = param(True, "borrow from similar tasks")
     count_synthetic: bool = param(False, "in equation 11 too")
@@ -237,9 +241,12 @@ class CollaborativeFiltering(Method):
         number = max(self.similar or 5, 2)  # one model has no variance
         rows = self.values_[:, asked[scored]]
         similar = nearest_models(rows, seen[scored], number, order)
-        among_similar = importance(self.values_[np.ix_(similar, items)], self.how)
+        centre = None
+        if self.centre == "all":
+            centre = self.values_[:, items].mean(axis=0, dtype=np.float64)
+        divides = importance(self.values_[np.ix_(similar, items)], self.how, centre)
         general = self.general * self.importance_[items]
-        return general + (1 - self.general) * among_similar
+        return general + (1 - self.general) * divides
 
     def views(
         self,

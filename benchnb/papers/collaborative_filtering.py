@@ -410,10 +410,11 @@ def filtering_cells(
     def add(trials, columns, table, setting, better, best):
         parts.append(
             mean_cells(
-                trials,
+                trials.sort_values("trial") if "trial" in trials else trials,
                 "row",
                 columns,
                 reason=not_public,
+                draws=f"splits of {setting}",
                 data=setting,
                 better=better,
                 best=best,

@@ -26,9 +26,9 @@ from ..bigbench.records import RecordFeatures
 from ..bigbench.splits import Fold
 from ..data.files import resource_path
 from . import recovering_big_bench as recovering
-from .published import RunSettings, mean_cells
+from .published import RunSettings, deviation_cells, mean_cells
 from .recovering_big_bench import ReproductionSettings
-from .verdicts import Verdict
+from .verdicts import Verdict, join_values
 
 # %% ../../nbs/papers/predicting_big_bench.ipynb #fec57722
 def tune_predictors(
@@ -239,6 +239,7 @@ def batch_seconds(
 # %% ../../nbs/papers/predicting_big_bench.ipynb #199e136f
 OTHER_MACHINE = dict(verdict=Verdict.OTHER_DATA, reason="CPU seconds, another machine")
 
+L1_FOLDS = "folds of L1"
 METRIC_COLUMNS = {"rmse": "rmse", "r2": "r2"}
 METRIC_COLUMNS |= {name: f"task average / {name}" for name in ("pearson", "kendall")}
 
@@ -250,10 +251,18 @@ def comparison_cells(
     label = found["predictor"].map(PREDICTOR_LABELS)
     row = found["setting"].str.replace("comp", "Comp") + " / " + label
     found = found.assign(label=label, row=row)
-    means = mean_cells(found, "row", METRIC_COLUMNS, table="table 6")
-    spread = means["stderr"] * np.sqrt(means["trials"])
-    spread = means.assign(reproduced=spread, stderr=np.nan)
-    spread["column"] += " sd"
+    parts = [
+        mean_cells(
+            part.sort_values("fold"),
+            "row",
+            METRIC_COLUMNS,
+            table="table 6",
+            draws=f"folds of {setting}",
+        )
+        for setting, part in found.groupby("setting", sort=False)
+    ]
+    means = pd.concat(parts, ignore_index=True)
+    spread = deviation_cells(means)
     seconds = found[found["setting"] == "L1"]
     costs = mean_cells(seconds, "label", {"seconds": "seconds"}, table="table 5")
     return pd.concat([means, spread, costs.assign(**OTHER_MACHINE)])
@@ -278,7 +287,22 @@ def sensitivity_cells(
         stderr=np.hypot(easy["stderr"], hard["stderr"]),
         reproduced=loss,
         row=easy.index,
+        draws="folds of L1 and L3 composition",
+        by_trial=[
+            _less(*texts)
+            for texts in zip(easy["by_trial"], hard["by_trial"], strict=True)
+        ],
     ).dropna(subset="reproduced")
+
+
+def _less(
+    easy: str,  # values of the folds
+    hard: object,  # those of the harder setting; NaN: none
+) -> str:
+    "Differences, fold by fold; none where one setting has fewer folds"
+    if not isinstance(hard, str) or len(easy.split()) != len(hard.split()):
+        return ""
+    return join_values(np.array(easy.split(), float) - np.array(hard.split(), float))
 
 
 def group_cells(
@@ -293,6 +317,7 @@ def group_cells(
             "row",
             {"r2": f"{training} / r2"},
             table="figure 3",
+            draws=L1_FOLDS,
             better="higher",  # a new column
             best="1",
         )
@@ -300,7 +325,7 @@ def group_cells(
     ]
     kinds = results[results["grouping"] == "emergence"]
     kinds = kinds.assign(row="L1 / MLP, " + kinds["group"] + " tasks")
-    parts.append(mean_cells(kinds, "row", r2, table="section 3.4"))
+    parts.append(mean_cells(kinds, "row", r2, table="section 3.4", draws=L1_FOLDS))
     families = results[results["grouping"] == "family"]
     single = families[families["training"] == "single-group"]
     fewest = single.groupby("group")["records"].mean()
@@ -309,7 +334,8 @@ def group_cells(
         reason = "" if few == "Gopher" else f"{few}, the family with the fewest records"
         both = families.query("group == @few and not training.str.contains(',')")
         both = both.assign(row="L1 / MLP, Gopher, " + both["training"])
-        parts.append(mean_cells(both, "row", r2, table="section 3.4", reason=reason))
+        cells = mean_cells(both, "row", r2, table="section 3.4", draws=L1_FOLDS)
+        parts.append(cells.assign(reason=reason))
     return pd.concat(parts)
 
 
@@ -395,5 +421,7 @@ def measured_cells(
             cells["row"] = f"{name}: " + cells["row"]
         if name != "bigbench":
             cells["verdict"] = Verdict.OTHER_DATA
+        shared = cells["draws"].fillna("") != ""
+        cells.loc[shared, "draws"] = f"{name}, " + cells["draws"]
         parts.append(cells)
     return pd.concat(parts)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PAPERS', 'resolve_papers', 'read_ledger_lines', 'published_cells', 'store_results', 'read_stored_results',
-           'RunSettings', 'mean_cells', 'add_published_reasons', 'table_cells', 'side_by_side', 'cells_to_json',
-           'count_verdicts', 'format_cells']
+           'RunSettings', 'mean_cells', 'deviation_cells', 'add_published_reasons', 'table_cells', 'side_by_side',
+           'cells_to_json', 'count_verdicts', 'format_cells']
 
 # %% ../../nbs/papers/published.ipynb #5eb16c97
 import math
@@ -275,6 +275,38 @@ def mean_cells(
             cells["by_trial"] = groups[name].agg(lambda x: join_values(factor * x))
         parts.append(cells.rename_axis("row").reset_index().assign(column=column))
     return pd.concat(parts).assign(**{"verdict": "", "reason": ""} | facts)
+
+# %% ../../nbs/papers/published.ipynb #devi02
+def deviation_cells(
+    cells: pd.DataFrame,  # means, from mean_cells
+) -> pd.DataFrame:  # the same addresses, with sd behind the column
+    "Standard deviations over trials, with errors by the jackknife where trials are kept"
+    deviation = cells["stderr"] * np.sqrt(cells["trials"])
+    scatter = cells.assign(
+        reproduced=deviation,
+        stderr=deviation / np.sqrt(2 * (cells["trials"] - 1)),
+        column=cells["column"] + " sd",
+    )
+    if "by_trial" in cells:
+        scatter["by_trial"] = cells["by_trial"].fillna("").map(_pseudo_values)
+        errors = scatter["by_trial"].map(lambda x: np.array(x.split(), float))
+        kept = errors.map(len) > 2
+        scatter.loc[kept, "stderr"] = errors[kept].map(
+            lambda values: values.std(ddof=1) / np.sqrt(len(values))
+        )
+    return scatter
+
+
+def _pseudo_values(
+    by_trial: str,  # values as text
+) -> str:  # those of their standard deviation
+    "The jackknife's pseudo-values of a standard deviation"
+    values = np.array(by_trial.split(), float)
+    count = len(values)
+    if count < 3:
+        return ""
+    without = [np.delete(values, one).std(ddof=1) for one in range(count)]
+    return join_values(count * values.std(ddof=1) - (count - 1) * np.array(without))
 
 # %% ../../nbs/papers/published.ipynb #a0aafc2a
 def add_published_reasons(

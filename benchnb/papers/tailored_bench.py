@@ -20,7 +20,7 @@ from ..evaluation.method import Method
 from ..evaluation.registry import get_method
 from ..evaluation.simulate import prepare_method
 from ..methods.tailored_bench import TailoredBench, TailoredBenchPublished
-from .published import RunSettings, mean_cells
+from .published import RunSettings, deviation_cells, mean_cells
 from .verdicts import Verdict
 from ..stats import metrics
 from ..stats.medoids import choose_medoids, standardize
@@ -67,20 +67,27 @@ def on_halves(
     return runs.compare(name, scores, methods, budgets, split, sources)
 
 
+GIVEN = "trials on the given split"
+
+
 def gsm8k_cells(
     frame: pd.DataFrame,  # what on_halves returned
     table: str,  # the paper's table
     row: str = "GSM8K / {}",  # the paper's row; {}: the method's label
     column: str = "{} items / ",  # what stands before the metric; {}: the budget
-    **facts: object,  # data, verdict and reason, if not the usual ones
+    **facts: object,  # data, verdict, reason; draws: then each trial's value is kept
 ) -> pd.DataFrame:  # one row per cell, as add_published_reasons wants it
     "Mean and standard error of Kendall's tau and the MAE as cells of a table"
+    draws = facts.get("draws", "")
     figures = summarize_trials(frame)
     figures["row"] = figures["method"].map(row.format)
     parts = []
     for budget, part in figures.groupby("budget", sort=False):
         names = {m: column.format(budget) + m for m in ("kendall", "mae")}
-        parts.append(mean_cells(part, "row", names, table=table, data=DATA))
+        part = part.sort_values("trial")
+        parts.append(
+            mean_cells(part, "row", names, table=table, data=DATA, draws=draws)
+        )
     return pd.concat(parts).assign(**facts)
 
 # %% ../../nbs/papers/tailored_bench.ipynb #152cc8df
@@ -126,7 +133,7 @@ def main_tables(
     many = replace(runs, trials=max(runs.trials, MANY))
     frame = on_halves(many, "claim", claim, TABLE_6_ITEMS)
     frame = pd.concat([frame, on_halves(runs, "table_6", others, TABLE_6_ITEMS)])
-    table_6 = gsm8k_cells(frame, "table 6")
+    table_6 = gsm8k_cells(frame, "table 6", draws=GIVEN)
     yield table_6
     yield scatter(table_6, "figure 7")
     halves = on_halves(runs, "halves", claim, TABLE_6_ITEMS, "random")
@@ -373,7 +380,7 @@ def native_figures(
     figures = {"figure 3": shares | kept | bands, "figure 4": numbers}
     for figure, methods in figures.items():
         frame = on_halves(runs, figure.replace(" ", "_"), methods)
-        yield gsm8k_cells(frame, figure, "{}")
+        yield gsm8k_cells(frame, figure, "{}", draws=GIVEN)
 
 
 def scatter(
@@ -381,14 +388,7 @@ def scatter(
     figure: str,
 ) -> pd.DataFrame:  # one row per cell
     "Figures 5 to 8: the standard deviation over trials, with its own standard error"
-    deviation = cells["stderr"] * np.sqrt(cells["trials"])
-    error = deviation / np.sqrt(2 * (cells["trials"] - 1))
-    return cells.assign(
-        reproduced=deviation,
-        stderr=error,
-        table=figure,
-        column=cells["column"] + " sd",
-    )
+    return deviation_cells(cells).assign(table=figure)
 
 
 RIVALS = ("Random", "AnchorPoints", "gp-IRT")  # the paper's baselines
@@ -424,7 +424,8 @@ def _cells_elsewhere(
         return on_halves(runs, prefix + name, methods, budgets, benchmark=benchmark)
 
     methods = {k: m for k, m in paper_methods().items() if k != "AIPW"}
-    table_6 = gsm8k_cells(measure("table_6", methods, TABLE_6_ITEMS), "table 6", row)
+    frame = measure("table_6", methods, TABLE_6_ITEMS)
+    table_6 = gsm8k_cells(frame, "table 6", row, draws=GIVEN)
     yield table_6
     yield scatter(table_6, scattered)
     ours = table_6["row"] == row.format("TailoredBench")
@@ -439,7 +440,7 @@ def _cells_elsewhere(
         count = max(round(part / 15 * len(scores) / 2), 1)
         methods[f"the nearest {part} in 15 sources"] = OtherNatives(count=count)
     frame = measure("number", methods)
-    yield gsm8k_cells(frame, number, "{}")
+    yield gsm8k_cells(frame, number, "{}", draws=GIVEN)
     own = frame[frame["method"] == "the method's own number of sources"]
     trials = pairs_and_natives(own, scores, row.format("TailoredBench"))
     natives = {"natives": "native source models"}
@@ -452,7 +453,8 @@ def _cells_elsewhere(
         yield mean_cells(distances, "row", distance, table="figure 1")
     changes = other_natives()
     for figure, change in {share: "share", band: "band"}.items():
-        yield gsm8k_cells(measure(change, changes[change]), figure, "{}")
+        frame = measure(change, changes[change])
+        yield gsm8k_cells(frame, figure, "{}", draws=GIVEN)
 
 
 def centroid_distances(

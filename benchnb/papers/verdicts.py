@@ -73,7 +73,7 @@ def relative_difference(
 ) -> np.ndarray:  # from 0 on; inf where the printed number is 0 or the best
     "The difference, relative to the printed distance to 0 or to the best value"
     scale = np.fmin(np.abs(published), np.abs(np.subtract(best, published)))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.abs(np.subtract(reproduced, published)) / scale
 
 # %% ../../nbs/papers/published.ipynb #c19bcc60
@@ -262,7 +262,8 @@ def usable_gains(
     gains = gains.assign(paired=gains.get("paired", False))
     beyond = gains.get("beyond", pd.Series(False, gains.index)).astype(bool)
     exact = (gains["error"] == 0) & (not other)  # nothing is drawn
-    return gains[~beyond & (exact | ~(gains["trials"] < MIN_TRIALS))]
+    drawn = (gains["error"] > 0) & ~(gains["trials"] < MIN_TRIALS)
+    return gains[~beyond & (exact | drawn)]
 
 # %% ../../nbs/papers/published.ipynb #0b283fca
 def printed_order(

@@ -46,6 +46,7 @@ kinds = st.sampled_from(["plane", "cosine", "grid", "any"])
 seeds = st.integers(0, 10_000)
 
 
+@pytest.mark.equation("bento", "5")
 @given(seeds, st.integers(2, 40), kinds)
 @settings(max_examples=100, deadline=None)
 def test_it_makes_the_slow_choice(seed, size, kind):

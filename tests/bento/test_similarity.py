@@ -56,6 +56,7 @@ def test_similarity_is_symmetric_and_follows_the_tasks(seed, scale, metric):
     assert np.allclose(shuffled, found[np.ix_(order, order)])
 
 
+@pytest.mark.equation("bento", "4")
 @given(seeds)
 @settings(max_examples=20, deadline=None)
 def test_eigenmaps_solve_the_eigenproblem(seed):

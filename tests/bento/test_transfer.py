@@ -23,6 +23,7 @@ from benchnb.bento.transfer import (
 SCORINGS = ("likelihood", "perplexity", "exact", "last_character")
 
 
+@pytest.mark.equation("bento", "1")
 @pytest.mark.parametrize("scoring", list(SCORINGS))
 def test_with_the_cache_as_without(pair, scoring):
     few = FEW | dict(scoring=scoring, seeds=1)

@@ -40,6 +40,7 @@ def slow_effects(values, model_penalty, task_penalty, rounds=10):
     return mean + np.add.outer(b, c)
 
 
+@pytest.mark.equation("predicting_big_bench", "section 3.3 a")
 @pytest.mark.parametrize("seed", range(3))
 def test_effects_against_a_slow_reference(seed):
     values = holes(seed)
@@ -101,6 +102,7 @@ def test_similarity_against_a_slow_reference(kind, support):
     assert np.allclose(knn.similarity(values, base), slow)
 
 
+@pytest.mark.equation("predicting_big_bench", "section 3.3 c, d")
 @pytest.mark.parametrize("k, least", [(1, 1), (3, 1), (3, 3), (50, 2)])
 def test_neighbours_against_a_slow_reference(k, least):
     values = holes(4)
@@ -120,6 +122,7 @@ def test_neighbours_against_a_slow_reference(k, least):
             assert np.isclose(found[u, i], slow)
 
 
+@pytest.mark.equation("predicting_big_bench", "section 3.1")
 def test_metrics_by_hand():
     frame = pd.DataFrame({"task": list("aaabbcc"), "subtask": list("aaabbcc")})
     frame["score"] = [0.1, 0.2, 0.3, 0.5, 0.5, 0.3, 0.4]

@@ -63,6 +63,7 @@ def ragged():
     return some[~lacking].drop(some.index[30]).reset_index(drop=True)
 
 
+@pytest.mark.equation("predicting_big_bench", "section 5.1")
 @pytest.mark.parametrize("records", [RECORDS, unequal(), ragged()])
 @pytest.mark.parametrize("size", [1, 3, 7])
 def test_surrogate_against_loops(size, records):

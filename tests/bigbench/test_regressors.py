@@ -95,6 +95,7 @@ def test_what_would_go_wrong_silently_is_refused(records, call, words):
         call(records)
 
 
+@pytest.mark.equation("predicting_big_bench", "section D.1")
 def test_search_takes_the_best_on_dev(records):
     train, dev, _ = (records.iloc[p] for p in split_records(records, "L2.1")[0])
     best, trials = random_search("svd", train, dev, trials=4)
@@ -117,6 +118,7 @@ def table(records):
     return x, y, np.random.default_rng(0).permuted(rows, axis=1) % 5
 
 
+@pytest.mark.equation("predicting_big_bench", "section 3.3 g")
 def test_a_network_of_the_batch_is_one_of_torch(table):
     torch, (x, y, part) = pytest.importorskip("torch"), table
     many = fit_networks(x, y, part > 0, part == 0, **SMALL)

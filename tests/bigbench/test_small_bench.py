@@ -27,6 +27,7 @@ def total_value(subsets):
     return VALUE[np.asarray(subsets)].sum(axis=1)
 
 
+@pytest.mark.equation("predicting_big_bench", "section 5.2 d")
 def test_searches_find_the_best_of_an_additive_objective():
     best = sorted(np.argsort(-VALUE)[:4].tolist())
     cached = CachedObjective(total_value)
@@ -77,6 +78,7 @@ def test_a_killed_search_goes_on(tmp_path):
     assert found.tasks.tolist() == whole.tasks.tolist()
 
 
+@pytest.mark.equation("predicting_big_bench", "section 5.2 g")
 def test_task_value_by_a_loop():
     draws = draw_distinct_subsets(10, 3, 40)
     scores = total_value(draws)

@@ -71,6 +71,7 @@ def test_composition_holds_out_a_product(seed):
     assert len(folds) == 9 and len(families) == 3
 
 
+@pytest.mark.equation("predicting_big_bench", "section 4.1, D.2")
 @pytest.mark.parametrize("name", SPLIT_KEYS)
 def test_folds_are_the_authors(name):
     "Their scripts: groups in sorted order, KFold, train_test_split, all with seed 42"

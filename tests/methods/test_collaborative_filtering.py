@@ -118,6 +118,10 @@ class Retold:
                     for j in score:
                         a = self.m.general
                         among = variance(self.column(j, S), self.m.how)
+                        if self.m.centre == "all":  # equation 9 as printed
+                            mean = sum(self.column(j)) / len(self.column(j))
+                            apart = [(x - mean) ** 2 for x in self.column(j, S)]
+                            among = sum(apart) / (len(apart) - 1)
                         score[j] = a * self.v[j] + (1 - a) * among
                 ranked = sorted(
                     score, key=lambda j: (-round(score[j], 9), self.tie_breaks[j])
@@ -278,6 +282,7 @@ VARIANTS = {
     "what divides the similar": {"general": 0.0, "rounds": 5, "similar": 3},
     "what divides all": {"general": 1.0, "rounds": 1, "similar": 50},
     "an even split": {"how": "split"},
+    "equation 9 as printed": {"centre": "all"},
 }
 
 
@@ -286,6 +291,7 @@ def as_they_are(full, weights, known, score):
     return full
 
 
+@pytest.mark.equation("collaborative_filtering", "9, 10", "11", "13")
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("kind", ["binary", "parts"])
 def test_the_method_is_the_paper_retold(kind, variant, monkeypatch):
@@ -323,6 +329,7 @@ WAYS = {
 # The pieces --------------------------------------------------------------------
 
 
+@pytest.mark.equation("collaborative_filtering", "7, 8, 14")
 @pytest.mark.parametrize("how", ["variance", "split"])
 @pytest.mark.parametrize("seed", range(4))
 def test_importance_is_of_those_who_answered(seed, how):
@@ -358,6 +365,7 @@ def test_ties_of_models_and_of_items_fall_to_everybody():
     assert set(first) == set(range(6))
 
 
+@pytest.mark.equation("collaborative_filtering", "section 4.2.2, step 2")
 @pytest.mark.parametrize("seed", range(6))
 def test_the_most_similar_items_are_counted_in_loops(seed):
     "Without ties: part marks"

@@ -91,6 +91,7 @@ def fitness(rng, **settings):
     return CurveFitness(*given, **settings)
 
 
+@pytest.mark.equation("essence_bench", "fitness")
 def test_fitness_against_a_loop_over_models():
     judge = fitness(np.random.default_rng(0), noise=np.linspace(0, 1, 12))
     masks = positions_to_masks([[0, 1, 2], [3, 7, 11]], 12)
@@ -119,6 +120,7 @@ def test_what_a_score_explains():
     assert np.isfinite(unexplained(np.ones((4, 2)), np.full(4, 0.5))).all()
 
 
+@pytest.mark.equation("essence_bench", "attribution")
 def test_attribution_is_the_norm_of_the_terms_of_the_ebm():
     from interpret.glassbox import ExplainableBoostingRegressor
 

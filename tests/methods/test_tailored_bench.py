@@ -45,6 +45,7 @@ def slow_distances(answers):
     return distance
 
 
+@pytest.mark.equation("tailored_bench", "5")
 @pytest.mark.parametrize("by_targets", [True, False])
 def test_number_of_natives_is_equation_5(tables, by_targets):
     source, target = tables
@@ -78,6 +79,7 @@ def slow_calibrated(means, clusters, answers):
     return predicted
 
 
+@pytest.mark.equation("tailored_bench", "8, 9")
 def test_calibration_is_equations_8_and_9(tables):
     values = tables[0].values
     clusters = choose_medoids(standardize(values), 12, rng=3)
@@ -89,6 +91,7 @@ def test_calibration_is_equations_8_and_9(tables):
     )
 
 
+@pytest.mark.equation("tailored_bench", "10", "3, 4")
 @pytest.mark.parametrize("transductive", [True, False])
 def test_estimate_is_the_paper_step_by_step(tables, transductive):
     "The whole conversation, retold with the slow pieces around the same clustering"

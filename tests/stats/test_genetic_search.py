@@ -66,6 +66,7 @@ def slow_generation(masks, fitness, size, settings, rng):
     return np.array([*masks[order[: settings.elite]], *children], dtype=bool)
 
 
+@pytest.mark.equation("essence_bench", "genetic search")
 @pytest.mark.parametrize("seed", range(5))
 def test_a_generation_is_that_of_the_slow_reference(seed):
     masks = some_masks(seed=seed)

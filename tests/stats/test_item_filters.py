@@ -111,6 +111,7 @@ def slow_filter(text, rank, text_limit, rank_limit):
     return kept
 
 
+@pytest.mark.equation("essence_bench", "coarse filter")
 @pytest.mark.parametrize("limits", [(0.5, 0.5), (0.95, 0.3), (1, 0.8), (0.3, 1)])
 @pytest.mark.parametrize("seed", range(3))
 def test_copies_fall_as_in_the_slow_reference(seed, limits):

@@ -95,6 +95,7 @@ def test_angles_equal_scipy_and_flat_items_are_far_from_all(metric):
 # k-medoids -------------------------------------------------------------------
 
 
+@pytest.mark.equation("tailored_bench", "2", "6, 7")
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("n_fixed", [0, 1, 2])
 def test_best_of_a_few_starts_is_brute_force_on_eight_items(seed, n_fixed):

@@ -58,6 +58,7 @@ sizes = st.integers(1, 7)
 masses = st.lists(st.integers(1, 9), min_size=1, max_size=7)
 
 
+@pytest.mark.equation("collaborative_filtering", "12")
 @examples
 @given(masses, masses, st.booleans(), st.booleans(), st.integers(0, 99))
 def test_a_plan_empties_and_fills_and_no_plan_is_cheaper(j, k, alike, ties, seed):
