@@ -26,7 +26,7 @@ import pandas as pd
 
 from ..data.files import pip_install_command
 from ..data.render import format_points, format_table, score_with_interval
-from ..data.scores import Scores
+from ..data.scores import Scores, item_means
 from ..data.splits import reason_not_to_rank, release_years
 from ..stats.intervals import effective_runs
 
@@ -404,6 +404,7 @@ class MethodState:
     items_: pd.DataFrame  # facts about the items, without their texts
     weights_: np.ndarray  # of the items, shape (items,)
     source_mean_: float  # mean score of the sources
+    item_means_: np.ndarray | None = None  # the same of each item; None: an older file
     source_scores_: np.ndarray  # sources x (whole, task 1, task 2, ...)
     unranked_: str = ""  # why nothing can be ranked among them; empty: it can
     graded_: bool = True  # the sources have scores between 0 and 1
@@ -460,6 +461,7 @@ class Method(MethodState):
         self.source_mean_ = float(source.performance().mean())
         if np.isnan(self.source_mean_):
             raise ValueError("no score of the sources is known: nothing to learn from")
+        self.item_means_ = item_means(source.values)
         self.items_ = source.items.drop(columns="text", errors="ignore")
         self._tasks = (self.items_, *coded_tasks(self.items_))
         self.weights_ = source.weights * (source.weights >= 1e-15)  # lost in any sum

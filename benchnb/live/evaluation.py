@@ -281,8 +281,9 @@ class Results(Stages):
         )
 
     def _item_easiness(self) -> np.ndarray | None:
-        "Mean score of the sources on each item, if the plan has it"
-        return None if self.plan.ease is None else np.array(self.plan.ease)
+        "Mean score of the sources on each item, by the plan or by the method"
+        known = self.method.item_means_ if self.plan.ease is None else self.plan.ease
+        return None if known is None else np.array(known)
 
     def left_out(
         self,

@@ -25,6 +25,7 @@ from helpers.small import (
 )
 
 from benchnb.data.scores import Scores
+from benchnb.data.sources import load
 from benchnb.evaluation import registry
 from benchnb.evaluation.method import (
     BudgetError,
@@ -592,3 +593,17 @@ def test_only_a_budget_that_cannot_be_is_an_unmet_width(monkeypatch):
     assert "is not reached (no such budget)" in ask(BudgetError("no such budget"))
     with pytest.raises(ValueError, match="a fault"):
         ask(ValueError("a fault"))
+
+
+def test_a_fitted_method_knows_enough_of_its_sources_to_rank_a_model_like_them():
+    "Without `source`, which is for flags and widths: not every model is unchecked"
+    table = load("helm_medqa")
+    source, target = table.split("random", seed=0)
+    method = get_method("guarded_irt", folds=0).fit(source)
+    ranked = []
+    for row in target.values[:6]:
+        answers = pd.Series(row.astype(float), target.items.index)
+        evaluation = Evaluation(method, budget=40)
+        evaluation.tell(answers[evaluation.ask()].to_dict())
+        ranked.append(np.isfinite(evaluation.estimate().rank))
+    assert sum(ranked) >= 4
