@@ -302,19 +302,15 @@ function assistedEstimate(fitted, list, seen, probabilities) {
   return modelAssisted(fitted.weights, probabilities, targetCurve(easiness, list.items, seen), list.items, seen);
 }
 
-// do the answers show that the model is like the sources? (measure_likeness in
-// benchnb.evaluation.guard, for a method that is tested by its own random sample)
-function likenessIsShown(fitted, list, seen, own) {
+// do the answers show that the model has the sources' profile? (measure_likeness in
+// benchnb.evaluation.guard, for a method whose own guard has found it in range)
+function likenessIsShown(fitted, list, seen) {
   const easiness = list.items.map((item) => logit(clip(fitted.ease[item], 0.01, 0.99))), count = seen.length;
   const meanX = sumOf(easiness) / count, meanY = sumOf(seen) / count;
   const common = sumOf(seen.map((y, k) => (y - meanY) * (easiness[k] - meanX)));
   const spread = Math.sqrt(sumOf(seen.map((y) => (y - meanY) ** 2)) * sumOf(easiness.map((x) => (x - meanX) ** 2)));
   const profile = count < 5 || spread < 1e-9 ? 0 : (common / spread) * Math.sqrt(count - 1);
-  const sample = assistedEstimate(fitted, list, seen, list.probabilities), wide = own.high > own.low;
-  const ownSe = (own.high - own.low) / 2 / fitted.z;
-  const score = wide ? (sample.score + own.score) / 2 : sample.score, se = wide ? Math.hypot(sample.se, ownSe) / 2 : sample.se;
-  const ends = [fitted.range[0] - score, score - fitted.range[1]].map((apart) => normalCdf(apart / Math.max(se, 1e-9)));
-  return profile > 1.28 && Math.max(...ends) <= 0.2;
+  return profile > 1.28;
 }
 
 // what a reader gets of a finished list (Guard with the policy aipw): flags, and AIPW instead
@@ -332,7 +328,7 @@ function reportedEstimate(fitted, list, seen) {
   if (fit < fitted.usualFit[0]) flags.push("pattern");
   if (correction < fitted.usualCorrection[0] || correction > fitted.usualCorrection[1]) flags.push("correction");
   if (own.design) return { ...own, flags };
-  if (!flags.length) return { ...own, flags, unchecked: !likenessIsShown(fitted, list, seen, own) };
+  if (!flags.length) return { ...own, flags, unchecked: !likenessIsShown(fitted, list, seen) };
   const instead = assistedEstimate(fitted, list, seen, list.probabilities), score = clip(instead.score, 0, 1);
   const half = fitted.t[Math.max(count - 2, 1) - 1] * instead.se;
   const told = { ...own, flags, design: true, fallback: true, score, low: Math.max(0, score - half), high: Math.min(1, score + half) };

@@ -284,16 +284,16 @@ def newest_errors(
     seed: int = 0,  # of the method
 ) -> pd.DataFrame | None:  # as left_out_errors; None: no dates, or too few models
     "What a method that knows the older sources makes of the newest quarter"
-    try:
-        older, newest = source.split("date")
-    except ValueError:  # a model without a date, or too few
-        return None
-    if min(len(older), len(newest)) < 3:
-        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = prepare_method(method.estimates_only().fit(older), budget, seed)
+        try:
+            older, newest = source.split("date")
+            fitted = prepare_method(method.estimates_only().fit(older), budget, seed)
+        except ValueError:  # a model without a date, or too few
+            return None
         estimates = simulate(fitted, newest)
+    if len(newest) < 3:
+        return None
     rows = _left_out_rows(estimates, fitted, item_means(older.values), newest)
     return rows.assign(fold=-1).dropna(subset="truth")
 
