@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['PAPERS', 'resolve_papers', 'read_ledger_lines', 'published_cells', 'store_results', 'read_stored_results',
            'RunSettings', 'mean_cells', 'deviation_cells', 'add_published_reasons', 'table_cells', 'side_by_side',
-           'cells_to_json', 'count_verdicts', 'format_cells']
+           'printed_and_ours', 'cells_to_json', 'count_verdicts', 'format_cells']
 
 # %% ../../nbs/papers/published.ipynb #5eb16c97
 import math
@@ -22,6 +22,7 @@ from ..data.scores import Scores
 from ..evaluation.compare import compare
 from ..evaluation.journal import Journal
 from benchnb.papers.verdicts import (
+    MARKS,
     Verdict,
     join_values,
     judge_cell,
@@ -407,6 +408,30 @@ def side_by_side(
     wide = text.pivot(index="row", columns="column", values=shown).swaplevel(axis=1)
     order = pd.MultiIndex.from_product([cells["column"].unique(), shown])
     return wide.reindex(index=cells["row"].unique(), columns=order).fillna("")
+
+# %% ../../nbs/papers/published.ipynb #pao02
+def printed_and_ours(
+    cells: pd.DataFrame,  # cells as table_cells gives them
+) -> pd.DataFrame:  # by row and column: printed, ours, difference, verdict as text
+    "Cells one below the other: printed, ours, difference, verdict; a ceiling if any has"
+    text = cells_as_text(cells)
+    has_error = text["stderr"] != ""
+    ours = text["reproduced"] + (" ± " + text["stderr"]).where(has_error, "")
+    word = cells["verdict"].astype(str)
+    mark = word.map({str(verdict): mark for verdict, mark in MARKS.items()})
+    shown = pd.DataFrame(
+        {
+            "printed": text["published"],
+            "ours": ours,
+            "difference": text["difference"],
+            "verdict": (mark.fillna("") + " " + word).str.strip(),
+        }
+    )
+    if cells["ceiling"].notna().any():
+        ceiling = cells["ceiling"].map("{:.3g}".format).replace("nan", "")
+        shown.insert(2, "all items reach", ceiling)
+    shown.index = pd.MultiIndex.from_frame(cells[["row", "column"]])
+    return shown
 
 # %% ../../nbs/papers/published.ipynb #d76bd967
 def cells_to_json(

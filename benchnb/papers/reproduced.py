@@ -28,6 +28,7 @@ from benchnb.papers.published import (
 )
 from benchnb.papers.verdicts import (
     DISAGREEING_VERDICTS,
+    MARKS,
     ComparedBy,
     Direction,
     ItemComparison,
@@ -191,13 +192,6 @@ def difference_text(
     return f"{line['reproduced'] - printed:+.{digits}f}"
 
 
-MARKS = {
-    Verdict.REPRODUCED: "✓",
-    Verdict.SAME_ELSEWHERE: "✓",
-    Verdict.PARTLY: "≈",
-    Verdict.DIFFERS: "✗",
-    Verdict.CANNOT_TELL: "·",
-}
 VERDICT_COLOURS = (
     {  # of squares and lists; a colour-blind reader tells them apart by lightness too
         Verdict.REPRODUCED: "#00684a",
