@@ -174,6 +174,9 @@ def comparison_text(
         parts.append(f"{line['agree']} of {clear} {line['how']}")
     if line["unclear"]:
         parts.append(f"{line['unclear']} within the error")
+    if line["lean_against"]:
+        count = line["lean_against"]
+        parts.append(f"{count} of these lean{'s' if count == 1 else ''} against it")
     if line["few"]:
         parts.append(f"{line['few']} with too few trials")
     if line["beyond"]:
