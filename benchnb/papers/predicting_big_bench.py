@@ -421,7 +421,7 @@ def measured_cells(
             cells["row"] = f"{name}: " + cells["row"]
         if name != "bigbench":
             cells["verdict"] = Verdict.OTHER_DATA
-        shared = cells["draws"].fillna("") != ""
-        cells.loc[shared, "draws"] = f"{name}, " + cells["draws"]
+        draws = cells["draws"].fillna("")
+        cells["draws"] = [f"{name}, {folds}" if folds else "" for folds in draws]
         parts.append(cells)
     return pd.concat(parts)

@@ -290,11 +290,13 @@ def deviation_cells(
     )
     if "by_trial" in cells:
         scatter["by_trial"] = cells["by_trial"].fillna("").map(_pseudo_values)
-        errors = scatter["by_trial"].map(lambda x: np.array(x.split(), float))
-        kept = errors.map(len) > 2
-        scatter.loc[kept, "stderr"] = errors[kept].map(
-            lambda values: values.std(ddof=1) / np.sqrt(len(values))
-        )
+        lists = [np.array(text.split(), float) for text in scatter["by_trial"]]
+        errors = [
+            values.std(ddof=1) / np.sqrt(len(values)) if len(values) else math.nan
+            for values in lists
+        ]
+        known = pd.Series(errors, scatter.index, dtype=float)
+        scatter["stderr"] = known.fillna(scatter["stderr"])
     return scatter
 
 
