@@ -3,13 +3,17 @@
 // here stand the words of a question and what is shown. Loaded when somebody begins to type.
 
 const FILLER = new Set(
-  ("a an and are as at be by can do does for from have how i if in into is it its me my need of on one or our should " +
-    "that the their them there this to use want was we what when where which who why will with would you your").split(" "),
+  ("a an and are as at be by can do does enough for from get have how i if in into is it its me my need of on one or our should " +
+    "that the their them there this to too use want was we what when where which who why will with would you your").split(" "),
 );
 // parts of the site, as a reader wants them: how much a find in each counts
 const PARTS = { guide: 2.2, results: 1.5, book: 1.6, course: 0.9, library: 0.9, reference: 0.5 };
 const FIELDS = { title: 3, summary: 2, section: 2, text: 1 };
 const SAME = 0.7; // what a find by a word that means the same counts
+const WHOLE = 0.8; // what a title counts that has the whole question
+const EXACT = 3; // what is added where it is the question
+// beside the name of a function these words ask for its entry in the reference
+const OF_CODE = new Set("api class function method signature arguments parameters options docs documentation reference".split(" "));
 
 const words = (text) => text.toLowerCase().normalize("NFKD").match(/[\p{L}\p{N}_]+(?:['’]\p{L}+)?/gu) ?? [];
 
@@ -55,6 +59,12 @@ export function makeSearch(data, MiniSearch, stemmer) {
   const groups = readWords(data.words, stem);
   const index = new MiniSearch({ fields: Object.keys(FIELDS), storeFields: ["page", "title", "part", "anchor", "section", "summary", "text"], tokenize: words, processTerm: stems });
   index.addAll(data.documents);
+  const entries = new Set(data.documents.filter((row) => row.part === "reference").map((row) => row.title.toLowerCase()));
+  // the name of an entry, where a question asks for one: "compare function"
+  const entryOf = (question) => {
+    const all = words(question).filter((word) => !FILLER.has(word)), rest = all.filter((word) => !OF_CODE.has(word));
+    return rest.length === 1 && rest.length < all.length && entries.has(rest[0]) ? rest[0] : null;
+  };
   const asIs = { tokenize: (text) => [text], processTerm: (term) => term };
   // sections that have all words of a phrase, and how much each tells of it
   const find = (list, last) =>
@@ -63,7 +73,8 @@ export function makeSearch(data, MiniSearch, stemmer) {
       { boost: FIELDS, bm25: { k: 1.2, b: 0.4, d: 0.3 } },
     );
   return (question) => {
-    const asked = concepts(question, groups, stem), rows = new Map();
+    const entry = entryOf(question);
+    const asked = concepts(entry ?? question, groups, stem), rows = new Map();
     asked.forEach((phrases, k) =>
       phrases.forEach((list, i) =>
         find(list, !i && k === asked.length - 1).forEach((row) => {
@@ -91,12 +102,19 @@ export function makeSearch(data, MiniSearch, stemmer) {
       const own = asked.filter((phrases) => told.includes(phrases[0])).length, same = told.length - own;
       return ((own + SAME * same) / asked.length) * Math.min(1, new Set(told.flat()).size / (plain || 1));
     };
-    const rate = (page) => {
-      const share = page.told.filter(Boolean).length / asked.length;
-      page.rows.forEach((row) => (row.score *= 1 + 2 * (row.section ? matches(row.section) : 0)));
-      return Math.max(...page.rows.map((row) => row.score)) * share ** 2 * PARTS[page.part] * (1 + 2 * matches(page.title.split(":")[0]) ** 0.5);
+    // a title that has every word of the question is its page, however long it is
+    const named = ({ title, part }) => {
+      const list = tokens(title);
+      const whole = asked.length > 1 && asked.every((phrases) => inside([phrases[0]], list));
+      const match = Math.max(matches(title.split(":")[0]), whole ? WHOLE : 0);
+      return 1 + 2 * match ** 0.5 + (match === 1 && part !== "reference" ? EXACT : 0);
     };
-    const wanted = new Set(asked.flat(2)), hit = (word) => [stems(word)].flat().some((term) => wanted.has(term));
+    const rate = (page) => {
+      const share = page.told.filter(Boolean).length / asked.length, part = entry && page.part === "reference" ? 6 : PARTS[page.part];
+      page.rows.forEach((row) => (row.score *= 1 + 2 * (row.section ? matches(row.section) : 0)));
+      return Math.max(...page.rows.map((row) => row.score)) * share ** 2 * part * named(page);
+    };
+    const wanted = new Set(asked.flat(2)), hit = (word) => !FILLER.has(word) && [stems(word)].flat().some((term) => wanted.has(term));
     return [...pages.values()]
       .map((page) => ({ ...page, score: rate(page), rows: page.rows.sort((a, b) => b.score - a.score).slice(0, 3).map((row) => ({ ...row, snippet: snippet(row, hit) })) }))
       .sort((a, b) => b.score - a.score);

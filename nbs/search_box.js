@@ -3,7 +3,7 @@ import { makeSearch } from "./search.js";
 import MiniSearch from "./minisearch.js";
 import { stemmer } from "./stemmer.js";
 
-const base = document.querySelector('meta[name="quarto:offset"]')?.content ?? "./";
+const base = new URL("./", import.meta.url).href; // of the site
 const NAMES = { guide: "Guide", results: "Results", book: "Book", course: "Course", library: "Library", reference: "Reference" };
 const make = (name, attributes = {}, ...children) => {
   const made = Object.assign(document.createElement(name), attributes);
@@ -41,7 +41,11 @@ function show() {
   told.textContent = question && search && !pages.length ? "Nothing has these words." : "";
 }
 
-input.addEventListener("input", show);
+let typed; // a search takes a tenth of a second: not one for each letter
+input.addEventListener("input", () => {
+  clearTimeout(typed);
+  typed = setTimeout(show, 80);
+});
 box.addEventListener("keydown", (event) => {
   const links = [...list.querySelectorAll("a")], at = links.indexOf(document.activeElement);
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -50,7 +54,10 @@ box.addEventListener("keydown", (event) => {
     (links[at + step] ?? (step < 0 ? input : links.at(-1)))?.focus();
   } else if (event.key === "Enter" && document.activeElement === input) {
     event.preventDefault();
-    if (links[0]) location.href = links[0].href;
+    clearTimeout(typed);
+    show();
+    const first = list.querySelector("a");
+    if (first) location.href = first.href;
   }
 });
 list.addEventListener("click", (event) => event.target.closest("a") && box.close());

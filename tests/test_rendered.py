@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 LONGEST = {1280: 15_000, 390: 10_000}  # pixels of a page, by the width of the window
 FOLDS = 4  # on a page that somebody reads
 HEAVIEST = {"index.html": 600_000, "": 1_500_000}  # bytes that are sent for a page
+AXE = ROOT / ".npm/node_modules/axe-core/axe.min.js"
 LOOK = (ROOT / "tests/helpers/look.js").read_text("utf-8")
 
 
@@ -269,15 +270,55 @@ def test_pages_are_light(docs):
     none_of(faults, "heavier than a reader on the road wants:")
 
 
-def test_the_search_finds_prose_first(visit, docs):
-    first = gzip.compress((docs / "search.json").read_bytes())
-    assert len(first) < 200_000  # a second of a slow phone
-    tab = visit("index.html")
-    tab.click(".aa-DetachedSearchButton")
-    with tab.expect_response("**/search_all.json") as rest:  # behind the first results
-        tab.fill(".aa-Input", "how many items do I need")
-        tab.wait_for_selector(".aa-Panel a[href*='explorer.html']")
-    assert any(row["href"].startswith("reference/") for row in rest.value.json())
+def test_the_search_is_light(docs):
+    files = ["search_index.json", "search.js", "search_box.js"]
+    files += ["minisearch.js", "stemmer.js"]
+    size = sum(len(gzip.compress((docs / file).read_bytes())) for file in files)
+    assert size < 500_000  # loaded when somebody wants to search
+
+
+@pytest.mark.parametrize(
+    "page", ["index.html", "stats/irt.html", "reference/index.html"]
+)
+def test_the_search_opens_and_leads_from_every_folder(visit, page):
+    tab = visit(page)
+    tab.keyboard.press("/")
+    tab.fill(".search-box input", "how many items do I need")
+    tab.wait_for_selector(".hits a")
+    assert tab.locator(".hits a").first.get_attribute("href").endswith("how_many.html")
+    tab.keyboard.press("ArrowDown")
+    assert tab.evaluate("document.activeElement.matches('.hits a')")
+    tab.keyboard.press("ArrowUp")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/tutorials/how_many.html*")
+    tab.keyboard.press("Control+k")
+    tab.wait_for_selector(".search-box[open]")
+    tab.keyboard.press("Escape")
+    assert not tab.locator(".search-box").is_visible()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", LONGEST)
+def test_the_search_box_stays_in_the_window(visit, width, theme):
+    tab = visit("stats/irt.html", width, theme)
+    tab.click(".search-button:visible")
+    tab.fill(".search-box input", "interval")
+    tab.wait_for_selector(".hits a")
+    box = tab.locator(".search-box").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    assert box["y"] + box["height"] <= 900
+    tab.locator(".hits a").last.scroll_into_view_if_needed()
+    assert tab.locator(".search-box input").is_visible()
+    if AXE.exists():
+        tab.add_script_tag(path=AXE)
+        seen = tab.evaluate("axe.run('.search-box')")["violations"]
+        none_of([found["id"] for found in seen], "axe-core finds in the search:")
+
+
+def test_the_header_is_as_high_in_the_dark(visit):
+    high = "document.querySelector('header nav.navbar').offsetHeight"
+    light, dark = (visit("stats/irt.html", theme=t) for t in ("light", "dark"))
+    assert light.evaluate(high) == dark.evaluate(high)
 
 
 def test_machines_find_every_page(docs):
@@ -319,9 +360,6 @@ def test_a_link_opens_what_it_leads_to(visit):
     count = visit("stats/irt.html").locator(closed).count()
     tab = visit("stats/irt.html#irt.select")  # a method of a class that is folded
     assert tab.locator(closed).count() == count - 1 > 0
-
-
-AXE = ROOT / ".npm/node_modules/axe-core/axe.min.js"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
