@@ -2,9 +2,9 @@
 
 Targets like the sources, stronger, weaker, of another profile, constant and graded, on
 tables that ship; for each: how often the interval holds, what it is labelled, how often
-it is flagged, how often its answers cannot show that it is like the sources, and whether
-a rank is told. Finished pieces are kept in a journal, so a
-run that was interrupted goes on; the table is nbs/results/kinds.csv.
+it is flagged, how often its answers cannot show that it is like the sources, and how
+often a rank is told. Finished pieces are kept in a journal, so a run that was
+interrupted goes on; the table is nbs/results/kinds.csv.
 """
 
 import sys
