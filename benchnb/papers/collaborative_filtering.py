@@ -445,7 +445,15 @@ def measured_cells(
 ) -> pd.DataFrame:  # one row per cell
     "Measure every cell again (about an hour on two cores)"
     names = [*FIGURE_5, "SWE-bench, by date"]
-    errors = pd.concat([errors_by_ratio(name, runs) for name in names])
+    printed = {
+        "Collaborative filtering, equation 9 as printed": (
+            CollaborativeFiltering(centre="all")
+        )
+    }
+    literal = measure_tasks(
+        runs, "cf_equation_9", "MMLU-Pro, subjects", printed, (0.1,)
+    )
+    errors = pd.concat([*(errors_by_ratio(name, runs) for name in names), literal])
     swept = sweeps(names[-1], replace(runs, trials=min(runs.trials, 3)))
     seconds = seconds_table(min(runs.trials, 5))
     return filtering_cells(errors, item_descriptions(runs), seconds, swept)
