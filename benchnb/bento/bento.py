@@ -51,6 +51,16 @@ def chosen_means(
     sums = np.where(scored, values, 0) @ member
     return np.divide(sums, total, where=total > 0, out=np.full(sums.shape, np.nan))
 
+
+def mean_of_tasks(
+    means: np.ndarray,  # s-bar, models x tasks; NaN: not in X
+    weights: np.ndarray,  # w, shape (tasks,)
+) -> np.ndarray:  # sigma of each model; NaN: nothing was scored
+    "Weighted mean of the chosen tasks (equation 1)"
+    chosen = weights * ~np.isnan(means)
+    with np.errstate(invalid="ignore"):  # nothing scored: NaN
+        return np.nansum(chosen * means, axis=1) / chosen.sum(axis=1)
+
 # %% ../../nbs/bento/bento.ipynb #d5d684b3
 def fitted_line(
     score: np.ndarray,  # the sources' means over the chosen tasks
@@ -130,9 +140,7 @@ class TaskSelection(Coreset):
         means = chosen_means(
             values, self.task_[items], self.weights_[items], len(self.tasks_)
         )
-        weights = self.task_weights_ * ~np.isnan(means)
-        with np.errstate(invalid="ignore"):  # nothing scored: NaN
-            return np.nansum(weights * means, axis=1) / weights.sum(axis=1), means
+        return mean_of_tasks(means, self.task_weights_), means
 
     def line(self, items: np.ndarray, source: Scores) -> np.ndarray:
         "What corrects the mean of these items, by these sources"
