@@ -244,9 +244,10 @@ class CollaborativeFiltering(Method):
         centre = None
         if self.centre == "all":
             centre = self.values_[:, items].mean(axis=0, dtype=np.float64)
-        divides = importance(self.values_[np.ix_(similar, items)], self.how, centre)
-        general = self.general * self.importance_[items]
-        return general + (1 - self.general) * divides
+        v_B = self.importance_[items]  # of all sources
+        v_S = importance(self.values_[np.ix_(similar, items)], self.how, centre)
+        alpha = self.general
+        return alpha * v_B + (1 - alpha) * v_S  # equation 10
 
     def views(
         self,
