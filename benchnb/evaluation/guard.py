@@ -30,6 +30,7 @@ from benchnb.evaluation.simulate import (
 from ..stats.balanced_sampling import ModelAssisted, model_assisted_estimate
 from benchnb.stats.intervals import (
     conformal_interval,
+    normal_quantile,
     proportional_probabilities,
     run_variance,
 )
@@ -209,7 +210,7 @@ def measure_likeness(
     items = asked[usable]
     scores = seen[usable]
     profile = profile_correlation(ease[items], scores) * np.sqrt(max(len(items) - 1, 0))
-    if method.guarded:  # its own guard has found it in range
+    if method.guarded and method.static:  # its guard saw as much, and found it in range
         return Likeness(profile, outside=0.0)
     draw = method.inclusion_probabilities(asked)
     probabilities = None if draw is None else draw.probabilities
@@ -220,11 +221,16 @@ def measure_likeness(
     if len(scores) < 5:
         return Likeness(profile, outside=1.0)
     sample = assisted_estimate(ease, method.weights_, items, scores, probabilities)
-    # the sources' scores are those of the whole benchmark
-    score = estimate.score if method.partial_ else sample.score
-    return Likeness(
-        profile, prob_outside(score, sample.se, method.source_scores_[:, 0])
-    )
+    score = sample.score
+    se = sample.se
+    low, high = estimate.interval
+    if method.guarded and high > low:
+        own_se = (high - low) / 2 / normal_quantile(estimate.level)
+        score = (score + estimate.score) / 2
+        se = np.hypot(se, own_se) / 2
+    if method.partial_:  # the sources' scores are those of the whole benchmark
+        score = estimate.score
+    return Likeness(profile, prob_outside(score, se, method.source_scores_[:, 0]))
 
 # %% ../../nbs/evaluation/guard.ipynb #likely10
 def items_to_show_profile(

@@ -273,7 +273,8 @@ def mean_cells(
         factor = (scale or {}).get(name, 1)
         cells[["reproduced", "stderr"]] *= factor
         if facts.get("draws"):
-            cells["by_trial"] = groups[name].agg(lambda x: join_values(factor * x))
+            scaled = factor * trials[name]
+            cells["by_trial"] = scaled.groupby(trials[row], sort=False).agg(join_values)
         parts.append(cells.rename_axis("row").reset_index().assign(column=column))
     return pd.concat(parts).assign(**{"verdict": "", "reason": ""} | facts)
 

@@ -12,7 +12,6 @@ from benchnb.papers.published import (
     read_ledger_lines,
     read_stored_results,
     store_results,
-    table_cells,
 )
 from benchnb.papers.verdicts import Verdict, WhyNot
 from tools.run import ROOT
