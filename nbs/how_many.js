@@ -29,24 +29,41 @@ function itemsNeeded(tables, { data, items, score, points, kind }) {
   return Object.fromEntries(designs.map((design) => [design, share(design)?.map((part) => Math.min(items, Math.ceil(part * random))) ?? null]));
 }
 
+// the design to plan with: the recommended one, unless it is not known or may need more than random items
+function designToPlan(needed) {
+  const most = (design) => needed[design]?.[1] ?? Infinity;
+  if (most("guarded_irt") <= most("random") && needed.guarded_irt) return "guarded_irt";
+  return most("stratified") <= most("random") && needed.stratified ? "stratified" : needed.random ? "random" : null;
+}
+
 function askHowMany(form) {
   const place = (name) => form.querySelector(`[data-answer=${name}]`), count = (n) => n.toLocaleString("en");
-  const inWords = (range) => (!range ? "not known (more than were tried, or intervals that held too rarely)" : range[0] === range[1] ? count(range[0]) : `${count(range[0])} to ${count(range[1])}`);
+  const inWords = (range) => (!range ? "not known" : range[0] === range[1] ? count(range[0]) : `${count(range[0])} to ${count(range[1])}`);
+  const UNKNOWN = " Not known: more items than were tried, or intervals that held too rarely.";
   const show = () => {
     const given = Object.fromEntries(new FormData(form)), table = HOW_MANY[given.data], few = given.sources === "few";
     const asked = { ...given, items: Number(given.items), score: Number(given.score), points: Number(given.points) };
     form.querySelectorAll("[data-for=another]").forEach((label) => (label.hidden = Boolean(table)));
-    const needed = itemsNeeded(HOW_MANY, asked), best = few ? "random" : "guarded_irt", total = table ? table.items : asked.items;
+    const wrong = table ? null : [...form.querySelectorAll("input")].find((input) => !input.value || !input.validity.valid);
+    place("command").parentElement.hidden = Boolean(wrong);
+    if (wrong) {
+      place("items").textContent = wrong.name === "items" ? "Its items: a whole number, 2 or more." : "The score that you expect: a percentage from 1 to 99.";
+      place("note").textContent = "";
+      return;
+    }
+    const needed = itemsNeeded(HOW_MANY, asked), total = table ? table.items : asked.items;
     const told = Object.entries(DESIGNS).filter(([design]) => !few || design === "random");
-    place("items").replaceChildren(
-      `For ± ${given.points} points, of ${count(total)} items: `,
-      ...told.flatMap(([design, words], i) => [i ? "; " : "", node(i ? "span" : "strong", { textContent: inWords(needed[design]) }), ` ${words}`]),
-      ".",
-    );
+    const best = few ? (needed.random ? "random" : null) : designToPlan(needed);
+    const unknown = told.some(([design]) => !needed[design]);
+    const parts = told.flatMap(([design, words], i) => [i ? "; " : "", node(design === best ? "strong" : "span", { textContent: inWords(needed[design]) }), ` ${words}`]);
+    const of = `${given.points === "1" ? "± 1 point" : `± ${given.points} points`}, of ${count(total)} items: `;
+    if (best) place("items").replaceChildren(`For ${of}`, ...parts, ".", unknown ? UNKNOWN : "");
+    else place("items").textContent = `For ${of}no number is known (more items than were tried, or intervals that held too rarely). Run all of them, or compare two models on the same items, which takes fewer.`;
     const scores = table?.ships ? given.data : "SCORES", budget = needed[best]?.[1] ?? total;
-    place("command").textContent = `benchnb plan ${scores}${few ? " --method stratified" : ""} --budget ${budget} --out new`;
-    place("note").textContent = few ? "With fewer than twenty earlier models guarded_irt draws a stratified sample; its interval is a little narrower than that of random items. Without any, --method random."
-      : !table ? "From the textbook's number for random items, and from the smallest and the largest share of it on the measured tables; the command takes the largest."
+    const method = few || best === "stratified" ? " --method stratified" : best === "random" ? " --method random" : "";
+    place("command").textContent = `benchnb plan ${scores}${method} --budget ${budget} --out new`;
+    place("note").textContent = !best ? "" : few ? "With fewer than twenty earlier models guarded_irt draws a stratified sample; its interval is a little narrower than that of random items. Without any, --method random."
+      : !table ? `From the textbook's number for random items, and from the smallest and the largest share of it on the measured tables; the command takes the largest${best === "guarded_irt" ? "" : ", of the design that needs fewer"}.`
       : !table[given.kind] ? "Measured on this table for the newest agents only." : "Measured on this table, with models that were kept back.";
     keep(table ? (({ items, score, ...rest }) => rest)(given) : given);
   };

@@ -160,6 +160,46 @@ def test_five_clicks_lead_to_one_method(visit, browser, address):
     still.context.close()
 
 
+ALL_CHOICES = """(form) => {
+  const named = (name) => [...form.elements[name].options].map((option) => option.value);
+  const answers = [];
+  for (const data of named('data')) for (const points of named('points'))
+    for (const sources of named('sources')) for (const kind of named('kind')) {
+      Object.entries({data, points, sources, kind})
+        .forEach(([name, value]) => (form.elements[name].value = value));
+      form.dispatchEvent(new Event('input'));
+      const text = (name) => form.querySelector(`[data-answer=${name}]`).textContent;
+      answers.push(['items', 'command', 'note'].map(text));
+    }
+  return answers;
+}"""
+
+
+def test_every_choice_of_how_many_has_a_sentence_and_a_command(visit):
+    tab = visit("tutorials/how_many.html")
+    answers = tab.locator("form.how-many").evaluate(ALL_CHOICES)
+    assert len(answers) > 500
+    for items, command, note in answers:
+        total = int(re.search(r"of ([\d,]+) items", items)[1].replace(",", ""))
+        budget = int(re.search(r"--budget (\d+) --out new$", command)[1])
+        assert 1 <= budget <= total and "NaN" not in items + note
+        counts = re.findall(r"([\d,]+) at random", items)  # never more than at random
+        assert all(budget <= int(count.replace(",", "")) for count in counts)
+        assert items.count("not known") <= 2
+
+
+@pytest.mark.parametrize(
+    "name, value", [("items", ""), ("items", "0"), ("score", "150"), ("score", "0")]
+)
+def test_how_many_says_which_number_is_wrong(visit, name, value):
+    tab = visit("tutorials/how_many.html")
+    tab.select_option("form.how-many [name=data]", "")
+    tab.fill(f"form.how-many [name={name}]", value)
+    answer = tab.inner_text("[data-answer=items]")
+    assert answer.startswith({"items": "Its items", "score": "The score"}[name])
+    assert not tab.locator("[data-answer=command]").is_visible()
+
+
 def test_the_skip_link_is_the_first_stop(visit):
     tab = visit("stats/intervals.html")
     tab.keyboard.press("Tab")
