@@ -21,7 +21,7 @@ FORMATS = """
 import matplotlib
 matplotlib.rcParams["svg.hashsalt"] = "benchnb"  # the same names in every run
 matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text: in the page's letters
-set_matplotlib_formats("png", "svg", metadata={"Date": None})
+set_matplotlib_formats("retina", "svg", metadata={"Date": None})
 """
 
 
@@ -34,12 +34,14 @@ def notebooks(folder=ROOT / "nbs"):
 
 
 def one_format(cell):
-    "Of each figure its SVG, or its PNG where that is much lighter"
+    "Of each figure its SVG, or its PNG (of twice the dots) where that is much lighter"
     for output in cell.get("outputs", []):
         data = output.get("data", {})
         if {"image/png", "image/svg+xml"} <= data.keys():
             heavy = len("".join(data["image/svg+xml"])) > HEAVIEST
-            del data["image/svg+xml" if heavy else "image/png"]
+            kind = "image/svg+xml" if heavy else "image/png"
+            del data[kind]
+            output.get("metadata", {}).pop(kind, None)
 
 
 def stay_offline():
