@@ -161,7 +161,8 @@ def test_five_clicks_lead_to_one_method(visit, browser, address):
 
 
 ALL_CHOICES = """(form) => {
-  const named = (name) => [...form.elements[name].options].map((option) => option.value);
+  const named = (name) =>
+    [...form.elements[name].options].map((option) => option.value);
   const answers = [];
   for (const data of named('data')) for (const points of named('points'))
     for (const sources of named('sources')) for (const kind of named('kind')) {

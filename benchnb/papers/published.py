@@ -282,7 +282,7 @@ def mean_cells(
 def deviation_cells(
     cells: pd.DataFrame,  # means, from mean_cells
 ) -> pd.DataFrame:  # the same addresses, with sd behind the column
-    "Standard deviations over trials, with errors by the jackknife where trials are kept"
+    "Standard deviations over trials, by the jackknife where trials are kept"
     deviation = cells["stderr"] * np.sqrt(cells["trials"])
     scatter = cells.assign(
         reproduced=deviation,
@@ -416,7 +416,7 @@ def side_by_side(
 def printed_and_ours(
     cells: pd.DataFrame,  # cells as table_cells gives them
 ) -> pd.DataFrame:  # by row and column: printed, ours, difference, verdict as text
-    "Cells one below the other: printed, ours, difference, verdict; a ceiling if any has"
+    "Cells as rows: printed, ours, difference, verdict; a ceiling if any has one"
     text = cells_as_text(cells)
     has_error = text["stderr"] != ""
     ours = text["reproduced"] + (" ± " + text["stderr"]).where(has_error, "")
