@@ -260,7 +260,7 @@ METHODS = {  # whose parameters are the paper's hyper-parameters
 
 # %% ../../nbs/papers/equations.ipynb #eqp13
 def marked_tests(
-    folder: str | Path = "../../tests",  # of the tests
+    folder: str | Path,  # of the tests
 ) -> dict[tuple[str, str], list[str]]:  # (paper, number): file::name of each test
     "Tests that carry the mark `equation`, read from their source"
     marked: dict[tuple[str, str], list[str]] = {}
@@ -281,11 +281,11 @@ def marked_tests(
 
 def formula_table(
     paper: str,  # short name
-    folder: str | Path = "../../tests",  # of the tests
+    folder: str | Path | None = None,  # of the tests; None: the column stays empty
 ) -> str:  # a Markdown table
     "The formulas of a paper: number, what it says, code, slow test"
     resolve_papers(paper)
-    marked = marked_tests(folder)
+    marked = {} if folder is None else marked_tests(folder)
     lines = [["in the paper", "what", "code", "slow version"], [":--"] * 4]
     for formula in FORMULAS:
         if formula.paper == paper:
