@@ -1,10 +1,13 @@
-"""The reference: a page per module, and one with a line per name, from the docments.
+"""The reference: a page per module, and one of all names, from the docments.
 
 Chapters tell; here signatures stand. What a definition says of itself is read from the
 exported modules: its docstring, and its parameters as they are written, with the
-comment behind each."""
+comment behind each. The names that `benchnb` itself offers come first, each with an
+example (tools/examples.md) and the chapters that use it."""
 
 import ast
+import doctest
+import json
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +18,9 @@ import yaml
 
 from tools.export import PACKAGE, chapter, chapters, modules_of
 
+ROOT = PACKAGE.parent
+EXAMPLES = ROOT / "tools/examples.md"
+MOST_CHAPTERS = 5  # that use a name, which its entry links
 HEAD = ["| name | |", "|:--|:-----|"]
 
 
@@ -164,6 +170,119 @@ def public_names():
     return {name: benchnb._HOME[name].replace(".", "/") for name in benchnb.__all__}
 
 
+def read_examples():
+    "What tools/examples.md has: group -> name -> its statements, as doctest reads them"
+    _, *groups = re.split(r"^# ", EXAMPLES.read_text("utf-8"), flags=re.M)
+    parser = doctest.DocTestParser()
+    examples = {}
+    for group in groups:
+        title, *parts = re.split(r"^## ", group, flags=re.M)
+        sections = (part.partition("\n") for part in parts)
+        examples[title.strip()] = {
+            name: parser.get_examples(body) for name, _, body in sections
+        }
+    return examples
+
+
+def example_imports(code):
+    "The imports that the code of an example needs"
+    used = {n.id for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Name)}
+    packages = {
+        "dataclass": "from dataclasses import dataclass",
+        "np": "import numpy as np",
+        "pd": "import pandas as pd",
+    }
+    own = ", ".join(sorted(used & {*public_names()}))
+    lines = [line for name, line in packages.items() if name in used]
+    return "\n".join([*lines, "" * bool(lines), f"from benchnb import {own}"]).strip()
+
+
+def example_text(statements):
+    "An example as its page shows it: code that can be copied, and what it prints"
+    code = "".join(part.source for part in statements)
+    printed = "".join(part.want for part in statements).strip()
+    shown = f"``` python\n{example_imports(code)}\n\n{code.strip()}\n```"
+    return f"{shown}\n\n``` {{.printed}}\n{printed}\n```" if printed else shown
+
+
+def sidebar_order():
+    "The notebooks of the site as its sidebars have them: guide, book, course, ..."
+    sidebars = (ROOT / "_quarto.yml").read_text("utf-8").partition("\n  sidebar:")[2]
+    return re.findall(r"href: (\S+\.ipynb)", sidebars)
+
+
+def called_names(tree):
+    "Names that code calls, decorates with or inherits from; of `a.b()` the first"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            heads = [node.func]
+        elif isinstance(node, ast.ClassDef):
+            heads = [*node.bases, *node.decorator_list]
+        else:
+            continue
+        for head in heads:
+            while isinstance(head, ast.Attribute):
+                head = head.value
+            if isinstance(head, ast.Name):
+                yield head.id
+
+
+def names_used(path):
+    "Public names that the code of a notebook imports and calls"
+    imported, called = {}, set()
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        try:
+            tree = ast.parse("".join(cell["source"]))
+        except SyntaxError:  # a magic
+            continue
+        called |= {*called_names(tree)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                names = {a.asname or a.name: (node.module, a.name) for a in node.names}
+                imported |= names
+    homes = {name: place.replace("/", ".") for name, place in public_names().items()}
+    for local, (module, name) in imported.items():
+        known = ("benchnb", f"benchnb.{homes.get(name)}")
+        if name in homes and module in known and local in called:
+            yield name
+
+
+@cache
+def chapters_using():
+    "For each public name the chapters that use it, its own left out, in their order"
+    using = {name: [] for name in public_names()}
+    for page in sidebar_order():
+        if page == "index.ipynb" or "homework" in page:
+            continue
+        for name in names_used(ROOT / "nbs" / page):
+            if page not in chapters(PACKAGE / f"{public_names()[name]}.py"):
+                using[name].append(page)
+    return using
+
+
+def public_entry(name, statements, titles):
+    "A public name: what it is, an example, its parameters, who uses it"
+    module = PACKAGE / f"{public_names()[name]}.py"
+    (here, entry), *_ = [
+        (page, entry)
+        for page in chapters(module)
+        for entry in entries_of(module, page)
+        if entry.name == name
+    ]
+    place = f"{here.removesuffix('.ipynb')}.qmd#{entry.anchor()}"
+    using = chapters_using()[name][:MOST_CHAPTERS]
+    links = [f"[{titles[page].partition(':')[0]}](../{page})" for page in using]
+    told = f"[Parameters]({place}), told in [{titles[here]}](../{here})"
+    used = f"; used in {', '.join(links)}" if links else ""
+    return (
+        f"### {name} {{#{entry.anchor()} .definition}}\n\n"
+        f"{cell(entry.doc.partition(chr(10))[0])}\n\n"
+        f"{example_text(statements)}\n\n{told}{used}."
+    )
+
+
 def rows_of(found, place):
     "A line for each of these definitions, which links to the page of its module"
     rows = [(f"[`{e.name}`]({place}.qmd#{e.anchor()})", e.doc) for e in found]
@@ -171,16 +290,17 @@ def rows_of(found, place):
 
 
 def index_page(titles):
-    "One line per name, grouped by module"
+    "What `benchnb` offers, with examples; then one line per name, grouped by module"
     parts = ["---", "title: Reference", "description: Every public name, with a line"]
-    parts += ["toc-depth: 2", "---", ""]
-    parts += ["What people type comes from `benchnb` itself, the rest from its module."]
-    parts += ["A link leads to parameters, types and defaults.", "", *HEAD]
-    for name, place in public_names().items():
-        module = PACKAGE / f"{place}.py"
-        for page in chapters(module):
-            own = [e for e in entries_of(module, page) if e.name == name]
-            parts += rows_of(own, page.removesuffix(".ipynb"))
+    parts += ["toc-depth: 3", "---", ""]
+    parts += ["What people type comes from `benchnb` itself: these names, each with an"]
+    parts += ["example that runs. [All names of its modules](#modules) are below.", ""]
+    for number, (group, examples) in enumerate(read_examples().items()):
+        parts += [f"## {group} {{#group-{number}}}", ""]
+        for name, statements in examples.items():
+            parts += [public_entry(name, statements, titles), ""]
+    parts += ["## The names of each module {#modules}", ""]
+    parts += ["What the methods, readers and commands are made of, by package."]
     package = None
     for path in modules():
         place = place_of(path)
