@@ -25,8 +25,9 @@ from tools.reference import entries, modules, patched_classes
 OPEN = 15  # lines of code, at most, that are not folded
 # sections for those who want to know how it was made: closed until somebody opens them
 DETAILS = (
-    "Appendix.*|How a table is judged|Three ways to compare|The catalogue|Stored"
-    "|One line per table|The page as text|Measuring again|Storing results|Measuring"
+    "Appendix.*|How it is made|How a table is judged|Three ways to compare|Stored"
+    "|The catalogue|One line per table|The page as text|Measuring again|Measuring"
+    "|Storing results"
     "|As JSON and in the terminal|A quick check|Cells that could not be measured"
     "|Reproducing the published row|Check: three models made again|Making all of it"
     "|BenchPress's matrix|A row of a published table|In-sample residuals .*|How sure?"
@@ -41,7 +42,9 @@ DETAILS = (
     "|Table 3: seconds for one model|Ranks, SMART, and HellaSwag at 50"
     "|All settings by name|Keys|What each idea buys|Side by side|On a leaderboard"
     "|Items that no model was trained on|Which pairs are hard?|What the exam gains"
-    "|Items that are only a part"
+    "|Items that are only a part|A function and its options|Methods of your own"
+    "|Putting the commands together|One line for every mistake|Running a command"
+    "|What the commands share"
 )
 EXERCISE = re.compile(r"^check\(", flags=re.M)  # it tells the hint, and more
 FOLDED = re.compile(f"^## ({DETAILS.replace('?', '[?]')})$", flags=re.M)
