@@ -187,7 +187,7 @@ def rename_methods(
 # %% ../../nbs/cli/fork.ipynb #c704d2e6
 LINK = re.compile(r"\[([^][]*)\]\(([\w./]+)\.ipynb(#[^)]*|)\)")
 FLAGGED = re.compile(r"^#\|\s*(data|slow|gpu)\s*$", re.M)
-EXPORTED = re.compile(r"^#\|\s*exports?\b", re.M)
+EXPORTED = re.compile(r"^#\|\s*export[is]?\b", re.M)
 WRITTEN = re.compile(r"^#\|\s*(?:default_exp|exporti?|exports) +([\w.]+)", re.M)
 ADDED = re.compile(r"^#\|\s*(exporti?|exports) +[\w.]+", re.M)  # to another module
 BOOK_ONLY = re.compile(r"^(from nbdev\.showdoc import|nbdev\.nbdev_export\()", re.M)

@@ -154,7 +154,8 @@ def check(found, sources, row):
     if not wanted.flags - {"unscored"}:
         assert found["estimate"] == pytest.approx(wanted.score, abs=1e-9)
         assert [found["low"], found["high"]] == pytest.approx(wanted.interval, abs=1e-9)
-        assert found["rank"] == wanted.rank
+        if not found.get("unchecked"):  # the guard's word: a simulation has none
+            assert found["rank"] == wanted.rank
     assert found["asked"] == BUDGET and found["unscored"] == len(wanted.unscored)
 
 
