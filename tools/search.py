@@ -7,9 +7,9 @@ words that mean the same."""
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import joblib
 import yaml
 
 from tools.assets import install
@@ -151,8 +151,9 @@ def search_index(
         found[0]["summary"] = description
         return found
 
-    with ThreadPoolExecutor(2) as pool:
-        documents = [row for rows in pool.map(read, paths) for row in rows]
+    # processes: `ast.parse` in two threads at once fails in Python 3.11
+    pages = joblib.Parallel(n_jobs=2)(joblib.delayed(read)(path) for path in paths)
+    documents = [row for rows in pages for row in rows]
     documents += name_documents()
     return [{"id": number} | row for number, row in enumerate(documents)]
 
