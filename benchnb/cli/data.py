@@ -420,6 +420,7 @@ def list_papers(
     recompute: bool,  # measure again
     trials: int,
     jobs: int,
+    authors: str | None,  # folder of the authors' files
 ) -> None:
     "The papers' tables: published, reproduced, verdict"
     from benchnb.papers.published import (
@@ -431,12 +432,17 @@ def list_papers(
 
     published_cells(paper)  # an unknown paper is refused first
     folder = None
-    if recompute:
+    if recompute or authors is not None:
         from benchnb.papers.reproduced import recompute_published_cells as measure
 
-        folder = measure(paper, trials=trials, n_jobs=jobs)
+        folder = measure(paper, trials=trials, n_jobs=jobs, authors=authors)
     cells = table_cells(paper, folder)
     print(cells_to_json(cells) if json else format_cells(cells, all=all))
+    if folder is None and not json:
+        own = "tailored_bench or predicting_big_bench"
+        print(
+            f"\nOn the authors' own files ({own}): benchnb list papers NAME --authors"
+        )
 
 # %% ../../nbs/cli/data.ipynb #217aacf7
 KINDS = {
@@ -471,7 +477,7 @@ def counts() -> dict[str, int]:  # kind -> how many
     "essence_bench). A cell of a paper's table is 'reproduced' if sampling error and "
     "rounding explain the difference, and 'partly' if it is more but at most a tenth. "
     "Cells that cannot be measured here are counted; --all shows them.",
-    rare="all recompute trials jobs",
+    rare="all recompute authors trials jobs",
     plugins=True,
 )
 def list_command(
@@ -481,6 +487,7 @@ def list_command(
     json: bool = False,  # print JSON instead of text
     all: bool = False,  # papers: also show the cells that cannot be measured here
     recompute: bool = False,  # papers: measure again, with the data, for hours
+    authors: str | None = None,  # papers: measure again on the authors' files, a folder
     trials: int = 20,  # papers: repetitions of --recompute
     jobs: int = 1,  # papers: processors for --recompute
 ) -> None:
@@ -505,4 +512,4 @@ def list_command(
     elif kind == "bundles":
         list_bundles(json)
     else:
-        list_papers(name, json, all, recompute, trials, jobs)
+        list_papers(name, json, all, recompute, trials, jobs, authors)

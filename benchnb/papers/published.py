@@ -212,6 +212,7 @@ class RunSettings:
     trials: int = 20
     n_jobs: int = 1  # processors
     journals: str | Path | None = None  # folder of journals; None: nothing is kept
+    authors: Path | None = None  # folder of the authors' files; None: public data
 
     def journal(self, name: str) -> Path | None:
         "The file of finished pieces of one computation; None: nothing is kept"

@@ -24,6 +24,7 @@ from benchnb.papers.published import (
     table_cells,
 )
 from benchnb.papers.recovering_big_bench import PAPER
+from benchnb.papers.verdicts import Verdict
 
 FAMILIES = {"A": "PaLM", "B": "GPT", "C": "Gopher", "D": "BIG-G T=0", "E": "BIG-G T=1"}
 
@@ -35,7 +36,18 @@ def records():
 
 
 @pytest.fixture
-def big_bench(tmp_path, monkeypatch):
+def quick_grids(monkeypatch):
+    "One small setting for each predictor"
+    quick = {"mlp": {"epochs": [2], "hidden": [[8]]}}
+    quick |= dict.fromkeys(["random_forest", "boosted_trees"], {"n_estimators": [5]})
+    quick |= {"svd": {"factors": [2], "epochs": [2]}}
+    quick |= {"logit_factors": {"starts": [1], "rounds": [5]}}
+    for name, grid in quick.items():
+        monkeypatch.setitem(GRIDS, name, grid)
+
+
+@pytest.fixture
+def big_bench(tmp_path, monkeypatch, quick_grids):
     "A folder with made-up records as BIG-bench's score files; one small setting each"
     frame = make_synthetic_records(families=5)
     frame["subtask"] = "sums:" + frame["subtask"].str[1:]
@@ -63,12 +75,6 @@ def big_bench(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHNB_DATA", str(tmp_path))
     plans = {"bigbench": recovering.RecoveryPlan((2, 3), "subtask")}
     monkeypatch.setattr(recovering, "RECOVERY_PLANS", plans)
-    quick = {"mlp": {"epochs": [2], "hidden": [[8]]}}
-    quick |= dict.fromkeys(["random_forest", "boosted_trees"], {"n_estimators": [5]})
-    quick |= {"svd": {"factors": [2], "epochs": [2]}}
-    quick |= {"logit_factors": {"starts": [1], "rounds": [5]}}
-    for name, grid in quick.items():
-        monkeypatch.setitem(GRIDS, name, grid)
     return tmp_path / "new"
 
 
@@ -83,7 +89,7 @@ def test_bigbenchs_own_file_makes_the_papers_numbers(big_bench):
     assert set(measured["data"]) == {"bigbench", "arithmetic"}
     table_6 = cells.loc["table 6"].dropna(subset="published")
     assert len(table_6) == 280 and table_6["reproduced"].notna().all()
-    words = {"reproduced", "close", "not reproduced by our implementation"}
+    words = {Verdict.REPRODUCED, Verdict.PARTLY, Verdict.DIFFERS}
     assert set(table_6["verdict"]) <= words
     value = cells["reproduced"]
     assert value["table 1", "BIG-bench subtasks", "count"] == 8
@@ -96,6 +102,41 @@ def test_bigbenchs_own_file_makes_the_papers_numbers(big_bench):
         assert np.isfinite(value["figure 6", row, "2 tasks / r2"])
     assert value["section D.3", "Greedy search", "predictor fits"] == 12326
     assert value["figure 6", "Best of 5000", "3 tasks / r2"] < 1
+
+
+def authors_table(records):
+    "Records under the names of the authors' columns, with a second metric"
+    names = {new: old for old, new in chapter.AUTHORS_COLUMNS.items()}
+    frame = records.rename(columns=names).assign(is_preferred_metric=1)
+    frame["metric_name"] = "exact_str_match"
+    other = frame.assign(is_preferred_metric=0, metric_name="bleu", score=50)
+    return pd.concat([frame, other], ignore_index=True)
+
+
+@pytest.mark.parametrize("place", ["data/bigbench", "bigbench", "."])
+def test_records_of_the_preferred_metric_are_read(tmp_path, place):
+    records = make_synthetic_records(families=3)
+    folder = tmp_path / place
+    folder.mkdir(parents=True, exist_ok=True)
+    authors_table(records).to_csv(folder / "filtered_v2.csv", index=False)
+    found = chapter.read_authors_records(tmp_path)
+    columns = ["family", "model", "task", "shots", "total_params"]
+    pd.testing.assert_frame_equal(found[columns], records[columns])
+    assert found["score"].to_numpy() == pytest.approx(records["score"].to_numpy())
+
+
+@pytest.mark.slow
+def test_big_benchs_tables_on_the_authors_file(tmp_path, monkeypatch, quick_grids):
+    plans = {"bigbench": recovering.RecoveryPlan((2, 3), "task")}
+    monkeypatch.setattr(recovering, "RECOVERY_PLANS", plans)
+    records = make_synthetic_records(families=5)
+    authors_table(records).to_csv(tmp_path / "filtered_v2.csv", index=False)
+    found = chapter.measured_cells(RunSettings(2, authors=tmp_path), epochs=2)
+    assert set(found["data"].dropna()) == {"bigbench", "arithmetic"}
+    own = found[found["table"] != "table 5"]  # seconds of another machine
+    assert not (own["verdict"] == Verdict.OTHER_DATA).any()
+    table_6 = found[found["table"] == "table 6"]
+    assert len(table_6) and table_6["reproduced"].notna().all()
 
 
 def test_a_comparison_is_what_its_parts_give(records):
