@@ -343,12 +343,13 @@ def recovery_cells(
 ) -> pd.DataFrame:  # figures 6 and 8, section 5.3
     "R2 of the recovered scores, mean over new families"
     each = results.groupby(["method", "budget", "test"], sort=False)["r2"].mean()
-    each = each.reset_index()
+    each = each.reset_index().sort_values("test", kind="stable")
     parts = [
         mean_cells(
             part,
             "method",
             {"r2": f"{budget} tasks / r2"},
+            draws="new families",
             table="figure 6",
             better="higher",
             best="1",
@@ -374,10 +375,11 @@ def conclusion_cells(
     judged: pd.DataFrame,  # what right_conclusions returned
 ) -> pd.DataFrame:  # table 3
     "How often the comparison of two models comes out right, mean over new families"
-    share = judged.groupby(["method", "test"], sort=False)["right"].mean().reset_index()
+    share = judged.groupby(["method", "test"])["right"].mean().reset_index()
     share["row"] = share["method"] + ", all close pairs of models"
     column = {"right": "right conclusions / %"}
-    return mean_cells(share, "row", column, {"right": 100}, table="table 3")
+    facts = {"table": "table 3", "draws": "new families"}
+    return mean_cells(share, "row", column, {"right": 100}, **facts)
 
 # %% ../../nbs/papers/recovering_big_bench.ipynb #0945bbf7
 def record_cells(
