@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from benchnb.cli.app import GROUPS
+from benchnb.cli.app import ORDER
 from tools.process import explorer_data
 from tools.readme import relink, without_divs
 from tools.run import ROOT
@@ -32,18 +32,16 @@ def test_it_is_short_and_a_code_host_shows_all_of_it():
     assert not re.search(r"reproduced, \d|\d+ reversed|\d+ not decided", text)
 
 
-def test_the_first_screen_has_a_picture_and_the_two_commands():
+def test_it_begins_with_a_command_and_a_picture_and_then_has_two_commands():
     first, second, *_ = README.split("\n## ")
     assert first.count("](nbs/images/readme-1.") == 1
+    [start] = re.findall(r"```bash\n(.*?)```", first, flags=re.S)
+    install, command = start.splitlines()
+    assert install == "pip install ." and command.split()[1] in ORDER
+    assert first.index(start) < first.index("](nbs/images/readme-1.")
     [block] = re.findall(r"```sh\n(.*?)```", second, flags=re.S)
     assert re.findall(r"(?m)^make (\w+)  +# ", block) == ["run", "test"]
     assert "Python 3.11 or newer, git and make" in second
-
-
-def test_every_command_stands_in_one_of_six_groups():
-    rows = re.findall(r"^\| [a-z ]+ \| ((?:`[a-z]+` ?)+) \|$", README, flags=re.M)
-    shown = [re.findall(r"`([a-z]+)`", row) for row in rows]
-    assert len(rows) == 6 and shown == [[*group] for group in GROUPS.values()]
 
 
 def test_links_to_sources_that_nobody_reads_lead_to_the_site_or_nowhere():
