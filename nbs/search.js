@@ -3,7 +3,7 @@
 // here stand the words of a question and what is shown. Loaded when somebody begins to type.
 
 const FILLER = new Set(
-  ("a an and are as at be by can do does enough for from get have how i if in into is it its me my need of on one or our should " +
+  ("a an and are as at be by can did do does enough for from get have how i if in into is it its me my need of on one or our should " +
     "that the their them there this to too use want was we what when where which who why will with would you your").split(" "),
 );
 // parts of the site, as a reader wants them: how much a find in each counts

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from ..data.scores import Scores, item_means
-from ..data.splits import release_years
 from ..evaluation.left_out import assign_held_out, gather_left_out_errors
 from benchnb.evaluation.method import (
     Estimand,
@@ -36,7 +35,6 @@ from benchnb.stats.balanced_sampling import (
     local_pivotal_sample,
     model_assisted_estimate,
 )
-from ..stats.gam import leave_one_out_errors
 from benchnb.stats.intervals import (
     effective_runs,
     proportional_probabilities,
@@ -50,9 +48,8 @@ from benchnb.stats.irt import (
     pool_predictions,
     predictive_probabilities,
     sample_posterior,
-    wide_prior_precision,
 )
-from ..stats.irt_fit import fit_dimensions, pair_products, quadratic_pairs
+from ..stats.irt_fit import fit_dimensions
 from benchnb.stats.logistic import (
     person_fit,
     predict_from_easiness,
@@ -771,7 +768,22 @@ class GuardedIRT(Method):
         share = len(self.first_) / len(sample)
         return RandomDraw(self.first_, self.inclusion_probabilities_ * share)
 
-# %% ../../nbs/methods/guarded_irt.ipynb #4b26d0b4
+# %% ../../nbs/methods/guarded_irt_rounds.ipynb #gr000004
+import numpy as np
+
+from ..data.scores import Scores
+from ..data.splits import release_years
+from ..stats.gam import leave_one_out_errors
+from benchnb.stats.irt import (
+    IRT,
+    MIN_SOURCES,
+    Posterior,
+    predictive_probabilities,
+    wide_prior_precision,
+)
+from ..stats.irt_fit import pair_products, quadratic_pairs
+
+# %% ../../nbs/methods/guarded_irt_rounds.ipynb #4b26d0b4
 def posterior_quantiles(
     posterior: Posterior,
     count: int = 8,  # abilities
@@ -785,7 +797,7 @@ def posterior_quantiles(
     draws = np.take_along_axis(order, np.minimum(rank, order.shape[1] - 1), axis=1)
     return np.take_along_axis(posterior.theta, draws[:, :, np.newaxis], axis=1)
 
-# %% ../../nbs/methods/guarded_irt.ipynb #d4f7f81d
+# %% ../../nbs/methods/guarded_irt_rounds.ipynb #d4f7f81d
 CHOICE_BLOCK = 200_000  # numbers that are worked on at once: they stay in the cache
 
 
@@ -865,7 +877,7 @@ def most_informative_items(
         ]
     )
 
-# %% ../../nbs/methods/guarded_irt.ipynb #exam0002
+# %% ../../nbs/methods/guarded_irt_rounds.ipynb #exam0002
 MIN_NEWEST = 5  # sources that an exam needs
 
 
@@ -883,7 +895,7 @@ def newest_quarter(
     enough = older.sum() >= MIN_SOURCES and newest.sum() >= MIN_NEWEST
     return (older, newest) if enough else None
 
-# %% ../../nbs/methods/guarded_irt.ipynb #exam0006
+# %% ../../nbs/methods/guarded_irt_rounds.ipynb #exam0006
 IMAGINARY_SOURCES = 10  # sources with this weight
 
 
@@ -899,7 +911,7 @@ def curves_weight(
     total = difference @ difference + extra
     return float(np.clip(explained / max(total, 1e-12), 0, 1))
 
-# %% ../../nbs/methods/guarded_irt.ipynb #7a1d00e2
+# %% ../../nbs/methods/guarded_irt_rounds.ipynb #7a1d00e2
 def full_score_line(
     means: np.ndarray,  # of the sources on these items, shape (sources,)
     truth: np.ndarray,  # their full scores, NaN: unknown

@@ -8,9 +8,12 @@ __all__ = ['FIRST_STEPS', 'initial_abilities', 'ItemParameters', 'initial_items'
            'fit_bank']
 
 # %% ../../nbs/stats/irt_fit.ipynb #f00001f7
+import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logit
 
 from benchnb.stats.irt import (  # noqa: F401
     IRT,
@@ -331,13 +334,7 @@ def fit_alternating(
             break
     return items, theta, change, turn + 1
 
-# %% ../../nbs/stats/irt.ipynb #fitimp01
-import warnings
-from collections.abc import Sequence
-
-from scipy.special import logit
-
-# %% ../../nbs/stats/irt.ipynb #ca5a6832
+# %% ../../nbs/stats/irt_fit.ipynb #ca5a6832
 TOLERANCE = 2e-3  # change of the abilities, in their deviations, that ends a fit
 
 
@@ -403,7 +400,7 @@ def score_residuals(
         gap += (table.signed[:, part] - tangent) @ weights / 2
     return fitted, gap / np.maximum(mass, 1e-12)
 
-# %% ../../nbs/stats/irt.ipynb #88a61fa4
+# %% ../../nbs/stats/irt_fit.ipynb #88a61fa4
 def fit_dimensions(
     values: np.ndarray,  # the sources' scores in [0, 1], models x items; NaN: unknown
     dims: Sequence[int] = (2, 3, 4),  # numbers of abilities per model, a bank for each
@@ -483,7 +480,7 @@ def fit_irt(
         warnings.warn(f"fit_irt: {bank.notes[-1]}: raise rounds", stacklevel=2)
     return bank
 
-# %% ../../nbs/stats/irt.ipynb #plain001
+# %% ../../nbs/stats/irt_fit.ipynb #plain001
 def make_plain_bank(
     values: np.ndarray,  # sources x items, one source is enough
 ) -> IRT:  # slopes 1, one dimension, with a note
