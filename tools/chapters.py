@@ -413,7 +413,7 @@ def add_imports(nb, nodes, place, here):
     shown = [without_directives(cell.source) for cell in shown_code(nb)]
     if text := gather_imports(nodes, shown):
         cell = nbformat.v4.new_code_cell(text, id="page-imports")
-        if here.startswith(("papers/", "studies/")):
+        if here.startswith(("papers/", "studies/", "cli/")):
             fold = "#| code-fold: true\n#| code-summary: Imports\n"
             cell.source = fold + cell.source
         nb.cells.insert(place, cell)

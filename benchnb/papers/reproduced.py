@@ -300,11 +300,14 @@ def markdown_page(
     )
 
 
+SHORT = 7  # lines of a table that is not folded
+
+
 def folded_page(
     page: pd.DataFrame,  # what report returned
     paper: str,  # short name
 ) -> str:  # Markdown
-    "What was compared, on which data, and why: folded"
+    "What was compared, on which data, and why: folded where it is long"
     lines = []
     for items, line in _merged(page, paper):
         claim = f"“{_escape(line['claim'])}”" if line["claim"] else ""
@@ -316,7 +319,10 @@ def folded_page(
             compared += f"; all items reach {ceiling:.3g}"
         lines.append([item_names(items), claim, compared, _escape(reason)])
     table = _table(["item", "claim", "compared; errors", "why; data"], lines)
-    open_tag = "<details><summary>Claims, comparisons, reasons and data</summary>"
+    title = "Claims, comparisons, reasons and data"
+    if len(lines) <= SHORT:
+        return f"\n\n{title}:\n\n{table}"
+    open_tag = f"<details><summary>{title}</summary>"
     return f"\n\n{open_tag}\n\n{table}\n\n</details>"
 
 

@@ -18,6 +18,12 @@
   const below = (box) => (r) => r.getBoundingClientRect().top > box.getBoundingClientRect().bottom - 4;
   const hidden = boxes.map((box) => [...box.querySelectorAll('tbody tr')].filter(below(box))).flat();
   const tables = all('main table, main .table-scroll').filter((e) => over(e) || (seen(e) && e.getBoundingClientRect().right > innerWidth + 1));
+  const meet = (a, b) => a.left < b.right - 2 && b.left < a.right - 2 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
+  const under = (button) => {
+    range.selectNodeContents(button.closest('div.sourceCode, .code-copy-outer-scaffold').querySelector('pre code'));
+    return [...range.getClientRects()].some((r) => r.width > 3 && meet(r, button.querySelector('i').getBoundingClientRect()));
+  };
+  const buttons = all('main .code-copy-button').filter((e) => seen(e) && e.querySelector('i'));
   const levels = all('main h1, main h2, main h3, main h4, main h5').filter(seen).map((e) => +e.tagName[1]);
   const code = all('main div.sourceCode');
   code.forEach((e) => (e.style.display = 'none'));
@@ -31,6 +37,7 @@
     'printed over a neighbour': printed.map(start),
     'rows hidden in a box': hidden.map(start),
     'a table clipped': tables.map(start),
+    'code under its button': buttons.filter(under).map((e) => start(e.closest('div.sourceCode, .code-copy-outer-scaffold'))),
     'code cut off': all('main pre').filter(over).map(start),
     'a cell of a letter': cells.filter((e) => text(e).length > 3 && e.offsetWidth < 30).map(start),
     'an image without words': all('main img').filter((e) => !e.alt).map((e) => e.src.slice(-40)),
