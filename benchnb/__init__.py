@@ -40,10 +40,10 @@ def __getattr__(name):
         raise AttributeError(f"module 'benchnb' has no attribute {name!r}")
     from importlib import import_module
 
-    from benchnb.evaluation.method import document_parameters
+    from benchnb.evaluation.method import document_example, document_parameters
 
     found = getattr(import_module(f"benchnb.{_HOME[name]}"), name)
-    return document_parameters(found, members=True)
+    return document_example(document_parameters(found, members=True))
 
 
 def __dir__():

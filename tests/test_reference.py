@@ -38,13 +38,43 @@ def test_examples_print_what_they_show(name, tmp_path, monkeypatch):
     code = "".join(part.source for part in statements)
     names = {"__name__": "__main__"}
     exec(example_imports(code), names)
-    test = doctest.DocTest(statements, names, name, "tools/examples.md", None, None)
+    test = doctest.DocTest(
+        statements, names, name, "benchnb/resources/examples.md", None, None
+    )
     runner = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)
     report = []
     runner.run(test, out=report.append)
     if name == "register":
         unregister("nothing")
     assert not runner.failures, "".join(report)
+
+
+def test_help_has_the_example_with_what_it_prints():
+    for name in benchnb.__all__:
+        text = getattr(benchnb, name).__doc__
+        assert text.count("\nExamples\n") == 1, name
+        assert ">>> " in text.partition("\nExamples\n")[2], name
+
+
+def test_names_that_can_be_called_wrongly_show_an_error():
+    without = {name for name, parts in EXAMPLES.items() if not errors_of(parts)}
+    made_by_others = {"Advice", "Comparison", "Estimate"}
+    without_choice = {"audit", "data_sets", "list_methods", "Harness"}
+    assert without == made_by_others | without_choice
+
+
+def errors_of(statements):
+    "Errors that are raised, or caught and printed"
+    return [p for p in statements if p.exc_msg or "except" in p.source]
+
+
+def test_an_error_stands_apart_from_the_code_that_can_be_copied():
+    statements = doctest.DocTestParser().get_examples(
+        ">>> 1 + 1\n2\n>>> load(3)\nTraceback (most recent call last):\na.b.E: no: 3\n"
+    )
+    first, printed, failed = example_text(statements).split("\n\n``` {.printed}\n")
+    assert "load(3)" not in first
+    assert (printed, failed) == ("2\n```", "load(3)\nE: no: 3\n```")
 
 
 def test_an_example_shows_its_code_without_prompts_and_what_it_prints():

@@ -3,7 +3,7 @@
 Chapters tell; here signatures stand. What a definition says of itself is read from the
 exported modules: its docstring, and its parameters as they are written, with the
 comment behind each. The names that `benchnb` itself offers come first, each with an
-example (tools/examples.md) and the chapters that use it."""
+example (benchnb/resources/examples.md) and the chapters that use it."""
 
 import ast
 import doctest
@@ -19,7 +19,7 @@ import yaml
 from tools.export import PACKAGE, chapter, chapters, modules_of
 
 ROOT = PACKAGE.parent
-EXAMPLES = ROOT / "tools/examples.md"
+EXAMPLES = ROOT / "benchnb/resources/examples.md"
 MOST_CHAPTERS = 5  # that use a name, which its entry links
 HEAD = ["| name | |", "|:--|:-----|"]
 
@@ -171,7 +171,7 @@ def public_names():
 
 
 def read_examples():
-    "What tools/examples.md has: group -> name -> its statements, as doctest reads them"
+    "What benchnb/resources/examples.md has: group -> name -> its statements, as doctest reads them"
     _, *groups = re.split(r"^# ", EXAMPLES.read_text("utf-8"), flags=re.M)
     parser = doctest.DocTestParser()
     examples = {}
@@ -198,11 +198,19 @@ def example_imports(code):
 
 
 def example_text(statements):
-    "An example as its page shows it: code that can be copied, and what it prints"
-    code = "".join(part.source for part in statements)
-    printed = "".join(part.want for part in statements).strip()
-    shown = f"``` python\n{example_imports(code)}\n\n{code.strip()}\n```"
-    return f"{shown}\n\n``` {{.printed}}\n{printed}\n```" if printed else shown
+    "An example as its page shows it: code that can be copied, what it prints, errors"
+    works = [part for part in statements if not part.exc_msg]
+    code = "".join(part.source for part in works)
+    printed = "".join(part.want for part in works).strip()
+    shown = [f"``` python\n{example_imports(code)}\n\n{code.strip()}\n```"]
+    if printed:
+        shown.append(f"``` {{.printed}}\n{printed}\n```")
+    for part in statements:
+        if part.exc_msg:
+            path, _, message = part.exc_msg.strip().partition(": ")
+            error = f"{path.rpartition('.')[2]}: {message}"
+            shown.append(f"``` {{.printed}}\n{part.source}{error}\n```")
+    return "\n\n".join(shown)
 
 
 def sidebar_order():

@@ -174,13 +174,23 @@ def _unscored_rows(
     ]
 
 
+def _interval_text(
+    report: dict,  # of an evaluation
+) -> str:  # empty: there is none
+    "What the interval was made from, and what it is worth, where it is worth more"
+    worth = report.get("effective_items") or 0  # None: not known
+    if not report["how"] or worth < 1.1 * report["items"]["spent"]:
+        return report["how"]
+    return f"{report['how']}; as narrow as that of {worth:,.0f} random items"
+
+
 def report_rows(
     report: dict,  # of an evaluation
 ) -> list[tuple[str, str]]:  # a heading of at most 9 letters, and a text
     "A report line by line, without its notes and tasks"
     rows = [*_score_rows(report), *_spent_rows(report), *_certificate_rows(report)]
-    if report["how"]:
-        rows.append(("interval", report["how"]))
+    if interval := _interval_text(report):
+        rows.append(("interval", interval))
     if "runs" in report:
         estimand = report["interval_of"]
         rows.append(("runs", f"{report['runs']:,}; the interval is of {estimand}"))

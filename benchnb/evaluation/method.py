@@ -6,29 +6,30 @@
 __all__ = ['EXTRA_OF_PACKAGE', 'ONE_THREAD', 'IntervalKind', 'Estimand', 'Flag', 'format_bounds', 'Estimate', 'is_whole_number',
            'format_allowed_values', 'param', 'get_parameters', 'check_parameters', 'check_whole_number', 'BudgetError',
            'check_budget', 'check_fitted', 'install_hint', 'missing_packages', 'caller_stacklevel', 'RandomDraw',
-           'Method', 'Coreset', 'CohortRequest', 'document_parameters']
+           'Method', 'Coreset', 'CohortRequest', 'document_parameters', 'read_examples', 'document_example']
 
 # %% ../../nbs/evaluation/method.ipynb #6bfc4621
 import copy
 import inspect
+import re
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
-from functools import wraps
+from functools import cache, wraps
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from ..data.files import pip_install_command
+from ..data.files import pip_install_command, resource_path
 from ..data.render import format_points, format_table, score_with_interval
 from ..data.scores import Scores, item_means
 from ..data.splits import reason_not_to_rank, release_years
-from ..stats.intervals import effective_runs
+from ..stats.intervals import effective_runs, random_items_as_narrow
 
 # %% ../../nbs/evaluation/method.ipynb #6d819b64
 class IntervalKind(StrEnum):
@@ -108,6 +109,7 @@ class Estimate:
     unranked: str = ""  # why no rank is told, in words; empty: nothing against it
     bounds: tuple[float, float] = (np.nan, np.nan)  # the unscored all wrong, all right
     task_bounds: tuple[pd.Series, pd.Series] | None = None  # the same for every task
+    total: float = np.nan  # items of the benchmark, if equal and right or wrong
 
     def __repr__(self) -> str:
         low, high = self.interval
@@ -123,6 +125,16 @@ class Estimate:
                 f", {len(self.unscored)} without a score{format_bounds(self.bounds)}"
             )
         return text + "".join(f"; {note}" for note in self.notes)
+
+    @property
+    def effective_items(self) -> float:  # NaN: no interval, or none of a random draw
+        "Random items whose interval would be as narrow (equation 3 of Sample size)"
+        unsafe = self.kind in (IntervalKind.MODEL, IntervalKind.NONE)
+        if unsafe or self.is_doubtful or self.estimand is not Estimand.RUN:
+            return np.nan
+        return random_items_as_narrow(
+            self.score, self.interval, total=self.total, level=self.level
+        )
 
     @property
     def is_doubtful(self) -> bool:
@@ -608,6 +620,8 @@ class Coreset(Method):
         self, rng: np.random.Generator
     ) -> Generator[np.ndarray, np.ndarray, Estimate]:
         "Ask for the whole coreset at once"
+        if not hasattr(self, "coreset_"):
+            raise NotImplementedError(f"{type(self).__name__}: prepare sets coreset_")
         seen = yield self.coreset_
         return self.estimate(seen)
 
@@ -672,4 +686,22 @@ def document_parameters(
         part = getattr(part, "__func__", part)  # of a class method
         if inspect.isfunction(part) and not part.__name__.startswith("_"):
             document_parameters(part)
+    return thing
+
+# %% ../../nbs/evaluation/method.ipynb #ed6eff93
+@cache
+def read_examples() -> dict[str, str]:  # name -> statements and what they print
+    "The examples of the public names"
+    text = resource_path("examples.md").read_text("utf-8")
+    parts = re.split(r"^## ", re.sub(r"^# .*$", "", text, flags=re.M), flags=re.M)[1:]
+    return {name: body.strip() for name, _, body in (p.partition("\n") for p in parts)}
+
+
+def document_example(
+    thing: Callable,  # a function or a class
+) -> Callable:  # the same
+    "Write the example of a public name into its docstring"
+    example = read_examples().get(thing.__name__, "")
+    if example and thing.__doc__ and "\nExamples\n" not in thing.__doc__:
+        thing.__doc__ += f"\n\nExamples\n--------\n{example}"
     return thing

@@ -217,6 +217,13 @@ def reason_not_to_rank_answers(
     )
 
 
+def _count_equal_items(method: Method, seen: np.ndarray) -> float:
+    "Items of the benchmark; NaN unless they count the same, and are right or wrong"
+    weights = method.weights_
+    is_plain = np.isin(seen, (0, 1)).all() and np.ptp(weights) < 1e-9 * weights.max()
+    return float(len(weights)) if is_plain and not method.partial_ else np.nan
+
+
 def finalize_estimate(
     estimate: Estimate,  # as the method returned it
     method: Method,  # fitted, for the items' names, weights and costs
@@ -282,6 +289,7 @@ def finalize_estimate(
         source_scores=None if no_number else method.source_scores_,
         unranked=unranked,
         notes=(*estimate.notes, unranked) if unranked else estimate.notes,
+        total=_count_equal_items(method, seen[scored]),
     )
 
 # %% ../../nbs/evaluation/simulate.ipynb #5fd34007

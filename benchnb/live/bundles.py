@@ -30,7 +30,7 @@ from benchnb.data.files import (
     write_text,
 )
 from ..evaluation.left_out import read_left_out_errors, write_left_out_errors
-from ..evaluation.method import Method, get_parameters
+from ..evaluation.method import Method, check_fitted, get_parameters
 from ..evaluation.registry import load_method, save_method
 from benchnb.harnesses.harness import (
     BLANK,
@@ -192,7 +192,7 @@ def publish(
     files: dict[str, str] | None = None,  # further ones: name -> text
 ) -> Subset:
     "Write a subset with its fitted estimator, and without its sources, to one folder"
-    check_has_fixed_items(method)
+    check_fitted(check_has_fixed_items(method), prepared=True)
     check_new_folder(folder)
     if (kept := kept_tables(method)) and not with_sources:
         raise ValueError(

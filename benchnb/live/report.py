@@ -241,6 +241,7 @@ def make_report(
         "kind": str(estimate.kind),
         "interval_of": str(estimate.estimand),
         "how": estimate.interval_method,
+        "effective_items": round_for_json(estimate.effective_items),
         "flags": sorted(map(str, estimate.flags)),
         "rank": round_for_json(estimate.rank),
         "rank_interval": (

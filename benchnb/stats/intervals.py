@@ -6,7 +6,7 @@
 __all__ = ['check_masses', 'normal_quantile', 'wilson_interval', 'effective_size', 'proportional_probabilities',
            'systematic_sample', 'weighted_effective_size', 'residual_interval', 'certain_bounds', 'keep_to_certain',
            'run_variance', 'runs_interval', 'effective_runs', 'conformal_radius', 'drop_copies', 'conformal_interval',
-           'difference_interval', 'combine_unbiased_estimates']
+           'difference_interval', 'combine_unbiased_estimates', 'random_items_as_narrow']
 
 # %% ../../nbs/stats/intervals.ipynb #9ef7528a
 import math
@@ -360,3 +360,24 @@ def combine_unbiased_estimates(
         share, bias = mixture(np.delete(first, row), np.delete(second, row))
         errors.append((1 - share) * first[row] + share * second[row] - bias)
     return *mixture(first, second), np.array(errors)
+
+# %% ../../nbs/stats/sample_size.ipynb #eff00002
+def random_items_as_narrow(
+    score: float,  # the estimate, in [0, 1]
+    interval: tuple[float, float],  # around it
+    total: float,  # items of the benchmark, of equal weights; inf: endless
+    level: float = 0.95,  # promised coverage of the interval, from 0.01 to 0.999
+) -> float:  # up to total; NaN: there is no interval, or it says nothing
+    "Random items, right or wrong, whose interval would be as narrow (equation 3)"
+    half_width = (interval[1] - interval[0]) / 2
+    if half_width == 0:
+        return float(total)
+    if not (0 < half_width < 0.5 and 0 <= score <= 1):
+        return float("nan")
+    square = half_width**2
+    linear = score * (1 - score) - 2 * square
+    root = np.sqrt(linear**2 + (1 - 4 * square) * square)
+    endless = normal_quantile(level) ** 2 * (0.5 - 2 * square) / (root - linear)
+    return float(
+        endless if np.isinf(total) else endless * total / (endless + total - 1)
+    )
