@@ -210,7 +210,8 @@ def describe_expected_precision(
     live: "Evaluation",  # that has just begun
 ) -> str:
     "The method, the items, the rounds, and the precision to expect"
-    return f"{_items_to_run(live)}; {_expected_precision(live)}"
+    parts = _items_to_run(live), _expected_precision(live), _detectable_text(live)
+    return "; ".join(filter(None, parts))
 
 # %% ../../nbs/cli/score.ipynb #446d31bd
 def _items_to_run(
@@ -281,6 +282,27 @@ def _expected_precision(
     return (
         f"{text} for a model like the earlier ones, ± {format_points(newer / 2, 0)} "
         "for one that is newer than they are"
+    )
+
+
+def _detectable_text(
+    live: "Evaluation",  # that has just begun
+) -> str:  # empty: not known
+    "Which differences of two models these items will show"
+    from benchnb.data.render import format_points
+    from benchnb.evaluation.planning import difference_spread
+    from benchnb.stats.sample_size import detectable_difference
+
+    if live.source is None or not live.method.static or live.plan.width is not None:
+        return ""
+    smallest = detectable_difference(
+        live.method.budget_, len(live.items), difference_spread(live.source)
+    )
+    if not smallest:
+        return ""
+    return (
+        f"two models on these items: differences of about {format_points(smallest, 0)} "
+        "points show with a probability of 80%"
     )
 
 
