@@ -9,7 +9,8 @@
 # make look     the site in Chromium: lengths, what is cut off, contrast, the explorer
 # make harnesses   the programs of tools/harnesses.txt, beside this environment, for their tests
 # make teachers the course with its blanks filled in, in out/teachers.zip
-# make bench    speed report                            make hooks  nbdev's git hooks
+# make bench    speed report; with PEERS=1 other programs on the same data, side by side
+# make hooks    nbdev's git hooks
 
 # the first that is Python 3.11 or newer; or say it: make test PYTHON=/path/to/python
 PYTHON ?= $(shell for p in python3.11 python3; do \
@@ -80,7 +81,7 @@ teachers: $(VENV)/.core
 	$(BIN)/python -m tools.teachers
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m tools.bench
+	$(BIN)/python -m tools.$(if $(PEERS),peers,bench)
 
 hooks: $(VENV)/.dev
 	$(BIN)/nbdev_install_hooks

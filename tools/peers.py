@@ -130,7 +130,7 @@ def bank_row(program, models, items, seed):
 
 def measure_bank(program, data):
     "Fits of made-up answers: three, or one of what takes minutes"
-    seeds = range(1 if program == "girth" else 3)
+    seeds = range(1 if program in ("girth", "py-irt") else 3)
     rows = [bank_row(program, 100, 500, seed) for seed in seeds]
     cpu, errors = (np.array([row[name] for row in rows]) for name in ("cpu", "rmse"))
     yield summary("curves", 500, 1000 * cpu.sum(), errors)
@@ -436,17 +436,17 @@ WORK = [  # question, data, how they are made, programs
         lambda: real_pairs("swebench_verified", 400),
         [*DIFFERENCES],
     ),
-    ("score", "ifeval", lambda: score_data("ifeval", "random", 8), [*SCORES]),
+    ("score", "ifeval", lambda: score_data("ifeval", "random", 4), [*SCORES]),
     (
         "score",
         "swebench_verified",
-        lambda: score_data("swebench_verified", "random", 12),
+        lambda: score_data("swebench_verified", "random", 6),
         [*SCORES],
     ),
     (
         "score",
         "swebench_verified, stronger",
-        lambda: score_data("swebench_verified", "ability", 12),
+        lambda: score_data("swebench_verified", "ability", 6),
         [*SCORES],
     ),
     ("subset", "ifeval", subset_data, ["benchnb", "tinyBenchmarks"]),
