@@ -126,13 +126,14 @@ def essence_cells(
     for budget, part in figures.groupby("budget", sort=False):
         columns = {m: f"{budget} items / {m}" for m in ("rmse", "kendall", "pearson")}
         cells = mean_cells(
-            part,
+            part.sort_values("trial"),
             "row",
             columns,
             {"rmse": 100},
             table=table,
             reason=reason,
             data=f"{data}, tenths",
+            draws=f"tenths of {data}",
         )
         parts.append(cells)
     return pd.concat(parts, ignore_index=True).dropna(subset="reproduced")

@@ -98,6 +98,7 @@ def gsm8k_cells(
 # %% ../../nbs/papers/tailored_bench.ipynb #152cc8df
 TABLE_6_ITEMS = (20, 25, 30, 35, 40)  # budgets of table 6
 MANY = 100  # trials of the rows that carry the claim, as many as the paper has
+MANY_PROBES = 400  # of table 11, where nothing is clustered but the probe
 ABLATIONS: dict[str, dict[str, dict]] = {  # table to row to settings
     "table 7": {
         "Manhattan": {},
@@ -237,7 +238,7 @@ def native_tables(
     target_families = target.models["family"]
     frame = on_halves(runs, "fixed", {"fixed": TailoredBenchPublished()})
     rows = []
-    for trial in frame["trial"].unique():
+    for trial in range(max(runs.trials, MANY_PROBES)):
         prepare_method(method, 30, trial)
         answers = target.values[:, method.probe_]
         for row in np.flatnonzero(target_families.isin(["llama", "mistral"])):
@@ -507,13 +508,13 @@ def centroid_distances(
 
 def mean_of_trials(
     lists: pd.Series,  # of each benchmark, the values of its trials as text
-) -> str:  # empty where the benchmarks have different numbers of trials
+) -> str:  # of the trials that all have; empty where one keeps none
     "The mean over the benchmarks, trial by trial"
     values = [np.array(str(text).split(), float) for text in lists.fillna("")]
-    counts = {len(one) for one in values}
-    if counts == {0} or len(counts) > 1:
-        return ""
-    return join_values(np.mean(values, axis=0))
+    count = min(map(len, values))
+    return (
+        join_values(np.mean([one[:count] for one in values], axis=0)) if count else ""
+    )
 
 
 def averages(
@@ -533,6 +534,10 @@ def averages(
             by_trial=("by_trial", mean_of_trials),
         )
         means["stderr"] = np.sqrt(groups["variance"].sum()) / groups.size()
+        for place in means.index[means["by_trial"] != ""]:
+            shared = pd.Series(means.loc[place, "by_trial"].split(), dtype=float)
+            kept = ["reproduced", "stderr", "trials"]
+            means.loc[place, kept] = [shared.mean(), shared.sem(), len(shared)]
         means["draws"] = np.where(means["by_trial"] != "", GIVEN, "")
         means = means.reset_index().rename(columns={"variant": "row"})
         if part != whole:

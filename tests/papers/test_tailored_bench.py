@@ -10,6 +10,7 @@ from benchnb.methods.tailored_bench import TailoredBench
 from benchnb.papers.published import table_cells
 from benchnb.papers.tailored_bench import (
     OtherNatives,
+    averages,
     gsm8k_cells,
     scatter,
     with_and_without,
@@ -79,3 +80,22 @@ def test_scatter_is_the_deviation_that_the_errors_imply():
     assert found["reproduced"].item() == pytest.approx(trials.std())
     assert found["stderr"].item() == pytest.approx(trials.std() / np.sqrt(6))
     assert found["column"].item() == "20 items / kendall sd"
+
+
+def test_means_over_benchmarks_keep_the_trials_that_all_have():
+    "The ablation's mean is paired: the first two trials of three benchmarks"
+    texts = {"ARC": "0.2 0.4", "GSM8K": "0.4 0.6 9.0", "HellaSwag": "0.6 0.8 9.0 9.0"}
+    cell = dict(table="table 8", column="mae", stderr=0.1, reproduced=0.3)
+    rows = [
+        cell | dict(row=f"{name} / calibrated", by_trial=text, trials=len(text.split()))
+        for name, text in texts.items()
+    ]
+    rows += [
+        cell | dict(table="table 1", row=f"ARC / {name}", by_trial="", trials=2)
+        for name in ("TailoredBench", "Best Baseline")
+    ]
+    found = pd.concat(averages(pd.DataFrame(rows)))
+    mean = found[found["table"] == "table 3"].iloc[0]
+    assert mean["by_trial"].split() == ["0.4", "0.6"] and mean["trials"] == 2
+    assert mean["reproduced"] == pytest.approx(0.5)
+    assert mean["stderr"] == pytest.approx(0.1)
