@@ -63,10 +63,10 @@ ANSWERS = {  # chapter: signature, what is right, a typical mistake and its hint
         "exceeds the claim",
     ),
     "live/race": (
-        "are_out(capitals, alpha)",
-        "capitals >= len(capitals) / alpha",
-        "capitals >= 1 / alpha",
-        "80 is asked",
+        "weight_of_first(p)",
+        "p.sum() / (len(p) * p[0])",
+        "p.sum() / p[0]",
+        "counts once",
     ),
     "live/certificate": (
         "smallest_difference(errors)",

@@ -885,6 +885,7 @@ def race_folders(
     learn: bool,  # from races among the sources
     json: bool,  # print an object
     repeatable: bool | None = None,  # decide for these runs; None: by the harness
+    order: bool = False,  # put all candidates in order
 ) -> None:
     "How a live race stands, and what to run next"
     if len({*places}) < len(places):
@@ -898,23 +899,39 @@ def race_folders(
                 "--learn needs the sources: plan with --batch from a table"
             )
         enough = learn_capital(source, len(runs), within, level)
-    status = judge_live_race(runs, within, level, enough, repeatable=repeatable)
+    status = judge_live_race(
+        runs, within, level, enough, repeatable=repeatable, order=order
+    )
     stays = [name for name in runs if status.beaten[name] is None]
+    if order:  # a candidate goes on as long as one of its pairs is open
+        open_names = {name for pair in status.undecided for name in pair}
+        stays = [name for name in runs if name in open_names]
     if json:
         asks = {name: runs[name].ask() for name in stays if not status.decided}
-        return print_json(
-            {
-                "winner": status.winner,
-                "beaten": status.beaten,
-                "ask": asks,
-                "these_runs": status.these_runs,
+        state: dict[str, object] = {
+            "winner": status.winner,
+            "beaten": status.beaten,
+            "ask": asks,
+            "these_runs": status.these_runs,
+        }
+        if order:
+            state |= {
+                "order": status.order,
+                "ties": status.ties,
+                "undecided": status.undecided,
             }
-        )
+        return print_json(state)
     items = [*status.answered.values()]
-    state = [f"out: {by} is better" if by else "in" for by in status.beaten.values()]
-    frame = pd.DataFrame({"candidate": places, "items": items, "": state})
+    words = [f"out: {by} is better" if by else "in" for by in status.beaten.values()]
+    if order:
+        words = ["in" if name in stays else "its place is known" for name in places]
+    frame = pd.DataFrame({"candidate": places, "items": items, "": words})
     print(f"{format_table(frame)}\n")
     print(labelled_line("holds", status.about_runs()))
+    if order:
+        print(labelled_line("order", status.verdict()))
+    if status.decided and order:
+        return None
     if status.decided:
         sentence = (
             f"{status.winner} is the best, or within {format_margin(within)} of it"
@@ -940,7 +957,10 @@ RACE = (
     "With --models the place is a table (see benchnb compare) or logs, and the race is "
     "played on the known scores of the candidates. Without it the places are folders "
     "of benchnb plan --batch, planned alike. The winner is within the margin of the "
-    "best with the promised probability, however often you look. --learn is a "
+    "best with the promised probability, however often you look. --order asks until "
+    "all are in order, or within the margin of each other. On a table, --data names "
+    "scores of earlier models, which say what items tell good models apart: these come "
+    "first, and the promise holds whatever they are. --learn is a "
     "heuristic that takes fewer runs: the winner is right as often as in races among "
     "the earlier models, and for models unlike these nothing is promised."
 )
@@ -951,7 +971,7 @@ RACE_EXAMPLE = "benchnb race scores.parquet --models a,b,c --within 2"
     "race",
     RACE_EXAMPLE,
     more=RACE,
-    rare="level learn runs seed direction scale differing",
+    rare="level data learn runs seed direction scale differing",
     plugins=True,
 )
 def race_command(
@@ -959,8 +979,10 @@ def race_command(
     *,
     models: str | None = None,  # the candidates in the table, with commas between them
     within: float = 1,  # points by which the winner may be worse than the best
+    order: bool = False,  # put all candidates in order, not only the best one first
     json: bool = False,  # print JSON instead of text
-    level: float = 0.95,  # probability with which the winner is right
+    level: float = 0.95,  # probability with which the winner, or the order, is right
+    data: str | None = None,  # a table of earlier models, to need fewer runs
     learn: bool = False,  # stop earlier: right as often as among the earlier models
     runs: str | None = None,  # decide for these runs, or for any (agents' default)
     seed: int = 0,  # seed of the order of the items, on a table
@@ -976,8 +998,12 @@ def race_command(
         if repeatable is False:
             raise ValueError("--learn is about these runs: leave it or --runs any out")
         repeatable = True
+    if learn and (order or data):
+        raise ValueError("--learn is for the winner alone: leave --order, --data out")
     if models is None:
-        return race_folders(places, margin, level, learn, json, repeatable)
+        if data:
+            raise ValueError("--data is for a race on a table, with --models")
+        return race_folders(places, margin, level, learn, json, repeatable, order)
     if len(places) != 1:
         raise ValueError("with --models name one table; without it, folders")
     table = read_candidates(places[0], choices)
@@ -1001,6 +1027,8 @@ def race_command(
         seed=seed,
         enough=enough,
         repeatable=repeatable,
+        sources=None if data is None else read_scores(data),
+        order=order,
     )
     if json:
         return print_json(result.values())
@@ -1009,4 +1037,9 @@ def race_command(
     frame[""] = (frame["items"] < frame["items"].max()).map({True: "out", False: ""})
     frame.loc[frame["candidate"] == result.winner, ""] = "won"
     label = "winner" if result.decided else "open"
+    if order:
+        frame = pd.DataFrame(
+            {"candidate": result.order, "items": map(result.answered.get, result.order)}
+        )
+        label = "order" if result.decided else "open"
     print(f"{format_table(frame)}\n\n{labelled_line(label, result.sentence())}")

@@ -40,6 +40,20 @@ def test_on_a_table(call):
     assert "name one table" in call("race s.parquet b --models a,b")
 
 
+def test_an_order_and_earlier_models_on_a_table(call):
+    play = "race s.parquet --models model-05,model-40,model-79 --within 5"
+    found = json.loads(call(f"{play} --order --json"))
+    assert found["order"] == ["model-79", "model-40", "model-05"]
+    assert found["undecided"] == []
+    text = call(f"{play} --order")
+    assert text.index("model-79") < text.index("model-40") < text.index("model-05")
+    assert "order     the order is model-79, model-40, model-05 (95%)" in text
+    told = json.loads(call(f"{play} --data s.parquet --json"))
+    assert told["best"] == "model-79"
+    assert "leave --order, --data out" in call(f"{play} --learn --order")
+    assert "--data is for a race on a table" in call("race a b --data s.parquet")
+
+
 def test_live(call):
     plan = "plan s.parquet --method random --budget 60 --folds 0 --batch 20"
     for name in "abc":
@@ -54,6 +68,10 @@ def test_live(call):
     assert "winner    c is the best" in out and "out: c is better" in out
     found = json.loads(call("race a b c --json"))
     assert found["winner"] == "c" and found["ask"] == {}
+    ranked = json.loads(call("race a b c --order --json"))
+    assert ranked["order"][0] == "c" and {*ranked["ask"]} == {"a", "b"}
+    assert ranked["undecided"] == [["a", "b"]]
+    assert "not told apart: a and b" in " ".join(call("race a b c --order").split())
     assert "named twice" in call("race a a")
     assert "two candidates or more, got 1" in call("race a")
     call(f"{plan} --harness list --seed 1 --out d")
