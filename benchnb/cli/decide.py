@@ -1020,6 +1020,8 @@ def race_command(
         if Path(places[0]).exists() and (logged := guess_harness(places[0])):
             harnesses.add(logged.name)
         repeatable = not any(map(runs_agents, harnesses))
+    if data and not repeatable:
+        raise ValueError("--data is for a race of these runs: add --runs these")
     result = race(
         table.select(models=names),
         margin,

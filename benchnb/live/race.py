@@ -366,8 +366,8 @@ def _same_items(
     "The earlier models' scores, item by item as the candidates'"
     if not repeatable:
         raise ValueError(
-            "sources choose items of this benchmark: the race is for these runs, so "
-            "leave the sources or repeatable=False out"
+            "earlier models choose items of this benchmark: such a race is for these "
+            "runs, and says nothing of others"
         )
     places = sources.items.index.get_indexer(candidates.items.index)
     if (places < 0).any():

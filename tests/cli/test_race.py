@@ -51,6 +51,7 @@ def test_an_order_and_earlier_models_on_a_table(call):
     told = json.loads(call(f"{play} --data s.parquet --json"))
     assert told["best"] == "model-79"
     assert "leave --order, --data out" in call(f"{play} --learn --order")
+    assert "add --runs these" in call(f"{play} --data s.parquet --runs any")
     assert "--data is for a race on a table" in call("race a b --data s.parquet")
 
 

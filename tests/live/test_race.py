@@ -346,7 +346,7 @@ def test_a_learned_promise_asks_less_and_is_kept_by_the_sources():
         (dict(level=0.2), "level must lie in"),
         (dict(candidates=models(1)), "two candidates or more, got 1"),
         (dict(enough=2.0, order=True), "a learned capital is for the winner"),
-        (dict(sources=models(20), repeatable=False), "the race is for these runs"),
+        (dict(sources=models(20), repeatable=False), "such a race is for these runs"),
         (dict(sources=models(4)), "1 sources are too few: give five or more"),
         (dict(sources=models(20, items=100)), "the sources lack the item 'item100'"),
     ],
