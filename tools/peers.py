@@ -553,9 +553,8 @@ if __name__ == "__main__":
             plain = {
                 key: x.item() if hasattr(x, "item") else x for key, x in row.items()
             }
-            print(
-                json.dumps({"version": version_of(program, code)} | plain), flush=True
-            )
+            text = json.dumps({"version": version_of(program, code)} | plain)
+            print(f"\n{text}", flush=True)  # on a line of its own, whatever they print
     else:
         results = [name for name in given if name.endswith(".csv")]
         chosen = [name for name in given if name not in results]

@@ -28,7 +28,6 @@ from benchnb.evaluation.method import (
     is_whole_number,
 )
 from ..stats import sample_size
-from ..stats.intervals import normal_quantile
 from ..stats.sample_size import check_share, score_spread
 
 # %% ../../nbs/evaluation/planning.ipynb #986786a9
@@ -224,7 +223,7 @@ def cost_curve(
         raise ValueError(
             "the table has no costs: give a price, or a table whose items have a cost"
         )
-    both = normal_quantile(0.95) + normal_quantile(2 * power - 1)
+    both = sample_size.detection_quantile(power)
     order = np.lexsort([curve["cost"], pd.factorize(curve["method"])[0]])
     items, visible = curve["asked"].round().astype(int), both * 2**0.5 * curve["rmse"]
     found = curve.assign(spend=curve["cost"], items=items, visible=visible)
@@ -415,10 +414,8 @@ def error_for_power(
     power: float = 0.8,  # probability of finding it, in (0.5, 1)
 ) -> float:  # standard deviation of the estimated difference
     "The error that leaves enough power at a level of 95% (equation 5)"
-    if not 0.5 < power < 1:
-        raise ValueError(f"power lies between 0.5 and 1, got {power:g}: 0.8 is usual")
-    both = normal_quantile(0.95) + normal_quantile(2 * power - 1)
-    return check_share("difference", difference) / both
+    wanted = sample_size.detection_quantile(power)
+    return check_share("difference", difference) / wanted
 
 # %% ../../nbs/evaluation/planning.ipynb #af15ccca
 def difference_spread(

@@ -73,8 +73,10 @@ def weigh_evidence(
     low, high = interval
     if low > 0 or high < 0:
         return Evidence.DIFFERENT
+    if left <= 0 or math.isnan(differ):
+        return Evidence.BOUNDED
     fewest = fewest_wins(level, left)
-    if items < fewest and left > 0:
+    if items < fewest:
         return Evidence.FEW_ITEMS
     return Evidence.FEW_DIFFER if differ < fewest else Evidence.BOUNDED
 
@@ -111,6 +113,9 @@ class ComparisonResult:
     total: float = math.inf  # items of the benchmark
     note: str = ""  # what else the reader should know
     these_runs: bool = False  # whatever another run of a model would score
+    differ: float = math.nan  # of the items, those with two scores; NaN: not counted
+    left: float = 1.0  # share of the variance that the items not asked leave
+    means: tuple[float, float] = (math.nan, math.nan)  # scores of A and B on the items
 
     title: ClassVar[str] = "Comparison"
     names: ClassVar[tuple[str, str]] = ("A", "B")
@@ -128,6 +133,43 @@ class ComparisonResult:
     def decided(self) -> bool:
         "Is the question answered?"
         return self.outcome not in (Outcome.OPEN, Outcome.INCONCLUSIVE)
+
+    @property
+    def evidence(self) -> Evidence:
+        "What the items show of the difference, or why they show none"
+        return weigh_evidence(
+            self.interval, self.items, self.differ, level=self.level, left=self.left
+        )
+
+    @property
+    def rules_out(self) -> float:  # NaN: a difference is shown
+        "No difference beyond this, in favour of either, is within the interval"
+        low, high = self.interval
+        return math.nan if self.evidence is Evidence.DIFFERENT else max(-low, high)
+
+    def explain_evidence(self, a: str = "A", b: str = "B") -> str:  # empty: nothing to
+        "What is ruled out, what it would take, and where a score has met its bounds"
+        parts = []
+        fewest = fewest_wins(self.level, self.left)
+        if self.evidence is Evidence.FEW_ITEMS:
+            parts.append(f"{self.items} items decide nothing: it takes {fewest}")
+        if self.evidence is Evidence.FEW_DIFFER:
+            parts.append(
+                f"only {self.differ:g} of {self.items} items tell the two apart, and it "
+                f"takes {fewest}, all won by one: add items that separate them"
+            )
+        if self.evidence is Evidence.BOUNDED and self.rules_out > 0:
+            points = format_points(self.rules_out)
+            parts.append(f"differences above {points} points are ruled out")
+        for name, mean in zip((a, b), self.means, strict=True):
+            if mean in (0, 1):
+                kind, other = ("all", "harder") if mean else ("none", "easier")
+                parts.append(
+                    f"{name} solved {kind} of the {self.items} items: {other} ones "
+                    "would show more of it"
+                )
+        text = "; ".join(parts)
+        return text[:1].upper() + text[1:]
 
     @property
     def runs(self) -> int:
