@@ -171,7 +171,7 @@ def public_names():
 
 
 def read_examples():
-    "What benchnb/resources/examples.md has: group -> name -> its statements, as doctest reads them"
+    "What examples.md has: group -> name -> its statements, as doctest reads them"
     _, *groups = re.split(r"^# ", EXAMPLES.read_text("utf-8"), flags=re.M)
     parser = doctest.DocTestParser()
     examples = {}
