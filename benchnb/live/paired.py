@@ -18,12 +18,11 @@ from scipy.special import betaincinv, stdtr, stdtrit
 
 from ..data.render import format_points, score_with_interval
 from ..evaluation.method import RandomDraw
-from .comparison import ComparisonResult, insert_level
+from .comparison import MOST_DIFFER, ComparisonResult, insert_level
 from ..stats.intervals import normal_quantile
 
 # %% ../../nbs/live/paired.ipynb #tg000003
 IMAGINARY = 0.25  # of an item, in favour of each model
-MOST_DIFFER = 0.8  # share of items from which the exact interval of wins counts
 BEYOND = 0.75  # of an item, by which the ends move outwards in a finite benchmark
 Count = float | np.ndarray  # one table of counts, or several at once
 
@@ -129,7 +128,8 @@ class Disagreements:
 
 # %% ../../nbs/live/paired.ipynb #8c6be8bb
 PAIRED_KEYS = (
-    "difference interval better items level note how least unscored these_runs"
+    "difference interval better items level note how least unscored these_runs "
+    "evidence rules_out differ means"
 )
 
 
@@ -181,10 +181,9 @@ class PairedResult(ComparisonResult):
         if high <= low:
             return f"{self._exact_result(a, b)} in these runs: every item was run"
         half = format_points((high - low) / 2)
-        return (
-            f"{self._result(a, b)}. With these items, differences below {half} points "
-            "cannot be told from zero"
-        )
+        smallest = f"differences below {half} points cannot be told from zero"
+        parts = [self._result(a, b), f"With these items, {smallest}"]
+        return ". ".join(filter(None, [*parts, self.explain_evidence(a, b)]))
 
     def _exact_result(self, a: str, b: str) -> str:
         "Which is better, and by how much, where every item was run"
@@ -313,8 +312,14 @@ def paired(
     raw = np.array([a[name] - b[name] for name in scored], dtype=np.float64)
     d = raw if weights is None else raw * _item_shares(scored, weights, draw)
     difference = float(d.mean())
+    means = [float(np.mean([x[name] for name in scored])) for x in (a, b)]
     result = partial(
-        PairedResult, difference=difference, items=len(d), level=level, note=note
+        PairedResult,
+        difference=difference,
+        items=len(d),
+        level=level,
+        note=note,
+        means=(means[0], means[1]),
     )
     if clusters is not None:
         sums, freedom = cluster_differences(d, [clusters[name] for name in scored])
@@ -346,6 +351,8 @@ def paired(
         interval=interval,
         better=NormalDist().cdf(counts.signed_root(left)),
         these_runs=math.isfinite(total),
+        differ=int(np.count_nonzero(raw)),
+        left=left,
     )
 
 # %% ../../nbs/live/paired_runs.ipynb #pr000004

@@ -13,8 +13,9 @@ from benchnb.live.stopping import StoppingResult
 
 INTERVAL = (-0.01, 0.2)
 RUNS = "these_runs"
+SHOWN = "evidence rules_out differ means"
 RESULTS = {
-    f"difference interval better items level note how least unscored {RUNS}": (
+    f"difference interval better items level note how least unscored {RUNS} {SHOWN}": (
         PairedResult(difference=0.1, interval=INTERVAL, better=0.97, items=40)
     ),
     f"decision interval items total within level pair waits decided {RUNS}": (

@@ -6,11 +6,13 @@ import pytest
 from helpers.evaluations import evaluate
 from helpers.small import table
 
+from benchnb.data.render import format_points
 from benchnb.data.scores import Scores
 from benchnb.data.sources import load
 from benchnb.evaluation.left_out import left_out_errors
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method
+from benchnb.live.comparison import Evidence, fewest_items, fewest_wins
 from benchnb.live.evaluation import Evaluation
 from benchnb.live.paired import (
     PairedResult,
@@ -291,6 +293,46 @@ def test_no_probability_is_certain_and_a_tie_is_a_tie():
     )
     assert few.probability() == "more than 97.6%"
     assert "20.0 points (95% interval 10.0 to 40.0)" in few.sentence()
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize("asked", [2, 4, 5, 6, 7, 8, 9, 12, 30])
+def test_too_few_items_or_differences_are_those_that_no_winner_could_decide(
+    asked, level
+):
+    fewest = fewest_wins(asked, level)
+    right = dict.fromkeys(range(asked), 1.0)
+    for wins in range(asked + 1):
+        other = right | dict.fromkeys(range(wins), 0.0)
+        result = paired(right, other, level=level)
+        assert result.differ == wins
+        decided = result.evidence is Evidence.DIFFERENT
+        assert decided == (wins >= fewest) == (result.interval[0] > 0)
+        if not decided:
+            few = Evidence.FEW_ITEMS if asked < fewest else Evidence.FEW_DIFFER
+            assert result.evidence is few
+            needed = fewest_items(level) if asked < fewest else fewest
+            assert f"takes {needed}" in result.sentence()
+
+
+def test_balanced_wins_rule_out_what_lies_beyond_the_interval():
+    a = {n: float(n % 2) for n in range(100)}
+    b = {n: float(n % 2 == 0) if n < 40 else a[n] for n in range(100)}
+    result = paired(a, b)
+    assert result.evidence is Evidence.BOUNDED
+    assert result.rules_out == max(map(abs, result.interval))
+    points = format_points(result.rules_out)
+    assert f"Differences above {points} points are ruled out" in result.sentence()
+
+
+def test_a_score_at_its_bound_is_said():
+    right = dict.fromkeys(range(20), 1.0)
+    most = right | dict.fromkeys(range(8), 0.0)
+    text = paired(right, most).sentence("old", "new")
+    assert text.endswith("old solved all of the 20 items: harder ones would show more")
+    none = dict.fromkeys(range(20), 0.0)
+    assert "old and new solved none" in paired(none, none).sentence("old", "new")
+    assert "solved" not in paired(most, most | {19: 0.0}).sentence()
 
 
 def test_where_unscored_items_decide_no_probability_is_printed():
