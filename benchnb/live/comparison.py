@@ -169,7 +169,7 @@ class ComparisonResult:
             parts.append(f"{self.items} items decide nothing: it takes {needed}")
         if self.evidence is Evidence.FEW_DIFFER:
             parts.append(
-                f"The two differ on {self.differ:g} of {self.items} items, and a verdict "
+                f"They differ on {self.differ:g} of {self.items} items, and a verdict "
                 f"takes {fewest}, all won by one: add items that separate them"
             )
         if self.evidence is Evidence.BOUNDED and self.rules_out > 0:

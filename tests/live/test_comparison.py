@@ -24,7 +24,8 @@ RESULTS = {
     "outcome interval new old tasks total margin level note common waiting": GateResult(
         interval=INTERVAL, new=0.6, old=0.5, items=40, total=500, margin=0.05
     ),
-    f"best items total within level learned share {RUNS} order ties undecided": RaceResult(
+    f"best items total within level learned share {RUNS} order ties "
+    "undecided": RaceResult(
         winner="a",
         answered={"a": 40, "b": 20},
         beaten={"a": None, "b": "a"},
