@@ -11,11 +11,13 @@ from helpers.small import table
 from benchnb.cli.app import main
 from benchnb.cli.score import describe_expected_precision, fit_on_table
 from benchnb.data.sources import load
+from benchnb.evaluation.planning import difference_spread
 from benchnb.evaluation.recommend import recommend
 from benchnb.evaluation.registry import get_method
 from benchnb.evaluation.simulate import prepare_method, simulate
 from benchnb.live.bundles import load_bundle, publish
 from benchnb.live.evaluation import Evaluation
+from benchnb.stats.sample_size import detectable_difference
 
 EMBEDDED = ["swebench_verified", "gso", "terminal_bench"]
 DATA = ["helm_gsm8k", "ifeval", "mmlu_pro"]
@@ -241,3 +243,13 @@ def test_arguments_of_a_model_that_are_no_secrets_are_kept(
 def test_a_slip_in_the_tables_name_is_named_before_the_budget(tmp_path, capsys):
     assert main(["plan", str(tmp_path / "none"), "--out", str(tmp_path / "x")]) == 2
     assert "no file or data set" in capsys.readouterr().err
+
+
+def test_a_plan_with_one_list_says_which_differences_its_items_show():
+    source = load("swebench_verified")
+    smallest = detectable_difference(40, 500, difference_spread(source))
+    said = f"differences of about {100 * smallest:.0f} points show"
+    one_list = begin(source, "random", 40, folds=0)
+    assert said in " ".join(describe_expected_precision(one_list).split())
+    rounds = begin(source, "adaptive_irt", 40, folds=0)
+    assert "points show" not in describe_expected_precision(rounds)
