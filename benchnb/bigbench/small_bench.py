@@ -183,7 +183,7 @@ def best_by_network(
     networks: int = 64,  # trained, and written, together
     **settings,  # of MLP
 ) -> tuple[SearchResult, int]:  # the best of them, and how many were scored
-    "Best of n by the paper's objective: dev R2 of a network, in one fold (section 5.2 e)"
+    "Best of n by the paper's objective: a network's dev R2 in one fold (section 5.2 e)"
 
     def dev_r2(subsets):
         return evaluate_subsets(
