@@ -19,9 +19,22 @@
   const hidden = boxes.map((box) => [...box.querySelectorAll('tbody tr')].filter(below(box))).flat();
   const tables = all('main table, main .table-scroll').filter((e) => over(e) || (seen(e) && e.getBoundingClientRect().right > innerWidth + 1));
   const meet = (a, b) => a.left < b.right - 2 && b.left < a.right - 2 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
+  // boxes of the words in an element; spaces at the end of a line hang over its edge
+  const wordBoxes = (e) => {
+    const walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), rects = [];
+    while (walk.nextNode()) {
+      for (const word of walk.currentNode.data.matchAll(/\S+/g)) {
+        range.setStart(walk.currentNode, word.index);
+        range.setEnd(walk.currentNode, word.index + word[0].length);
+        rects.push(...range.getClientRects());
+      }
+    }
+    return rects;
+  };
   const under = (button) => {
-    range.selectNodeContents(button.closest('div.sourceCode, .code-copy-outer-scaffold').querySelector('pre code'));
-    return [...range.getClientRects()].some((r) => r.width > 3 && meet(r, button.querySelector('i').getBoundingClientRect()));
+    const icon = button.querySelector('i').getBoundingClientRect();
+    const line = button.closest('div.sourceCode, .code-copy-outer-scaffold').querySelector('pre code > span');
+    return line && wordBoxes(line).some((r) => meet(r, icon));
   };
   const buttons = all('main .code-copy-button').filter((e) => seen(e) && e.querySelector('i'));
   const levels = all('main h1, main h2, main h3, main h4, main h5').filter(seen).map((e) => +e.tagName[1]);
