@@ -181,7 +181,7 @@ function scoreYourAgent(place, data, reports) {
     if (!small) rows.push(pair("spent", node("b", { textContent: money(now.count * each) }), ` of ${money(count * each)}`));
     figures.replaceChildren(...rows);
     const last = reading.items.slice(Math.max(0, n - 3), n).map((item, k) => [tasks[item], answers[item], k]);
-    asked.replaceChildren("Last results: ", ...last.flatMap(([task, answer, k]) => [k ? ", " : "", node("code", { textContent: task }), answer === null ? " missing" : answer ? " solved" : " failed"]), ".");
+    if (!small) asked.replaceChildren("Last results: ", ...last.flatMap(([task, answer, k]) => [k ? ", " : "", node("code", { textContent: task }), answer === null ? " missing" : answer ? " solved" : " failed"]), ".");
     const about = own ? reportSentence(reports, reading, answers) : "", guarded = reading.kind === "other" ? "" : guardSentence(fitted, reading, now);
     if (spoken) notice.textContent = [`${who}: ${withInterval(now).join("")}.`, guarded, about].filter(Boolean).join(" ");
     notice.classList.toggle("warning", now.guard !== "in range" || Boolean(now.fallback) || reading.kind !== "list");
@@ -194,7 +194,9 @@ function scoreYourAgent(place, data, reports) {
   }
   function newestCaption(n) {
     const measured = (method) => data.measured[method].points[n].toFixed(1), { holds, trials } = data.measured.guarded_irt;
-    return `The ${data.agents.length} newest agents, with the item curves of ${fitted.sources} older ones. Over all of them, and ${trials[n]} draws of the list, guarded_irt's error after ${n} tasks is ${measured("guarded_irt")} points, that of random tasks ${measured("random")}; ${(100 * holds[n]).toFixed(0)}% of its intervals hold the true score. The bar below the axis is its guard.`;
+    const who = `The ${data.agents.length} newest agents, with the item curves of ${fitted.sources} older ones.`;
+    if (small) return who;
+    return `${who} Over all of them, and ${trials[n]} draws of the list, guarded_irt's error after ${n} tasks is ${measured("guarded_irt")} points, that of random tasks ${measured("random")}; ${(100 * holds[n]).toFixed(0)}% of its intervals hold the true score. The bar below the axis is its guard.`;
   }
   function paint(n) {
     const height = small ? 262 : 350, [width, put] = canvas(chart, height), side = 118, total = Math.max(reading.items.length, 10);
