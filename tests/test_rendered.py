@@ -150,7 +150,7 @@ def test_five_clicks_lead_to_one_method(visit, browser, address):
     tab = visit(page)
     shown = tab.locator("ul.answers li:visible")
     assert shown.count() == 1 and "Take guarded_irt" in shown.inner_text()
-    tab.click("text=a score for each of many small tasks")
+    tab.click("form.which >> text=a score for each of many small tasks")
     assert shown.count() == 1 and "collaborative_filtering" in shown.inner_text()
     again = visit(page + tab.evaluate("location.hash")).locator("ul.answers li:visible")
     assert again.all_inner_texts() == shown.all_inner_texts()
