@@ -440,9 +440,8 @@ def list_papers(
     print(cells_to_json(cells) if json else format_cells(cells, all=all))
     if folder is None and not json:
         own = "tailored_bench or predicting_big_bench"
-        print(
-            f"\nOn the authors' own files ({own}): benchnb list papers NAME --authors"
-        )
+        print(f"\nOn the authors' own files ({own}):")
+        print("  benchnb list papers NAME --authors FOLDER")
 
 # %% ../../nbs/cli/data.ipynb #217aacf7
 KINDS = {
