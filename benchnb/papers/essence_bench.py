@@ -94,7 +94,7 @@ EXPERIMENTS = {  # name: data set, the paper's name, items asked, trials, reason
     "claim": ("gsm8k", "GSM8K", (50, 100, 200), 6, "150 models, 146 distinct"),
     "large": ("gsm8k", "GSM8K", (500,), 2, "150 models, 146 distinct"),
     "gsm8k": ("openllm_v1/gsm8k", "GSM8K, 552 of its items", (50, 200), 3, PART),
-    "arc": ("openllm_v1/arc", "ARC", (100, 200), 3, PART),
+    "arc": ("openllm_v1/arc", "ARC", (100, 200), 10, PART),
     "winogrande": ("openllm_v1/winogrande", "Winogrande", (100,), 3, PART),
     "mmlu": ("openllm_v1/mmlu", "MMLU", (100,), 3, PART),
     "hellaswag": ("openllm_v1/hellaswag", "HellaSwag", (50,), 3, PART),
@@ -232,7 +232,7 @@ def main_cells(
             ours = cells["row"].str.contains("Essence")
             ours &= cells["column"] == "100 items / rmse"
             yield cells[ours].assign(table=SMART)
-    few = replace(runs, trials=min(runs.trials, 3))
+    few = replace(runs, trials=min(runs.trials, 10))
     methods = {"Random of what the filter leaves": FilterOnly(folds=0)}
     data = "openllm_v1/arc"
     figures = summarize_trials(on_tenths(few, "smart", distinct(data), methods, (200,)))
