@@ -227,6 +227,37 @@ def test_no_search_sees_the_new_family(records):
             assert a.tolist() == b.tolist() and len(set(a.tolist())) == 3
 
 
+@pytest.mark.slow
+def test_a_newcomers_network_is_trained_once_for_all_budgets(records, monkeypatch):
+    "And chooses what one network for each budget chose"
+
+    def judge(records, subsets, pairs, *given, **options):  # no other network
+        return np.array([[sum(tasks)] * len(pairs) for tasks in subsets], float)
+
+    monkeypatch.setattr(recovering, "evaluate_subsets", judge)
+    alone = [
+        (method, tasks, r2)
+        for budget in (2, 3)
+        for method, tasks, r2 in recovering.recover(
+            records, "E", budget, count=20, seed=4, epochs=2
+        )
+    ]
+    trained = []
+    learn = recovering.search.task_vectors
+    monkeypatch.setattr(
+        recovering.search,
+        "task_vectors",
+        lambda *given, **options: trained.append(1) or learn(*given, **options),
+    )
+    effort = ReproductionSettings(subsets=20, epochs=2)
+    together = recovering.small_bench_results(
+        records, (2, 3), families=["E"], effort=effort
+    )
+    assert len(trained) == 1
+    columns = ["method", "tasks", "r2"]
+    assert together[columns].to_numpy().tolist() == [list(row) for row in alone]
+
+
 def test_wins_and_losses_by_hand(records):
     given = records, ["t0", "t1"], ("A", "B")
     found = recovering.compare_recovered(*given, close=1.0, tie=0.01)
