@@ -960,7 +960,9 @@ RACE = (
     "best with the promised probability, however often you look. --order asks until "
     "all are in order, or within the margin of each other. On a table, --data names "
     "scores of earlier models, which say what items tell good models apart: these come "
-    "first, and the promise holds whatever they are. --learn is a "
+    "first, and the promise holds whatever they are. --allocation leader-first lets "
+    "the leader answer everything as soon as that saves runs, which it does if many "
+    "candidates are close to the best; the promise is the same. --learn is a "
     "heuristic that takes fewer runs: the winner is right as often as in races among "
     "the earlier models, and for models unlike these nothing is promised."
 )
@@ -971,7 +973,7 @@ RACE_EXAMPLE = "benchnb race scores.parquet --models a,b,c --within 2"
     "race",
     RACE_EXAMPLE,
     more=RACE,
-    rare="level data learn runs seed direction scale differing",
+    rare="allocation level data learn runs seed direction scale differing",
     plugins=True,
 )
 def race_command(
@@ -981,6 +983,7 @@ def race_command(
     within: float = 1,  # points by which the winner may be worse than the best
     order: bool = False,  # put all candidates in order, not only the best one first
     json: bool = False,  # print JSON instead of text
+    allocation: str = "all",  # who is asked, on a table: all, or leader-first
     level: float = 0.95,  # probability with which the winner, or the order, is right
     data: str | None = None,  # a table of earlier models, to need fewer runs
     learn: bool = False,  # stop earlier: right as often as among the earlier models
@@ -1000,6 +1003,11 @@ def race_command(
         repeatable = True
     if learn and (order or data):
         raise ValueError("--learn is for the winner alone: leave --order, --data out")
+    if allocation != "all" and (models is None or learn or order):
+        raise ValueError(
+            "--allocation is for the winner of a race on a table: name --models, and "
+            "leave --order, --learn out"
+        )
     if models is None:
         if data:
             raise ValueError("--data is for a race on a table, with --models")
@@ -1022,6 +1030,8 @@ def race_command(
         repeatable = not any(map(runs_agents, harnesses))
     if data and not repeatable:
         raise ValueError("--data is for a race of these runs: add --runs these")
+    if allocation != "all" and not repeatable:
+        raise ValueError("--allocation is for a race of these runs: add --runs these")
     result = race(
         table.select(models=names),
         margin,
@@ -1031,6 +1041,7 @@ def race_command(
         repeatable=repeatable,
         sources=None if data is None else read_scores(data),
         order=order,
+        allocation=allocation,
     )
     if json:
         return print_json(result.values())

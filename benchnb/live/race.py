@@ -174,13 +174,20 @@ class Contest:
             self.winner = int(self.running[0])
 
 # %% ../../nbs/live/race.ipynb #item0001
+def solved_by_strong(
+    sources: np.ndarray,  # scores of earlier models, models x items; NaN: unknown
+) -> np.ndarray:  # for each item (q in equation 4)
+    "Share of the better half of the earlier models that solved an item"
+    scores = fill_gaps(sources).astype(np.float64)
+    strong = np.argsort(-scores.mean(axis=1), kind="stable")[: (len(scores) + 1) // 2]
+    return (scores[strong].sum(axis=0) + 0.5) / (len(strong) + 1)
+
+
 def item_chances(
     sources: np.ndarray,  # scores of earlier models, models x items; NaN: unknown
 ) -> np.ndarray:  # relative chances of the items
     "How much each item tells good models apart (equation 4)"
-    scores = fill_gaps(sources).astype(np.float64)
-    strong = np.argsort(-scores.mean(axis=1), kind="stable")[: (len(scores) + 1) // 2]
-    solved = (scores[strong].sum(axis=0) + 0.5) / (len(strong) + 1)
+    solved = solved_by_strong(sources)
     spread = np.sqrt(solved * (1 - solved))
     return spread + spread.mean()
 
@@ -200,6 +207,149 @@ def draw_items(
     smallest = np.minimum.accumulate(sorted_chances)[::-1]
     weight = together / chances[order] / left
     return order, AskedItems(total, left, weight, together / smallest / left)
+
+# %% ../../nbs/live/race.ipynb #lead0002
+ALLOCATIONS = ("all", "leader-first")
+
+
+@dataclass
+class Rival:
+    "A candidate whose opponent, the leader, has answered everything"
+
+    answers: np.ndarray  # to all items of the benchmark
+    order: np.ndarray  # positions of the items, in the order asked
+    asked: int  # of them so far
+    growth: np.ndarray  # of the capital so far, for each stake
+
+    def expected_lead(
+        self,
+        known: list[
+            np.ndarray
+        ],  # what is known of all items: the leader's answers, ...
+    ) -> np.ndarray:  # over this rival, on each item (g in equation 6)
+        "Ridge regression on the leader's answers, with a slope of 0.3 to begin with"
+        columns = np.column_stack([np.ones(len(self.order)), *known])
+        past = self.order[: self.asked]
+        lead = known[0][past] - self.answers[past]
+        start = np.zeros(columns.shape[1])
+        start[1] = 0.3
+        penalty = 3 * np.eye(len(start))
+        penalty[0, 0] = 1e-3
+        inner = columns[past].T @ columns[past] + penalty
+        slopes = np.linalg.solve(inner, columns[past].T @ lead + penalty @ start)
+        return columns @ slopes
+
+    def mean_lead(
+        self,
+        known: list[np.ndarray],
+    ) -> float:  # an estimate; says who is asked first
+        "How far the leader is ahead of this rival"
+        past = self.order[: self.asked]
+        expected = self.expected_lead(known)
+        rest = (known[0] - self.answers - expected)[past].mean()
+        return float(expected.mean() + rest)
+
+    def ask(
+        self,
+        until: int,  # items
+        known: list[np.ndarray],
+        enough: float,  # logarithm of the capital that refutes the claim
+        within: float,  # margin
+    ) -> bool:  # whether it is surely not better than the leader by more than that
+        "Look at more answers of this rival"
+        total, begin = len(self.order), self.asked
+        past = self.order[:begin]
+        rest = self.order[begin:]
+        left = total - np.arange(begin, until)
+        expected = self.expected_lead(known)
+        mean_left = expected[rest][::-1].cumsum()[::-1][: until - begin] / left
+        lead = known[0] - self.answers
+        before = lead[past].sum() + lead[rest].cumsum() - lead[rest]
+        before = before[: until - begin]
+        part = rest[: until - begin]
+        ahead = lead[part] - expected[part] + mean_left
+        lowest = (known[0] - 1 - expected)[rest].min() + mean_left
+        items = AskedItems(total, left, 1.0, -lowest)
+        gains = log_growth(ahead, before, -within, items)
+        path = self.growth[:, np.newaxis] + gains.cumsum(axis=-1)
+        surely = before + lead[part] + within * total > left - 1 + 1e-6
+        self.asked = until
+        self.growth = path[:, -1]
+        return bool(((log_capital(path) >= enough) | surely).any())
+
+# %% ../../nbs/live/race.ipynb #lead0006
+GAP_DRAWS = np.random.default_rng(0).standard_normal((100, 200))  # of unknown gaps
+
+
+def leader_first_pays(
+    contest: Contest,
+    rivals: np.ndarray,  # rows of those that may still beat the leader
+) -> bool:
+    "Whether it takes fewer runs if the leader answers all items now"
+    total, count = contest.items.total, contest.asked
+    left = total - count
+    leader = contest.leader
+    seen = contest.least[:, :count]
+    lead = seen[leader] - seen[rivals]
+    variance = lead.var(axis=1) + 1 / count
+    apart = seen[leader] - seen[leader].mean()
+    slope = (lead @ apart + 3 * 0.3) / (apart @ apart + 3)
+    rest = lead - lead.mean(axis=1, keepdims=True) - slope[:, np.newaxis] * apart
+    controlled = (rest**2).mean(axis=1) + 1 / count
+    draws = GAP_DRAWS[:, np.arange(len(rivals)) % GAP_DRAWS.shape[1]]
+    gaps = lead.mean(axis=1) + np.sqrt(variance / count * left / total) * draws
+    growth = contest.growth[:, rivals] + contest.extra[:, leader, rivals]
+    missing = np.maximum(contest.enough - log_capital(growth), 0.1)
+    together, alone = (
+        2 * spread * missing / (np.abs(gaps) + contest.within) ** 2
+        for spread in (variance, controlled)
+    )
+    together, alone = (left * x / (left + x) for x in (together, alone))
+    alone = np.where(gaps < 0, left, alone)  # who is better answers everything, too
+    runs_together = together.sum(axis=1) + together.max(axis=1)
+    return bool((left + alone.sum(axis=1)).mean() < runs_together.mean())
+
+
+def ask_rivals(
+    values: np.ndarray,  # scores, candidates x items
+    drawn: np.ndarray,  # positions of the items, in the order of the contest
+    contest: Contest,  # gets its winner
+    rivals: np.ndarray,  # rows of those that may still beat the leader
+    rng: np.random.Generator,
+    *,
+    first: int = 20,  # items in the smallest batch
+    solved: np.ndarray | None = None,  # share of earlier models that solved each item
+) -> dict[int, int]:  # items that each row has answered
+    "The leader answers all items, then the strongest rival is asked in each round"
+    total, leader = len(drawn), contest.leader
+    extra = [] if solved is None else [solved]
+    waiting = {
+        row: Rival(
+            values[row],
+            np.concatenate(
+                [drawn[: contest.asked], rng.permutation(drawn[contest.asked :])]
+            ),
+            contest.asked,
+            contest.growth[:, row] + contest.extra[:, leader, row],
+        )
+        for row in rivals.tolist()
+    }
+    answered = {leader: total}
+    while waiting:
+        known = [values[leader], *extra]
+        leads = {row: rival.mean_lead(known) for row, rival in waiting.items()}
+        row = min(waiting, key=leads.__getitem__)
+        rival = waiting[row]
+        until = min(total, rival.asked + max(first, rival.asked // 8))
+        is_refuted = rival.ask(until, known, contest.enough, contest.within)
+        if is_refuted or until == total:
+            answered[row] = until
+            del waiting[row]
+        if until == total and values[row].sum() > values[leader].sum():
+            contest.beaten_by[leader] = row
+            leader = row
+    contest.leader = contest.winner = leader
+    return answered
 
 # %% ../../nbs/live/race.ipynb #e8c26ebd
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -301,15 +451,19 @@ def race(
     repeatable: bool = True,  # another run of a candidate would score the same
     sources: Scores | None = None,  # earlier models, who say which items come first
     order: bool = False,  # put all candidates in order, not only the best one first
+    allocation: str = "all",  # who is asked; leader-first: fewer runs if all are close
 ) -> RaceResult:
     "Play a race on known scores"
     _check_race(candidates, within, level, enough, order)
+    _check_allocation(allocation, enough, repeatable, order)
     values = candidates.values.astype(float)
     total = values.shape[1]
-    chances = None
+    chances = solved = None
     if sources is not None:
-        chances = item_chances(_same_items(candidates, sources, repeatable))
-    drawn, items = draw_items(total, np.random.default_rng(seed), chances)
+        earlier = _same_items(candidates, sources, repeatable)
+        chances, solved = item_chances(earlier), solved_by_strong(earlier)
+    rng = np.random.default_rng(seed)
+    drawn, items = draw_items(total, rng, chances)
     if not repeatable:
         items = AskedItems(ENDLESS, ENDLESS - np.arange(total))
     answers = values[:, drawn]
@@ -326,6 +480,17 @@ def race(
             contest.advance(count)
             running = contest.running
         if len(running) == 0 or contest.winner is not None:
+            break
+        rivals = running[~contest.close[contest.leader, running]]
+        if (
+            allocation == "leader-first"
+            and contest.leader in running
+            and leader_first_pays(contest, rivals)
+        ):
+            answered = ask_rivals(
+                values, drawn, contest, rivals, rng, first=first, solved=solved
+            )
+            asked[[*answered]] = [*answered.values()]
             break
     result = name_result(
         dict(zip(candidates.models.index, asked.tolist(), strict=True)),
@@ -356,6 +521,31 @@ def _check_race(
         raise ValueError("a race on a table needs equal items, all of them scored")
     if order and enough is not None:
         raise ValueError("a learned capital is for the winner: leave it or order out")
+
+
+def _check_allocation(
+    allocation: str,
+    enough: float | None,
+    repeatable: bool,
+    order: bool,
+) -> None:
+    "Refuse what an allocation is not for"
+    if allocation not in ALLOCATIONS:
+        raise ValueError(
+            f"allocation must be {' or '.join(ALLOCATIONS)}, got {allocation!r:.60}"
+        )
+    if allocation == "all":
+        return
+    if order or enough is not None:
+        raise ValueError(
+            "leader-first is for the winner, with the proof: leave order and the "
+            "learned capital out"
+        )
+    if not repeatable:
+        raise ValueError(
+            "leader-first takes the leader's answers to all items for its score: such "
+            "a race is for these runs, and says nothing of others"
+        )
 
 
 def _same_items(

@@ -55,6 +55,21 @@ def test_an_order_and_earlier_models_on_a_table(call):
     assert "--data is for a race on a table" in call("race a b --data s.parquet")
 
 
+def test_the_leader_may_answer_first_on_a_table(call):
+    play = "race s.parquet --models model-77,model-78,model-79 --within 5"
+    first = json.loads(call(f"{play} --allocation leader-first --json"))
+    assert first["best"] is not None
+    assert "allocation must be all or leader-first" in call(f"{play} --allocation x")
+    for line in (
+        f"{play} --allocation leader-first --order",
+        f"{play} --allocation leader-first --learn",
+        "race a b --allocation leader-first",
+    ):
+        assert "is for the winner of a race on a table" in call(line)
+    line = f"{play} --allocation leader-first --runs any"
+    assert "of these runs: add --runs these" in call(line)
+
+
 def test_live(call):
     plan = "plan s.parquet --method random --budget 60 --folds 0 --batch 20"
     for name in "abc":

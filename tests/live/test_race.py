@@ -15,6 +15,8 @@ from benchnb.live.race import (
     STAKES,
     AskedItems,
     Contest,
+    Rival,
+    ask_rivals,
     batches,
     draw_items,
     item_chances,
@@ -204,6 +206,143 @@ def test_wrong_winners_are_rarer_than_promised_even_if_sources_mislead():
     assert runs["misleading"] > runs["none"]  # only slower
 
 
+def rivals_of(table, seed, after=40, enough=20.0, within=0.02):
+    "The leader answers everything after so many items, whether it pays or not"
+    values, total = table.values.astype(float), table.shape[1]
+    rng = np.random.default_rng(seed)
+    drawn, items = draw_items(total, rng)
+    contest = Contest(values[:, drawn], items, enough, within)
+    contest.advance(after)
+    near = contest.close[contest.leader]
+    rivals = np.array([j for j in contest.running if not near[j]], dtype=int)
+    answered = {}
+    if contest.winner is None:
+        answered = ask_rivals(values, drawn, contest, rivals, rng)
+    return contest, answered
+
+
+@pytest.mark.slow
+def test_wrong_winners_are_rarer_than_promised_if_the_leader_answers_first():
+    "Whenever the leader is made to finish, and where the race itself decides"
+    races = 600
+    wrong = dict.fromkeys(["after 20", "after 100", "when it pays"], 0)
+    changed = 0
+    for seed in range(races):
+        table = nearly_equal(seed)
+        truth = table.truth().to_numpy()
+        far = truth.max() - 0.02 - 1e-9
+        for after in (20, 100):
+            contest, _ = rivals_of(table, seed, after)
+            wrong[f"after {after}"] += truth[contest.winner] < far
+        found = race(table, 0.02, seed=seed, allocation="leader-first")
+        wrong["when it pays"] += table.truth()[found.winner] < far
+        changed += found != race(table, 0.02, seed=seed)
+    assert all(upper_bound(count, races) <= 0.05 for count in wrong.values()), wrong
+    assert changed > 50
+
+
+def test_a_wrong_winner_is_seen_if_little_capital_is_enough():
+    "So the test above can fail"
+    wrong = 0
+    for seed in range(100):
+        table = nearly_equal(seed)
+        contest, _ = rivals_of(table, seed, after=20, enough=1.2)
+        truth = table.truth().to_numpy()
+        wrong += truth[contest.winner] < truth.max() - 0.02 - 1e-9
+    assert wrong > 10
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_rivals_game_is_fair(batch):
+    "Mean capital over all orders; the leader is worse by exactly the margin"
+    leader = np.array([1.0, 0, 1, 0, 0])
+    answers = np.array([1.0, 1, 0, 1, 0])
+    solved = np.array([0.9, 0.4, 0.6, 0.3, 0.2])
+    mean = np.zeros(5)
+    for order in permutations(range(5)):
+        rival = Rival(answers, np.array(order), 0, np.zeros(len(STAKES)))
+        while rival.asked < 5:
+            until = min(5, rival.asked + batch)
+            rival.ask(until, [leader, solved], np.inf, within=0.2)
+            mean[until - 1] += np.exp(rival.growth).mean() / 120
+    np.testing.assert_allclose(mean[mean > 0], 1, rtol=1e-9)
+
+
+def slow_rival(leader, answers, order, begin, batch, growth, within, enough):
+    "Item by item: the capitals after each batch, until the claim is refuted"
+    total, capitals = len(order), []
+    growth = np.exp(growth)
+    while begin < total:
+        past = order[:begin]
+        rows = np.column_stack([np.ones(total), leader])
+        penalty = np.diag([1e-3, 3.0])
+        apart = leader - answers
+        slopes = np.linalg.solve(
+            rows[past].T @ rows[past] + penalty,
+            rows[past].T @ apart[past] + penalty @ [0, 0.3],
+        )
+        guess = [slopes[0] + slopes[1] * score for score in leader]
+        lowest = min(leader[i] - 1 - guess[i] for i in order[begin:])
+        until, refuted = min(total, begin + batch), False
+        for t in range(begin, until):
+            left = [guess[i] for i in order[t:]]
+            rest = sum(left) / len(left)
+            done = sum(apart[i] for i in order[:t])
+            expected = (-within * total - done) / len(left)
+            surprise = apart[order[t]] - guess[order[t]] + rest - expected
+            most = 0.9 / max(expected - lowest - rest, 1e-9)
+            stakes = np.minimum(STAKES * total / len(left), most)
+            growth = growth * (1 + stakes * max(surprise, -1 / most))
+            certain = done + apart[order[t]] + within * total > len(left) - 1 + 1e-6
+            refuted |= growth.mean() >= enough or certain
+        begin = until
+        capitals.append(growth)
+        if refuted:
+            break
+    return begin, np.array(capitals)
+
+
+def test_a_rivals_game_is_the_slow_one():
+    for seed in range(6):
+        table = models(2, items=80, seed=seed, step=0.1)
+        answers, leader = table.values.astype(float)
+        order = np.random.default_rng(seed).permutation(80)
+        start = np.array([0.1, -0.2, 0.3])
+        expected = slow_rival(leader, answers, order, 20, 15, start, 0.02, 20)
+        rival, capitals, refuted = Rival(answers, order, 20, start), [], False
+        while rival.asked < 80 and not refuted:
+            until = min(80, rival.asked + 15)
+            refuted = rival.ask(until, [leader], np.log(20), 0.02)
+            capitals.append(np.exp(rival.growth))
+        assert rival.asked == expected[0]
+        np.testing.assert_allclose(capitals, expected[1], rtol=1e-9)
+
+
+def test_the_strongest_rival_is_asked_first_and_may_lead():
+    "The leader after 40 items is not the best: who is, answers everything and wins"
+    overtaken = 0
+    for seed in range(40):
+        table = models(6, items=300, seed=seed, step=0.02)
+        contest, answered = rivals_of(table, seed, within=0.0)
+        if not answered:
+            continue
+        assert answered[contest.winner] == 300
+        first = next(iter(answered))
+        overtaken += contest.winner != first
+    assert overtaken > 5
+
+
+def test_close_candidates_need_fewer_runs_if_the_leader_answers_first():
+    runs = {"all": 0, "leader-first": 0}
+    for seed in range(8):
+        table = models(12, items=400, seed=seed, step=0.002)
+        for allocation in runs:
+            runs[allocation] += race(table, seed=seed, allocation=allocation).runs
+    assert runs["leader-first"] < 0.95 * runs["all"]
+    far = models(6, items=600, step=0.1)
+    assert race(far, allocation="leader-first") == race(far)
+
+
 def test_a_capital_far_below_the_proof_breaks_the_promise():
     "So the test above can fail"
     wrong = 0
@@ -347,6 +486,10 @@ def test_a_learned_promise_asks_less_and_is_kept_by_the_sources():
         (dict(candidates=models(1)), "two candidates or more, got 1"),
         (dict(enough=2.0, order=True), "a learned capital is for the winner"),
         (dict(sources=models(20), repeatable=False), "such a race is for these runs"),
+        (dict(allocation="two"), "allocation must be all or leader-first, got 'two'"),
+        (dict(allocation="leader-first", order=True), "is for the winner, with the"),
+        (dict(allocation="leader-first", enough=2.0), "is for the winner, with the"),
+        (dict(allocation="leader-first", repeatable=False), "for these runs, and says"),
         (dict(sources=models(4)), "1 sources are too few: give five or more"),
         (dict(sources=models(20, items=100)), "the sources lack the item 'item100'"),
     ],
