@@ -95,7 +95,7 @@ def subsets_for(
     "What each method chooses; all other families play the new one in the search"
     if vectors is None:
         vectors = known_vectors(records, test_family, unit, seed, epochs)
-    vectors = np.array(vectors)
+    known = np.array(vectors)
     seen = records[records["family"] != test_family].reset_index(drop=True)
     formula = recovery.RecoverySurrogate(seen, unit=unit)
     searched = search.CachedObjective(formula)
@@ -124,10 +124,8 @@ def subsets_for(
         "Best of 5000, MLP's choice": finalist,
     }
     return {name: [result.tasks] for name, result in results.items()} | {
-        "k-means": [search.kmeans_subset(vectors, budget, seed=seed)],
-        "k-means + Task Value": [
-            search.kmeans_subset(vectors, budget, value, seed=seed)
-        ],
+        "k-means": [search.kmeans_subset(known, budget, seed=seed)],
+        "k-means + Task Value": [search.kmeans_subset(known, budget, value, seed=seed)],
         "Random": list(draw_distinct_subsets(total, budget, 5, seed + 1)),
     }
 
