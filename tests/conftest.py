@@ -5,6 +5,7 @@ What takes long or needs programs of others is marked `slow`: `make test` leaves
 ship are seen by tests that are marked `data` alone: all others are as a reader's."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,11 @@ def few_trials(monkeypatch):
     "Random items are tried twice: where the figures do not matter"
     for module in ("evaluation.compare", "evaluation.recommend"):
         monkeypatch.setattr(f"benchnb.{module}.MIN_TRIALS", 2)
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays_open():
+    "A figure that one test leaves open would be part of what the next one shows"
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
