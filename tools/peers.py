@@ -324,7 +324,10 @@ def measure_subset(program, data):
         from benchnb.stats.irt import IRT
 
         method = GPIRT()
-        bank = IRT.from_arrays([*pickle.loads(data["bank"].tobytes())])
+        kept = [name for name in data.files if name.startswith("bank ")]
+        bank = IRT.from_arrays(
+            (name.removeprefix("bank "), data[name]) for name in kept
+        )
         method.weights_ = np.full(targets.shape[1], 1 / targets.shape[1])
         method.trust = lambda size: np.full(np.shape(size), float(data["trust"]))
         anchors = Anchors(asked, data["share"])
@@ -376,8 +379,7 @@ def subset_data():
         "trust": method.trust(np.array([100]))[0],
         "slopes": np.atleast_2d(bank.slopes.T),
         "intercepts": bank.intercepts,
-        "bank": np.frombuffer(pickle.dumps(method.bank_), np.uint8),
-    }
+    } | {f"bank {name}": array for name, array in method.bank_}
 
 
 def score_data(name, split, rounds):
