@@ -116,6 +116,18 @@ def test_without_the_flag_a_cell_has_neither_data_nor_network(tmp_path, monkeypa
             run_apart(path)
 
 
+def test_a_cell_that_shows_nothing_keeps_no_output(tmp_path):
+    "execnb leaves what the cell showed before it was edited"
+    path = tmp_path / "page.ipynb"
+    output = dict(output_type="execute_result", execution_count=1, metadata={})
+    output["data"] = {"text/plain": ["3"]}
+    cell = dict(cell_type="code", id="a", metadata={}, source=["x = 4"])
+    nb = dict(cells=[cell | {"outputs": [output]}], nbformat=4, nbformat_minor=5)
+    path.write_text(json.dumps(nb | {"metadata": {}}), "utf-8")
+    run_apart(path, store=True)
+    assert json.loads(path.read_text("utf-8"))["cells"][0]["outputs"] == []
+
+
 def test_a_notebook_with_data_cells_skips_them_where_the_data_are_missing():
     call = "skip_data_cells()"
     faults = []

@@ -91,6 +91,8 @@ def run(path, flags=(), store=False, data=None):
         if never or skip & directives.keys():
             return True
         ran.append(cell.id)
+        if store:  # execnb keeps the old ones where a cell shows nothing now
+            cell.outputs = []
 
     nb = read_nb(path)
     shell = CaptureShell(path, mpl_format="svg")
