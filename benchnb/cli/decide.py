@@ -1011,6 +1011,11 @@ def race_command(
     if models is None:
         if data:
             raise ValueError("--data is for a race on a table, with --models")
+        if files := [place for place in places if Path(place).is_file()]:
+            raise ValueError(
+                f"{files[0]!r} is a file: name the candidates in it with --models, or "
+                "give folders of evaluations"
+            )
         return race_folders(places, margin, level, learn, json, repeatable, order)
     if len(places) != 1:
         raise ValueError("with --models name one table; without it, folders")

@@ -210,6 +210,8 @@ def draw_items(
 
 # %% ../../nbs/live/race.ipynb #lead0002
 ALLOCATIONS = ("all", "leader-first")
+PRIOR_SLOPE = 0.3  # of a lead on the leader's answers, before any are compared
+PRIOR_ITEMS = 3  # answers that this guess is worth
 
 
 @dataclass
@@ -223,18 +225,16 @@ class Rival:
 
     def expected_lead(
         self,
-        known: list[
-            np.ndarray
-        ],  # what is known of all items: the leader's answers, ...
+        known: list[np.ndarray],  # of all items: the leader's answers, and others
     ) -> np.ndarray:  # over this rival, on each item (g in equation 6)
-        "Ridge regression on the leader's answers, with a slope of 0.3 to begin with"
+        "Ridge regression of the lead on the leader's answers, drawn to `PRIOR_SLOPE`"
         columns = np.column_stack([np.ones(len(self.order)), *known])
         past = self.order[: self.asked]
         lead = known[0][past] - self.answers[past]
         start = np.zeros(columns.shape[1])
-        start[1] = 0.3
-        penalty = 3 * np.eye(len(start))
-        penalty[0, 0] = 1e-3
+        start[1] = PRIOR_SLOPE
+        penalty = PRIOR_ITEMS * np.eye(len(start))
+        penalty[0, 0] = 1e-3  # the intercept is free
         inner = columns[past].T @ columns[past] + penalty
         slopes = np.linalg.solve(inner, columns[past].T @ lead + penalty @ start)
         return columns @ slopes
@@ -257,7 +257,8 @@ class Rival:
         within: float,  # margin
     ) -> bool:  # whether it is surely not better than the leader by more than that
         "Look at more answers of this rival"
-        total, begin = len(self.order), self.asked
+        total = len(self.order)
+        begin = self.asked
         past = self.order[:begin]
         rest = self.order[begin:]
         left = total - np.arange(begin, until)
@@ -281,30 +282,41 @@ class Rival:
 GAP_DRAWS = np.random.default_rng(0).standard_normal((100, 200))  # of unknown gaps
 
 
+def items_to_refute(
+    variance: np.ndarray,  # of the leads on single items, shape (rivals,)
+    gaps: np.ndarray,  # mean leads, draws x rivals
+    missing: np.ndarray,  # logarithm of the capital still to be won, shape (rivals,)
+    left: int,  # items of the benchmark that were not asked
+) -> np.ndarray:  # draws x rivals; at most `left`
+    "How many items a gambler needs who stakes the best share"
+    endless = 2 * variance * missing / gaps**2
+    return left * endless / (left + endless)
+
+
 def leader_first_pays(
     contest: Contest,
     rivals: np.ndarray,  # rows of those that may still beat the leader
 ) -> bool:
     "Whether it takes fewer runs if the leader answers all items now"
-    total, count = contest.items.total, contest.asked
+    total = contest.items.total
+    count = contest.asked
     left = total - count
     leader = contest.leader
     seen = contest.least[:, :count]
     lead = seen[leader] - seen[rivals]
     variance = lead.var(axis=1) + 1 / count
     apart = seen[leader] - seen[leader].mean()
-    slope = (lead @ apart + 3 * 0.3) / (apart @ apart + 3)
+    slope = lead @ apart + PRIOR_ITEMS * PRIOR_SLOPE
+    slope /= apart @ apart + PRIOR_ITEMS
     rest = lead - lead.mean(axis=1, keepdims=True) - slope[:, np.newaxis] * apart
     controlled = (rest**2).mean(axis=1) + 1 / count
     draws = GAP_DRAWS[:, np.arange(len(rivals)) % GAP_DRAWS.shape[1]]
     gaps = lead.mean(axis=1) + np.sqrt(variance / count * left / total) * draws
     growth = contest.growth[:, rivals] + contest.extra[:, leader, rivals]
     missing = np.maximum(contest.enough - log_capital(growth), 0.1)
-    together, alone = (
-        2 * spread * missing / (np.abs(gaps) + contest.within) ** 2
-        for spread in (variance, controlled)
-    )
-    together, alone = (left * x / (left + x) for x in (together, alone))
+    apart_by = np.abs(gaps) + contest.within
+    together = items_to_refute(variance, apart_by, missing, left)
+    alone = items_to_refute(controlled, apart_by, missing, left)
     alone = np.where(gaps < 0, left, alone)  # who is better answers everything, too
     runs_together = together.sum(axis=1) + together.max(axis=1)
     return bool((left + alone.sum(axis=1)).mean() < runs_together.mean())
@@ -321,7 +333,8 @@ def ask_rivals(
     solved: np.ndarray | None = None,  # share of earlier models that solved each item
 ) -> dict[int, int]:  # items that each row has answered
     "The leader answers all items, then the strongest rival is asked in each round"
-    total, leader = len(drawn), contest.leader
+    total = len(drawn)
+    leader = contest.leader
     extra = [] if solved is None else [solved]
     waiting = {
         row: Rival(
@@ -561,8 +574,11 @@ def _same_items(
         )
     places = sources.items.index.get_indexer(candidates.items.index)
     if (places < 0).any():
-        missing = candidates.items.index[places < 0][0]
-        raise ValueError(f"the sources lack the item {missing!r:.60}")
+        missing = candidates.items.index[places < 0]
+        raise ValueError(
+            f"the earlier models lack {len(missing)} of {len(places)} items, such as "
+            f"{missing[0]!r:.60}: give a table with all of them, or none"
+        )
     others = ~sources.models.index.isin(candidates.models.index)
     if others.sum() < 5:
         raise ValueError(f"{others.sum()} sources are too few: give five or more")

@@ -53,6 +53,7 @@ def test_an_order_and_earlier_models_on_a_table(call):
     assert "leave --order, --data out" in call(f"{play} --learn --order")
     assert "add --runs these" in call(f"{play} --data s.parquet --runs any")
     assert "--data is for a race on a table" in call("race a b --data s.parquet")
+    assert "name the candidates in it with --models" in call("race s.parquet")
 
 
 def test_the_leader_may_answer_first_on_a_table(call):

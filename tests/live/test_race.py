@@ -491,7 +491,10 @@ def test_a_learned_promise_asks_less_and_is_kept_by_the_sources():
         (dict(allocation="leader-first", enough=2.0), "is for the winner, with the"),
         (dict(allocation="leader-first", repeatable=False), "for these runs, and says"),
         (dict(sources=models(4)), "1 sources are too few: give five or more"),
-        (dict(sources=models(20, items=100)), "the sources lack the item 'item100'"),
+        (
+            dict(sources=models(20, items=100)),
+            "lack 100 of 200 items, such as 'item100'",
+        ),
     ],
 )
 def test_what_is_no_race_is_refused(wrong, message):
